@@ -46,6 +46,8 @@ ORDER = (
     "model_speed_cuda",
     "coverage",
     "coverage_held_out",
+    "coverage_pairs",
+    "verdicts",
     "extreme_games",
     "surrogate",
     "surrogate_cuda",

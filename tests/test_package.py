@@ -31,6 +31,12 @@ def modules_after(program, *options):
     return set(done.stdout.rpartition("MODULES")[2].split())
 
 
+def test_nothing_is_imported_before_a_command_answers_an_interrupt():
+    """Whatever is imported earlier could only be ended with Python's own traceback."""
+    added = modules_after("import limelight.__main__") - modules_after("")
+    assert added - {*sys.builtin_module_names} == {"limelight", "limelight.__main__"}
+
+
 def running(*arguments):
     return (
         "from limelight.cli import main\n"

@@ -1,26 +1,34 @@
 """Explains text classifiers, word by word, and says how far each number can be trusted."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Nothing is imported here, typing neither: until a command can answer Ctrl-C, Python would.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from limelight.checks import Check, verify
     from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
-    from limelight.explainers.plan import plan
+    from limelight.explainers.learned import Learned
+    from limelight.explainers.lime import plan
     from limelight.explainers.registry import register
     from limelight.explainers.surrogate import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.models.pooling import pooling_classifier
-    from limelight.results import Comparison, Explanation
+    from limelight.results import Comparison, Explanation, SpanExplanations
     from limelight.results.plan import SamplingPlan
     from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
     from limelight.theory.attention_pooling import pooling_game
-    from limelight.training import train
-    from limelight.verbs import compare, explain, explain_classes, game, methods
+    from limelight.training import learn, train
+    from limelight.verbs import (
+        compare,
+        explain,
+        explain_classes,
+        explain_spans,
+        game,
+        methods,
+        predict,
+    )
 
 __version__ = "0.3.0.dev0"
 
@@ -31,20 +39,21 @@ _HOME = {
         "checks": "Check verify",
         "data": "Evaluation LabelledTexts evaluate read_labelled",
         "errors": "DomainError InputError",
-        "explainers.plan": "plan",
+        "explainers.lime": "plan",
         "explainers.registry": "register",
         "explainers.surrogate": "surrogate",
         "judging": "Judgement judge",
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
         "models.pooling": "pooling_classifier",
-        "results": "Comparison Explanation",
+        "results": "Comparison Explanation SpanExplanations",
         "results.plan": "SamplingPlan",
         "runs": "Run explain_data",
         "serving": "Serving serve",
         "theory.attention_pooling": "pooling_game",
-        "training": "train",
-        "verbs": "compare explain explain_classes game methods",
+        "explainers.learned": "Learned",
+        "training": "learn train",
+        "verbs": "compare explain explain_classes explain_spans game methods predict",
     }.items()
     for name in names.split()
 }
@@ -54,9 +63,11 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "wrap",
     "explain",
     "explain_classes",
+    "explain_spans",
     "explain_data",
     "compare",
     "judge",
+    "predict",
     "plan",
     "game",
     "pooling_classifier",
@@ -67,10 +78,13 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "verify",
     "evaluate",
     "train",
+    "learn",
     "serve",
     "Explanation",
     "Comparison",
+    "SpanExplanations",
     "Judgement",
+    "Learned",
     "SamplingPlan",
     "Run",
     "Serving",
@@ -87,9 +101,11 @@ __all__ = [  # noqa: RUF022  (the verbs first)
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'limelight' has no attribute {name!r}")
+    from importlib import import_module
+
     try:
         return getattr(import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:

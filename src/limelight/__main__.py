@@ -1,7 +1,6 @@
 """``python -m limelight``, and the command ``limelight``."""
 
 import gc
-import signal
 import sys
 
 
@@ -18,6 +17,8 @@ def main() -> None:
         sys.stderr.write("Interrupted.\n")
         sys.exit(130)
     finally:  # once more, while threads end and modules are taken down
+        import signal
+
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

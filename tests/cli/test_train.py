@@ -185,6 +185,15 @@ def test_labels_of_one_class_only(train, data, tmp_path):
     )
 
 
+def test_labels_that_become_one_class_are_told_before_training(train, data, tmp_path):
+    data.write_text("".join(f'{{"text": "w{i}", "label": "{"abc"[i % 3]}"}}\n' for i in range(30)))
+    run = train("--labels", "a=x,b=y,c=y", "--epochs", "1")
+    assert run.code == 0
+    said = "--labels (labels= in Python) makes the labels 'b', 'c' one class, 'y'."
+    assert run.err.startswith(said)
+    assert load_folder(tmp_path / "model").record["training"]["labels"] == [said]
+
+
 def test_without_torch_the_extra_is_named(limelight, data, tmp_path, monkeypatch):
     for name in [*sys.modules]:
         if name.startswith("limelight.training"):

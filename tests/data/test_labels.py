@@ -1,10 +1,14 @@
 """Labels of data meet the classes of a model by name, and nothing is guessed about numbers."""
 
+import json
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import limelight
-from limelight.data import LabelledTexts, read_labelled
+from limelight.cli import main
+from limelight.data import LabelledTexts, read_labelled, wilson_interval
 from limelight.data.labels import ClassLabels, below_chance, label_classes
 from limelight.errors import InputError
 
@@ -158,3 +162,105 @@ def test_a_pipeline_told_the_names_is_right_where_it_was(model):
 def test_labels_of_several_files_and_kinds_are_spelled_alike():
     assert label_classes({1: "a", "2.0": " b "}) == {"1": "a", "2": "b"}
     assert label_classes(None) == {}
+
+
+def test_labels_of_judged_data_are_compared_with_the_classes(model, tmp_path, capsys):
+    """A judgement needs no labels: those that do not fit say that something else is wrong."""
+    data = {"text": TEXTS, "label": NUMBERS}
+
+    def said(labels=None, **changed):
+        found = limelight.judge(model, data | changed, ["loo"], columns=[], labels=labels)
+        return [one for one in found.notices if "label" in one]
+
+    (unmatched,) = said()
+    assert unmatched.startswith("The labels '0', '1', '2', '3' match no class of the model (its ")
+    assert said(NEWS) == said(label=[NEWS[i] for i in NUMBERS]) == []
+    (doubt,) = said(CLASSES)
+    assert "right on 0.0% of 60 texts" in doubt
+    assert said(dict(enumerate(NEWS)) | {4: "World"})[0].endswith("one class, 'World'.")
+    # Whichever class is judged, the one that is predicted is compared.
+    found = limelight.judge(model, data, ["loo"], columns=[], labels=NEWS, target="World")
+    assert not any("label" in one for one in found.notices)
+    with pytest.raises(InputError, match="these texts have no labels"):
+        limelight.judge(model, TEXTS, ["loo"], labels=NEWS)
+
+
+@pytest.mark.parametrize("marked", ["", ",marks"])
+def test_the_command_judge_reads_labels_too(tmp_path, capsys, marked):
+    rows = [("a good film", "pos"), ("a bad film", "neg")] * 3
+    marks = ',"[[0, 1]]"' if marked else ""
+    lines = [f"{text},{label}{marks}" for text, label in rows]
+    (tmp_path / "x.csv").write_text("\n".join([f"text,sentiment{marked}", *lines]))
+    command = ["judge", "-d", str(tmp_path / "x.csv"), "-m", "gxi", "--format", "json"]
+    command += ["--rationales", "marks"] if marked else []
+    for more, matched in (["--labels", "neg=negative,pos=positive"], True), ([], False):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, "--label-column", "sentiment", *more])
+        assert ended.value.code == 0
+        told = json.loads(capsys.readouterr().out)["notices"]
+        assert any("'neg', 'pos' match no class" in one for one in told) == (not matched)
+
+
+def test_a_model_of_one_output_has_no_classes_to_match(tmp_path):
+    stars = limelight.wrap(
+        lambda texts: [[float(len(t))] for t in texts], classes=["stars"], scale="score"
+    )
+    data = {"text": ["a film", "a good film"], "label": [1.5, 4.0]}
+    run = limelight.explain_data(stars, data, "loo", output=tmp_path / "run")
+    assert run.summary().notices == ()
+    assert not any("--labels" in one for one in limelight.judge(stars, data, ["loo"]).notices)
+    with pytest.raises(InputError, match="one output, 'stars', and no classes that labels could"):
+        limelight.evaluate(stars, data)
+
+
+def test_a_classifier_without_probabilities_is_evaluated_by_its_largest_output(model):
+    scores = limelight.wrap(
+        lambda texts: [[-3.0 + ("good" in t), -2.5] for t in texts],
+        classes=["yes", "no"],
+        scale="score",
+    )
+    data = {"text": ["good", "bad", "so so"], "label": ["yes", "no", "yes"]}
+    assert limelight.evaluate(scores, data).confusion.tolist() == [[1, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["list", "arrow", "numpy"])
+@pytest.mark.parametrize(
+    ("classes", "right"), [(["False", "True"], 2), (["0", "1"], 2), (["no", "yes"], None)]
+)
+def test_labels_that_are_true_or_false_are_so_in_every_table(tmp_path, kind, classes, right):
+    model = limelight.wrap(lambda texts: [[0.9 - 0.8 * ("g" in t)] for t in texts], classes=classes)
+    table = {"text": ["good", "bad"], "label": [True, False]}
+    given = {
+        "list": table,
+        "arrow": pa.table(table),
+        "numpy": {name: np.array(values) for name, values in table.items()},
+    }[kind]
+    run = limelight.explain_data(model, given, "loo", output=tmp_path / "run", progress=False)
+    (view,) = run.summary().views
+    if right is None:
+        with pytest.raises(InputError, match="match no class of the model"):
+            limelight.evaluate(model, given)
+        assert view.right is None
+        assert limelight.evaluate(model, given, labels=["yes", "no"]).accuracy == 1
+    else:
+        assert limelight.evaluate(model, given).accuracy == 0
+        assert view.right.count == 0
+
+
+def test_the_interval_solves_its_equation():
+    """Oracle: at its ends the observed share is z standard errors away."""
+    z = 1.959963984540054
+    for right, total in ((0, 7), (3, 7), (7, 7), (21_700, 25_000)):
+        low, high = wilson_interval(right, total)
+        assert low - 1e-12 < right / total < high + 1e-12
+        assert low < high
+        for end in (low, high):
+            distance = abs(right / total - end)
+            assert distance == pytest.approx(z * np.sqrt(end * (1 - end) / total), abs=1e-7)
+
+
+def test_the_interval_reaches_the_end_where_nothing_else_was_seen():
+    for total in (1, 7, 10, 37, 25_000):
+        assert wilson_interval(0, total)[0] == 0.0
+        assert wilson_interval(total, total)[1] == 1.0
+        assert 0 < wilson_interval(0, total)[1] < 1

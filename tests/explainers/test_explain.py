@@ -247,10 +247,31 @@ def test_protected_words_stay_and_get_no_score():
     assert np.isclose(base, MODEL.logits(["zzz w5 zzz w5 zzz"])[0, 0])
 
 
+def test_a_class_that_is_called_by_a_number_is_never_another_one():
+    """A command has digits only: they are the class of that name; a number would be its place."""
+    for classes in (["1", "2", "0"], ["-1", "1", "2"]):
+        model = limelight.wrap(
+            lambda texts: [[1.0, 2, 3] for _ in texts], classes=classes, scale="logit"
+        )
+        for name in classes:
+            assert limelight.explain(model, "a film", "loo", target=name).target == name
+            number = int(name)
+            if number < 0:
+                with pytest.raises(InputError, match=f"must lie in 0..2; got {name}"):
+                    limelight.explain(model, "a film", "loo", target=number)
+            elif classes[number] != name:
+                with pytest.raises(
+                    InputError, match=f"called '{name}', which is not number {name}"
+                ):
+                    limelight.explain(model, "a film", "loo", target=number)
+        assert limelight.explain(model, "a film", "loo").target == classes[2]
+
+
 def test_targets_by_name_by_number_predicted_and_all():
     predicted = int(MODEL.predict_proba([TEXT]).argmax())
     assert limelight.explain(MODEL, TEXT, "gxi").target == f"class {predicted}"
-    assert limelight.explain(MODEL, TEXT, "gxi", target=-1).target == "class 2"
+    for last in (2, "2", np.int64(2), "class 2"):
+        assert limelight.explain(MODEL, TEXT, "gxi", target=last).target == "class 2"
     every = limelight.explain_classes(MODEL, [TEXT, "w3"], "gxi")
     assert [list(row) for row in every] == [list(MODEL.classes)] * 2
     for name, e in limelight.explain_classes(MODEL, TEXT, "gxi").items():
@@ -272,6 +293,11 @@ def test_targets_by_name_by_number_predicted_and_all():
         (
             {"target": 3},
             "there are 3 classes, so a target index must lie in 0..2; got 3. "
+            "The classes are: class 0, class 1, class 2.",
+        ),
+        (
+            {"target": "-1"},
+            "there are 3 classes, so a target index must lie in 0..2; got -1. "
             "The classes are: class 0, class 1, class 2.",
         ),
         (

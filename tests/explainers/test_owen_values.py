@@ -1,5 +1,7 @@
 """Owen values of texts: sentences, words that several sentences share, totals."""
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 
@@ -76,14 +78,106 @@ def test_protected_words_are_no_players():
     assert len(e.diagnostics["sentences"]) == 2
 
 
-def test_probabilities_and_other_models_are_refused():
+def test_probabilities_are_refused_where_logits_are_exact():
     with pytest.raises(limelight.InputError, match="a formula for logits only"):
         asked(scale="probability")
-    function = limelight.wrap(lambda texts: [[0.5, 0.5]] * len(texts), classes=["a", "b"])
-    with pytest.raises(
-        limelight.InputError, match="method 'owen' needs a model that is a quotient of sums"
-    ):
-        limelight.explain(function, TEXT, "owen")
+
+
+def words_model(value):
+    """A function of the letters that are left, one letter a word."""
+    return limelight.wrap(
+        lambda texts: np.array([[value(frozenset(t.replace(".", " ").split()))] for t in texts]),
+        classes=["no", "yes"],
+        scale="logit",
+    )
+
+
+def and_of_four(left):
+    return 0.5 * ("a" in left) + ("a" in left and "b" in left and "e" in left and "g" in left)
+
+
+def largest(left):
+    return max((ord(w) % 7 + 0.3 for w in left), default=0.0)
+
+
+def gate(left):
+    return ("c" in left and "f" in left) * sum(ord(w) % 5 - 2 for w in left)
+
+
+NESTED = "a b c. d e.\n\nf g. h i."
+UNITS = {"sentences": ["abc", "de", "fg", "hi"], "paragraphs": ["abcde", "fghi"]}
+
+
+def by_all_orders(value, levels):
+    """Owen values by the definition: all orders of words that keep every unit in one piece."""
+    orders, added = [], dict.fromkeys("abcdefghi", 0.0)
+
+    def arranged(members, inner):
+        """All orders of ``members`` that keep the units of each level together."""
+        if not inner:
+            return [list(order) for order in permutations(members)]
+        units = [[w for w in unit if w in members] for unit in inner[0]]
+        inside = [arranged(unit, inner[1:]) for unit in units if unit]
+        return [
+            [w for part in chosen for w in part]
+            for order in permutations(inside)
+            for chosen in product(*order)
+        ]
+
+    orders = arranged(list("abcdefghi"), [UNITS[level] for level in levels])
+    for order in orders:
+        values = [value(frozenset(order[:k])) for k in range(len(order) + 1)]
+        for word, step in zip(order, np.diff(values), strict=True):
+            added[word] += step / len(orders)
+    return np.array(list(added.values()))
+
+
+LEVELS = {"sentences": ["sentences"], "sentences in paragraphs": ["paragraphs", "sentences"]}
+
+
+@pytest.mark.parametrize("value", [and_of_four, largest, gate])
+@pytest.mark.parametrize("within", LEVELS)
+def test_any_model_has_the_values_of_all_orders_that_keep_units_together(value, within):
+    e = limelight.explain(
+        words_model(value), NESTED, "owen", within=within, protect=["."], samples=1000
+    )
+    assert e.stderr is None
+    assert e.settings["within"] == within
+    np.testing.assert_allclose(e.scores, by_all_orders(value, LEVELS[within]), atol=1e-9)
+    for level in LEVELS[within]:
+        totals = [one["score"] for one in e.diagnostics[level]]
+        sums = [sum(e.scores["abcdefghi".index(w)] for w in unit) for unit in UNITS[level]]
+        np.testing.assert_allclose(totals, sums, atol=1e-9)
+
+
+def test_plain_shapley_values_are_not_these():
+    """Negative control: the comparison tells apart orders that keep units and those that do not."""
+    plain = limelight.explain(words_model(gate), NESTED, "shapley", protect=["."])
+    assert np.abs(plain.scores - by_all_orders(gate, ["sentences"])).max() > 0.05
+
+
+@pytest.mark.parametrize("value", [and_of_four, largest, gate])
+def test_sampled_values_add_up_and_two_standard_errors_hold(value):
+    model, truth = words_model(value), by_all_orders(value, ["sentences"])
+    held = []
+    for seed in range(12):
+        e = limelight.explain(model, NESTED, "owen", protect=["."], budget="100 calls", seed=seed)
+        assert e.diagnostics["pairs_drawn"] == 6
+        assert np.isclose(e.scores.sum(), e.prediction["yes"] - e.base_value)
+        totals = [one["score"] for one in e.diagnostics["sentences"]]
+        assert np.isclose(sum(totals), e.scores.sum())
+        held.append(np.abs(e.scores - truth) <= 2 * e.stderr + 1e-9)
+    assert np.mean(held) >= 0.93
+
+
+def test_units_and_samples_that_cannot_work_are_refused():
+    model = words_model(gate)
+    with pytest.raises(InputError, match="Did you mean 'sentences'"):
+        limelight.explain(model, NESTED, "owen", within="sentence")
+    with pytest.raises(limelight.errors.DomainError, match="13 parts within sentences, take"):
+        limelight.explain(model, "a b c. d e. f g. h a.", "owen", samples=30)
+    with pytest.raises(InputError, match="exact, of words within one kind of unit"):
+        asked(within="sentences in paragraphs")
 
 
 def test_a_tolerance_is_refused_as_it_was_given():

@@ -20,6 +20,7 @@ ASKED = [
     "lime-sampled",
     "loo",
     "shapley",
+    "owen",
     "banzhaf",
     "interactions",
     "anchors",
@@ -39,7 +40,7 @@ def test_each_family_gets_the_methods_of_its_capabilities():
     assert usable_methods(tiny_model()) == list(METHODS)
     assert sorted(usable_methods(FUNCTION)) == sorted(ASKED)
     first_orders = {"lime-theorem", "lime-first-order"}
-    only_exact = first_orders | {"lime-mean-field", "shapley-mean-field", "owen"}
+    only_exact = first_orders | {"lime-mean-field", "shapley-mean-field"}
     assert set(usable_methods(transformer())) == set(METHODS) - only_exact
 
 
@@ -145,7 +146,7 @@ def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
             "shapley",
             {"per_head": True},
             "the setting 'per_head' of method 'shapley' does nothing for this model; here it takes "
-            "'pairs', 'spare', 'replacement', 'seed', 'tolerance' or 'max_pairs'.",
+            "'sampler', 'pairs', 'spare', 'replacement', 'seed', 'tolerance' or 'max_pairs'.",
         ),
         ("function", "lime", {"feature_selection": "auto"}, "no setting of method 'lime' named 'f"),
         ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' does nothi"),

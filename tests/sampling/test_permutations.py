@@ -6,7 +6,7 @@ from scipy import stats
 
 import limelight
 from limelight.sampling.all_masks import shapley_of_all_masks
-from limelight.sampling.orders import _draws, _orders, permutation_shapley
+from limelight.sampling.orders import _draws, permutation_shapley, random_orders
 
 
 def all_of(words):
@@ -61,7 +61,7 @@ def test_the_spread_is_that_of_the_draws_written_out():
     game = lambda keep: np.sin(keep @ np.arange(1.0, 8.0))[:, None]  # noqa: E731
     found, rng = drawn(game, 7, 40, seed=5), np.random.default_rng(5)
     ends = game(np.array([np.zeros(7, bool), np.ones(7, bool)]))
-    draws = np.concatenate([_draws(game, ends, _orders(7, n, rng)) for n in (1, 39)])[:, 0]
+    draws = np.concatenate([_draws(game, ends, random_orders(7, n, rng)) for n in (1, 39)])[:, 0]
     shares = (draws - draws.mean(axis=0)) / 40
     second, largest = (shares**2).sum(axis=0) * 40 / 39, np.abs(shares).max(axis=0)
     carriers = second**2 / (shares**4).sum(axis=0)

@@ -33,12 +33,14 @@ COMMANDS = {
     "predict": "Say which class the model gives to a text, and how sure it is.",
     "evaluate": "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
     "train": "Train the paper's classifier on labelled texts.",
+    "learn": "Fit a method to a model that explains a text at the price of one forward pass.",
     "export": "Write a model as one offline page that predicts and explains while you type.",
     "data": "Download and check a public data set.",
     "reproduce": "Run the paper's experiments again and write a report.",
 }
 _SHARED = {  # commands that live in the module of another
     "compare": "explain",
+    "learn": "train",
     "verify": "methods",
     "summarize": "pages",
     "serve": "pages",

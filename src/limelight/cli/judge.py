@@ -1,5 +1,6 @@
 """``limelight judge``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,15 +9,15 @@ from cyclopts import Parameter
 from limelight.cli.console import ProgressShown, tell
 from limelight.cli.options import (
     Cutter,
-    ModelOptions,
+    LabelledModelOptions,
     OutputOptions,
     PairColumn,
     Seed,
     TextColumn,
     WholeNumberOrNone,
     names_in,
-    number_or_name,
     units_of,
+    window_size,
 )
 from limelight.cli.output import parsed_settings, put
 from limelight.errors import InputError
@@ -28,6 +29,7 @@ def judge(
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
+    label_column: str | None = None,
     rationales: str | None = None,
     limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
@@ -43,7 +45,7 @@ def judge(
     budget: str | None = None,
     seed: Seed = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
+    model: LabelledModelOptions = LabelledModelOptions(),  # noqa: B008  (it is frozen)
     out: OutputOptions = OutputOptions(),  # noqa: B008
 ) -> None:
     """Say which methods are faithful to a model on your texts, between chance and ceiling.
@@ -55,6 +57,9 @@ def judge(
     methods
         Names from "limelight methods", JSON files of stored explanations, and folders that
         "limelight explain --data" wrote, with commas.
+    label_column
+        Column of the labels; by default one of a usual name, else there are none. They take no part
+        in the judgement: labels that match no class, or hardly ever the prediction, are told about.
     rationales
         The column of what people marked: lists of [start, end] in characters, one list per
         annotator where there are several, or ERASER's. Adds how plausible the methods are.
@@ -90,21 +95,23 @@ def judge(
         Setting of the methods that have it, as name=value. May be repeated.
     """
     from limelight import judging
-    from limelight.data import read_rationales, read_texts
+    from limelight.data import LabelledRows, read_rationales, read_rows
     from limelight.runs import Run
 
     form = out.form  # refused before any work is done
     # Folders are opened here: layers below this one do not know what a run is.
     named = names_in(methods) or []
     judged = [Run(name) if name and Path(name).is_dir() else name for name in named] or None
-    marked = None
+    read = partial(read_rows, text_column=text_column, label_column=label_column, limit=limit)
     if rationales is None:
-        texts = read_texts(data, text_column=text_column, pair_column=pair_column, limit=limit)
+        texts, marked = read(data, pair_column=pair_column), None
     else:
         if pair_column is not None:
             raise InputError("rationales are marked in one text; leave --pair-column out.")
-        texts, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
-    classifier = model.load()
+        found, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
+        apart = rationales == "evidences"  # the texts are in files of their own
+        texts = LabelledRows(found, [] if apart else read(data).labels)
+    classifier = model.load(labelled=True)
 
     def say(ahead: object) -> None:
         said = str(ahead)
@@ -113,14 +120,14 @@ def judge(
         shown.estimated = True
 
     with (shown := ProgressShown("judging")) as progress:
-        found = judging.judge(
+        judgement = judging.judge(
             classifier,
             texts,
             judged,
-            target=number_or_name(target) or target,
+            target=target,
             scale=scale,
             features=units_of(features, cutter),
-            window=number_or_name(window),
+            window=window_size(window),
             side=side,
             replacement=replacement,
             second_replacement=second_replacement,
@@ -131,6 +138,7 @@ def judge(
             progress=progress,
             estimate=say,
             rationales=marked,
+            labels=model.data_labels,
             **parsed_settings(set, judging.judge),
         )
-    put(found, form, out.output)
+    put(judgement, form, out.output)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, final, get_args
+from typing import Annotated, Any, final
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -20,7 +20,7 @@ from limelight.models import Model, load
 from limelight.models.loading import imported
 from limelight.pages.wording import notices
 from limelight.question import FIELDS, AskedField
-from limelight.results import Comparison
+from limelight.results import Comparison, SpanExplanations
 from limelight.text import Given, one_line
 
 
@@ -138,18 +138,21 @@ def _labels(written: str) -> dict[str, str]:
     return found
 
 
-_NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no class and no window, but may be names
+_NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no window
 _SHORT = {"target": "-t"}
 
 
 def _option(field: AskedField) -> tuple[str, Any, Any]:
     """Return a field of the question as an option, whose help is what the field means."""
-    name = f"--{field.name}"
+    name = f"--{field.name.replace('_', '-')}"
     kind: Any = str if isinstance(field.default, str) else str | None
     if field.default == ():
         kind = tuple[str, ...]
+    elif isinstance(field.default, bool):
+        kind = bool
     names = [name, _SHORT[field.name]] if field.name in _SHORT else [name]
-    option = Parameter(name=names, negative=(), help=field.means)
+    turned_off = f"--no-{name[2:]}" if field.default is True else ()
+    option = Parameter(name=names, negative=turned_off, help=field.means)
     return field.name, Annotated[kind, option], field.default
 
 
@@ -179,11 +182,10 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
     """What is asked about a text."""
 
     def keywords(self) -> dict[str, Any]:
-        """Return the question as the verbs of the library take it, by name; digits are a number."""
+        """Return the question as the verbs of the library take it, by name."""
         asked = {one.name: getattr(self, one.name) for one in FIELDS}
         asked["features"] = units_of(self.features, self.cutter)
-        numbered = [one.name for one in FIELDS if int in get_args(one.hint)]
-        return asked | {name: number_or_name(asked[name]) for name in numbered}
+        return asked | {"window": window_size(asked["window"])}
 
 
 @Parameter(name="*")
@@ -263,8 +265,10 @@ class AskingOrData(Asking):
 
 
 def _notices(answer: Any) -> list[str]:
-    """Return the notices of an explanation, of one per class, or of a comparison, each once."""
+    """Return the notices of an explanation, of several, or of a comparison, each once."""
     several = list(answer.values()) if isinstance(answer, dict) else [answer]
+    if isinstance(answer, SpanExplanations):
+        several = list(answer)
     if isinstance(answer, Comparison):
         return [*answer.notices, *notices(answer)]
     return list(dict.fromkeys(notice for e in several for notice in e.notices))
@@ -280,8 +284,8 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
         )
 
 
-def number_or_name(given: str | None) -> str | int | None:
-    """Return a target or a window as the library takes it: digits are a number."""
+def window_size(given: str | None) -> str | int | None:
+    """Return a window as the library takes it: digits are a number of tokens."""
     return int(given) if given is not None and _NUMBER.fullmatch(given) else given
 
 

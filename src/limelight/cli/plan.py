@@ -9,7 +9,7 @@ from limelight.cli.options import ModelOptions, QuestionOptions, Seed, WholeNumb
 from limelight.cli.output import put
 from limelight.cli.texts import OneText
 from limelight.errors import InputError
-from limelight.explainers import plan as plan_verb
+from limelight.explainers.lime import plan as planned
 
 
 def plan(
@@ -54,7 +54,7 @@ def plan(
     if len(texts) != 1:
         raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
     (given,) = one.with_second(texts)
-    found = plan_verb.plan(
+    found = planned(
         model.load(),
         given,
         error=error,

@@ -367,6 +367,31 @@ def opened_data(
     return DataSet(files, _chosen(files, text, id, label, pair), name)
 
 
+class LabelledRows(NamedTuple):
+    """Texts, and the label of each as the data have it; no labels where there is no column."""
+
+    texts: list[Given]
+    labels: list[Any]
+
+
+def read_rows(
+    data: Any,
+    *,
+    text_column: str | None = None,
+    pair_column: str | None = None,
+    label_column: str | None = None,
+    limit: int | None = None,
+) -> LabelledRows:
+    """Return the texts of a file or table, or its pairs; ``limit`` of them, evenly spread.
+
+    ``data`` and columns are what :func:`limelight.explain_data` takes.
+    """
+    found = opened_data(data, text=text_column, pair=pair_column, label=label_column)
+    label = [found.columns.label] if found.columns.label is not None else []
+    rows = list(found.rows(*label, limit=limit, empty=True))
+    return LabelledRows([row.text for row in rows], [cell for row in rows for cell in row.cells])
+
+
 def read_texts(
     data: Any,
     *,
@@ -374,9 +399,5 @@ def read_texts(
     pair_column: str | None = None,
     limit: int | None = None,
 ) -> list[Given]:
-    """Return the texts of a file or table, or its pairs; ``limit`` of them, evenly spread.
-
-    ``data`` and columns are what :func:`limelight.explain_data` takes.
-    """
-    found = opened_data(data, text=text_column, pair=pair_column)
-    return [row.text for row in found.rows(limit=limit, empty=True)]
+    """Return the texts of :func:`read_rows` alone."""
+    return read_rows(data, text_column=text_column, pair_column=pair_column, limit=limit).texts

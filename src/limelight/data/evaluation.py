@@ -84,6 +84,11 @@ def evaluate(
     Labels are matched with the classes of the model by name; ``labels`` says which is which where
     they are numbers or other names, as :func:`read_labelled` does.
     """
+    if len(model.classes) < 2:
+        raise InputError(
+            f"this model has one output, {model.classes[0]!r}, and no classes that labels could "
+            "name; evaluate a classifier."
+        )
     if not isinstance(data, LabelledTexts):
         data = read_labelled(data, model.classes, part="test", labels=labels)
         labels = None  # they have been heeded: the labels are names of classes now
@@ -119,4 +124,5 @@ def _probabilities(
         except InputError as error:
             raise InputError(f"row {row} of '{source}' cannot be read: {error}") from None
         counts.add(f"row {row}", documents[-1].notices)
-    return class_probabilities(model.outputs(documents), model.link)
+    # By whichever link, the class of the largest output is the one that a model predicts.
+    return class_probabilities(model.outputs(documents))

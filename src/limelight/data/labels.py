@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from limelight.data.files import repaired, repeated
@@ -48,8 +48,8 @@ class ClassLabels:
 
     A label names a class if it is its name; failing that, if they differ in case or in the space
     around them only. A whole number (0, 0.0 or "0") is no name: it matches a class that is called
-    by it, as "0", "LABEL_0" and "class 0" are, never the place of a class. ``given`` comes before
-    all that.
+    by it, as "0", "LABEL_0" and "class 0" are, and "False" of "False" and "True", never the place
+    of a class. ``given`` comes before all that.
     """
 
     def __init__(self, classes: Sequence[str], given: Labels | None = None) -> None:
@@ -60,6 +60,8 @@ class ClassLabels:
         for number, name in enumerate(classes):
             if called := re.fullmatch(r"(?i:label|class)[ _](\d{1,9})", name, re.ASCII):
                 self._folded.setdefault(str(int(called[1])), number)
+        if self._folded.keys() == {"false", "true"}:  # True and 1 are one number
+            self._folded |= {"0": self._folded["false"], "1": self._folded["true"]}
         self._given = {label: self._named(name) for label, name in label_classes(given).items()}
 
     def _named(self, name: str) -> int:
@@ -81,6 +83,16 @@ class ClassLabels:
             if isinstance(key, str) and key in known:
                 return known[key]
         return None
+
+    def notices(self, labels: Iterable[Any], then: str = "") -> Iterator[str]:
+        """Yield what a reader must know: labels made one class, and those that are none.
+
+        A model of one output has no classes, and what stands in a column of labels is not for it.
+        """
+        if (merged := self.merged()) is not None:
+            yield merged
+        if len(self.classes) > 1 and (said := self.unmatched(labels)) is not None:
+            yield f"{said[0].upper()}{said[1:]}.{then}"
 
     def merged(self) -> str | None:
         """Return the notice that several of the labels given are one class; None without any."""
@@ -134,6 +146,7 @@ def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> 
 
 def _spelled(label: Any) -> str:
     """Return a label as a string: 1, 1.0, True and "1.0" are one number."""
+    label = label.item() if hasattr(label, "item") else label  # NumPy's are Python's
     if isinstance(label, bool):
         return str(int(label))
     said = repaired(str(label)).strip()

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast, final
 
 from limelight import __version__
@@ -13,7 +14,7 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.explainers.text_game import NO_BASE
 from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import AskInsteadError, playing
+from limelight.models.protocol import AskInsteadError, Signals, playing
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
@@ -83,8 +84,8 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         notices += (chosen.way.caution,)
     if found.bound == math.inf:
         notices += (_UNBOUNDED,)
-    # A method that was refused the base value has said so already.
-    if base is None and not any(notice.startswith(NO_BASE) for notice in found.notices):
+    # A method that gives none itself has said why, or has not asked for it.
+    if found.base_value is ... and base is None:
         notices += (f"{NO_BASE}.",)
     return Explanation(
         **common
@@ -193,7 +194,7 @@ def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     if (known := playing(model)) is not None:
         return known.together
     if chosen and all(one.way.joint for one in chosen):
-        return cast(Freezes, model).together
+        return cast(Freezes | Signals, model).together
     return 1
 
 
@@ -216,9 +217,11 @@ def readings(
     model, question = question.windowed(model), question.to(model)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
+    signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)
+    read = partial(reading_of, question=question, feasible=feasible, signals=signalled)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None
-        for reading in _read(model, some, question, first, feasible):
+        for reading in _read(read, model, some, first):
             for part in reading.apart() if alone or at_a_time == 1 else [reading]:
                 yield part
                 done += len(part.documents)
@@ -227,24 +230,21 @@ def readings(
 
 
 def _read(
-    model: Model,
-    texts: list[Any],
-    question: Question,
-    first: int | None,
-    feasible: Callable[[int], None] | None,
+    read: Callable[..., Reading], model: Model, texts: list[Any], first: int | None
 ) -> Iterator[Reading]:
     """Yield the texts as ``model`` reads them; one whose removals it does not know, by itself."""
     try:
-        yield reading_of(model, texts, question, first=first, feasible=feasible)
+        yield read(model, texts, first=first)
     except AskInsteadError as error:
-        if len(texts) == 1:
-            reading = reading_of(error.asked, texts, question, first=first, feasible=feasible)
-            said = f"The model is asked about this text, and nothing is exact: {error.why}."
-            notices = (*reading.documents[0].notices, said)
-            yield replace(reading, documents=(replace(reading.documents[0], notices=notices),))
+        if len(texts) > 1:
+            for number, text in enumerate(texts, start=first or 0):
+                yield from _read(read, model, [text], number)
             return
-        for number, text in enumerate(texts, start=first or 0):
-            yield from _read(model, [text], question, number, feasible)
+        reading = read(error.asked, texts, first=first)
+        (document,) = reading.documents
+        said = f"The model is asked about this text, and nothing is exact: {error.why}."
+        document = replace(document, notices=(*document.notices, said))
+        yield replace(reading, documents=(document,))
 
 
 def one_reading(

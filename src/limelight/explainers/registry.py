@@ -8,6 +8,7 @@ from typing import Any, final
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
+from limelight.explainers.learned import PREFIX, Learned
 from limelight.explainers.method import (
     Chosen,
     Method,
@@ -168,18 +169,33 @@ def register(method: Method) -> None:
 def find_method(name: Any) -> Method:
     """Return the method called ``name``, or whose settings ``name`` is.
 
-    An unknown one is an error with the nearest guess.
+    An unknown one is an error with the nearest guess. "learned:FOLDER" is the method in a folder
+    that :func:`limelight.learn` wrote.
     """
+    if isinstance(name, str) and name.startswith(PREFIX):
+        name = Learned.load(name.removeprefix(PREFIX))
+    if isinstance(name, Learned):
+        return name.method
     if isinstance(name, str):
         if (method := METHODS.get(name)) is not None:
             return method
         if name in METHODS.broken:
             raise InputError(METHODS.broken[name])
+        if name == PREFIX[:-1]:
+            raise InputError(
+                "a learned method is fitted to its model first: limelight.learn(model, texts), or "
+                "limelight learn; then it is called 'learned:FOLDER'."
+            )
     elif (found := METHODS.of_settings(type(name))) is not None:
         return found
     elif isinstance(name, type) and METHODS.of_settings(name) is not None:
         raise InputError(f"settings are a value, not a class; write {name.__name__}().")
     raise InputError(nearest("method", name, METHODS))
+
+
+def is_named(name: Any) -> bool:
+    """Whether settings may be given beside ``name``, which holds none itself."""
+    return isinstance(name, str | Learned)
 
 
 def usable_methods(model: Model) -> list[str]:
@@ -191,7 +207,7 @@ def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
     """Return a method ready for ``model``: its name with settings, or a settings object alone."""
     method = find_method(name)
     way = way_of(method, model)
-    if isinstance(name, str):
+    if is_named(name):
         return chosen(method, way, model, settings)
     if settings:
         given = next(iter(settings))
@@ -295,9 +311,7 @@ def several_methods(
     if twice := [name for name in ids if ids.count(name) > 1]:
         raise InputError(f"compare shows each method once; {twice[0]!r} was given twice.")
     ways = {name: way_of(method, model) for name, method in several.items()}
-    known = {
-        key: None for name, way in ways.items() if isinstance(name, str) for key in way.settings
-    }
+    known = {key: None for name, way in ways.items() if is_named(name) for key in way.settings}
     for key in settings:
         if key not in known:
             raise InputError(nearest("setting of these methods", key, known))
@@ -307,7 +321,7 @@ def several_methods(
             ways[name],
             model,
             {key: value for key, value in settings.items() if key in ways[name].settings}
-            if isinstance(name, str)
+            if is_named(name)
             else name,
         )
         for name, method in several.items()

@@ -1,12 +1,13 @@
 """Shapley values and their kin: Owen values of words inside sentences, and leave-one-out."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, cast, final
+from typing import Annotated, Any, NamedTuple, cast, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.method import (
     MEANS,
@@ -32,12 +33,13 @@ from limelight.explainers.target_game import (
     unseen_effects,
 )
 from limelight.results import Finding
-from limelight.sampling.all_masks import shapley_of_all_masks
+from limelight.sampling.all_masks import nested_count, owen_of_all_masks, shapley_of_all_masks
 from limelight.sampling.kernel import fewest_pairs, regression_shapley
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import FEWEST, ShapleySample, permutation_shapley
 from limelight.shapes import Float, Int
-from limelight.text import Features, features_of, nested, one_line
+from limelight.text import Features, features_of, name_of_one, nested, one_line
+from limelight.text.units import CUTTERS
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
 from limelight.theory.namespace import host_array
@@ -162,7 +164,10 @@ def _sampled(settings: Shapley, one: Reading) -> Finding:
     )
 
 
-def _of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
+def _of_pairs(
+    settings: Shapley, found: ShapleySample, d: int, *, more: str = f"set pairs to {_ENOUGH}"
+) -> tuple[str, ...]:
+    """Return what must be said of the pairs; ``more`` is how to have enough of them."""
     few: tuple[str, ...] = ()
     regressed = settings.by_regression(d)
     # An order of two words and its reverse are all orders.
@@ -170,7 +175,7 @@ def _of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...
         few = (
             f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
             f"rank words nearly as well as {_ENOUGH} do. For the size of a single score and its "
-            f"standard error set pairs to {_ENOUGH} or more, since what shows in few orders only "
+            f"standard error {more} or more, since what shows in few orders only "
             "may not have come up yet.",
         )
     return (
@@ -189,71 +194,209 @@ def _of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...
 
 
 _SHOWN = 8  # sentences
+_MOST_MASKS = 500_000
+_WITHIN = "what the words lie in: 'sentences', 'paragraphs' or 'lines'"
 
 
 @final
 @settings_class
 class Owen:
-    """Settings of Owen values."""
+    """Settings of Owen values: of a quadrature, or of random orders that keep units together."""
 
     # Here, because a text's share of it is what the quadrature sees.
     tolerance: Annotated[float | None, Share] = None
+    within: str = "sentences"
+    samples: Annotated[int | None, at_least(4)] = None
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+
+    def __post_init__(self) -> None:
+        for unit in self.units:
+            if unit not in CUTTERS:
+                raise InputError(nearest("units to be within", unit, CUTTERS))
+
+    @property
+    def units(self) -> list[str]:
+        """The units that words lie in, innermost first."""
+        return self.within.split(" in ")
+
+    @property
+    def draws(self) -> Draws:
+        """How many masks are asked, all those of the orders together."""
+        return _masks_in_all(self.samples, fewest=lambda d: 2 + 4 * max(d - 1, 1))
+
+
+def _masks_in_all(samples: int | None, fewest: Callable[[int], int]) -> Draws:
+    return Draws(
+        count=samples,
+        most=_MOST_MASKS,
+        tolerance=None,
+        usual=lambda d: max(DEFAULT_CALLS, fewest(d)),
+        fewest=4,
+        determining=fewest,
+        beside=0,
+        enumerates=False,
+    )
+
+
+class _Players(NamedTuple):
+    """The features of a text cut where the units that hold them end.
+
+    ``levels`` are the units of each part from the outermost on, ``units`` the cuts in the same
+    order, and ``feature`` is what a part belongs to.
+    """
+
+    parts: Features
+    feature: Int[np.ndarray, " n"]
+    levels: Int[np.ndarray, "L n"]
+    units: tuple[Features, ...]
+
+
+def _players(one: Reading, within: Sequence[str]) -> _Players:
+    (document,), (features,) = one.documents, one.features
+    parts, feature = features, np.arange(len(features))
+    levels: list[Int[np.ndarray, " n"]] = []
+    units: list[Features] = []
+    for unit in within:
+        units.insert(0, features_of(document, unit))
+        parts, inner, outer = nested(parts, units[0])
+        feature, levels = feature[inner], [outer, *(level[inner] for level in levels)]
+    return _Players(parts, feature, np.stack(levels), tuple(units))
 
 
 def _in_sentences(settings: Owen, one: Reading) -> Finding:
     """Score every feature by its Owen value; one that spans sentences is a player in each."""
-    (document,), (features,) = one.documents, one.features
-    sentences = features_of(document, "sentences")
-    parts, feature, sentence = nested(features, sentences)
-    refined = replace(one, features=(parts,), shared=type(one.shared)())
-    several = np.bincount(feature, minlength=len(features))
+    if len(settings.units) > 1:
+        raise InputError(
+            f"Owen values of this model are exact, of words within one kind of unit; got within="
+            f"{settings.within!r}. Leave out all but one of them."
+        )
+    players, d = _players(one, settings.units), len(one.features[0])
+    refined = replace(one, features=(players.parts,), shared=type(one.shared)())
+    several = np.bincount(players.feature, minlength=d)
     # A score is the sum of that many values at most, and so is its error.
     tolerance = cast(float, settings.tolerance) / int(several.max())
-    found = owen(one_document(refined.ratio_game, 0), sentence, tolerance=tolerance)
+    found = owen(one_document(refined.ratio_game, 0), players.levels[0], tolerance=tolerance)
     values = host_array(found.scores)[0]
-    scores = np.bincount(feature, values, minlength=len(features))
-    totals = np.bincount(sentence, values, minlength=len(sentences))[: len(sentences)]
     return Finding(
-        scores=scores,
+        scores=np.bincount(players.feature, values, minlength=d),
         bound=float(found.bound[0]) * int(several.max()),
-        notices=_notices(features, several, sentences, totals),
-        diagnostics={"sentences": _totals(sentences, totals, sentence)},
+        **_of_units(one, players, values @ _sums(players, d)),
     )
 
 
+def _sums(players: _Players, d: int) -> Float[np.ndarray, "n k"]:
+    """The matrix that adds values of parts up to those of features, then of the units around."""
+    counts = [d, *map(_held, players.units, players.levels)]
+    columns = zip((players.feature, *players.levels), counts, strict=True)
+    return np.hstack([np.eye(count)[column] for column, count in columns])
+
+
+def _held(units: Features, level: Int[np.ndarray, " n"]) -> int:
+    return max(len(units), int(level.max()) + 1)
+
+
+def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
+    """Score every feature by what it adds in orders that keep the units around it together."""
+    players, d, draws = _players(one, settings.units), len(one.features[0]), settings.draws
+    n, asked = len(players.parts), draws.first(d)
+    refined = replace(one, features=(players.parts,), shared=type(one.shared)())
+    game, sums = TargetGame(refined, settings.replacement), _sums(players, d)
+    if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
+        totals = owen_of_all_masks(game, players.levels)[0] @ sums
+        own = _of_units(one, players, totals)
+        masks = {"masks": nested_count(players.levels)}
+        return game.of_all_masks(totals[:d], said=own["notices"], **own["diagnostics"] | masks)
+    pairs = (asked - 2) // (2 * max(n - 1, 1))
+    if settings.samples is None:
+        pairs = max(pairs, _FEWEST)
+    if pairs < _FEWEST:
+        raise DomainError(
+            f"Owen values of {d} words, {n} parts within {settings.within}, take at least "
+            f"{2 + 4 * (n - 1):,} samples; got {asked:,}. Score features='positions' or raise them."
+        )
+    drawn = permutation_shapley(
+        game,
+        n,
+        text_rng(settings.seed, one.documents[0].text),
+        pairs=pairs,
+        known_range=game.known_range,
+        levels=players.levels,
+        into=sums,
+    )
+    own = _of_units(one, players, drawn.values[0], drawn.stderr[0])
+    enough = f"set samples to {2 + _ENOUGH * 2 * (n - 1):,}"
+    said = _of_pairs(Shapley(pairs=pairs), drawn, n, more=enough)
+    return Finding(
+        scores=drawn.values[0, :d],
+        stderr=seen_errors(drawn.stderr[0, :d]),
+        base_value=game.base_value,
+        notices=own["notices"] + said + game.notices,
+        diagnostics=own["diagnostics"] | {"pairs_drawn": pairs},
+    )
+
+
+def _of_units(
+    one: Reading,
+    players: _Players,
+    totals: Float[np.ndarray, " k"],
+    stderr: Float[np.ndarray, " k"] | None = None,
+) -> dict[str, Any]:
+    """Return notices and diagnostics: the units around the features, each with its total.
+
+    ``totals`` are those of the features, then of the units of every level, with their errors.
+    """
+    (features,), start = one.features, len(one.features[0])
+    diagnostics: dict[str, Any] = {}
+    notices = _shared_notice(features, players)
+    for units, level in zip(players.units, players.levels, strict=True):
+        own = slice(start, start + len(units))
+        start += _held(units, level)
+        diagnostics[units.unit] = _totals(
+            units, totals[own], level, None if stderr is None else stderr[own]
+        )
+        notices += _strongest(units, totals[own])
+    return {"notices": notices, "diagnostics": diagnostics}
+
+
 def _totals(
-    sentences: Features, totals: Float[np.ndarray, " n"], present: Int[np.ndarray, " parts"]
+    units: Features,
+    totals: Float[np.ndarray, " n"],
+    present: Int[np.ndarray, " parts"],
+    stderr: Float[np.ndarray, " n"] | None,
 ) -> list[dict[str, Any]]:
-    """The sentences that hold something scored, each with the sum of its scores."""
+    """The units that hold something scored, each with the sum of its scores."""
     return [
         {
-            "text": sentences.strings[i],
-            "span": [sentences.spans[i][0][0], sentences.spans[i][-1][1]],
+            "text": units.strings[i],
+            "span": [units.spans[i][0][0], units.spans[i][-1][1]],
             "score": float(totals[i]),
+            **({} if stderr is None else {"stderr": float(stderr[i])}),
         }
-        for i in np.unique(present[present < len(sentences)]).tolist()
+        for i in np.unique(present[present < len(units)]).tolist()
     ]
 
 
-def _notices(
-    features: Features,
-    several: Int[np.ndarray, " d"],
-    sentences: Features,
-    totals: Float[np.ndarray, " n"],
-) -> tuple[str, ...]:
-    notices = []
-    if shared := [features.strings[j] for j in np.flatnonzero(several > 1)]:
-        count = "1 feature occurs" if len(shared) == 1 else f"{len(shared)} features occur"
-        notices.append(
-            f"{count} in several sentences ({one_line(', '.join(shared), 60)}): each sentence's "
-            "share is a player of its own, and the score is the sum of them."
-        )
-    if len(sentences) > 1:
-        order = np.argsort(-np.abs(totals), kind="stable")[:_SHOWN].tolist()
-        shown = [f"{totals[i]:+.3g} {one_line(sentences.strings[i], 30)!r}" for i in order]
-        rest = ["…"] if len(sentences) > _SHOWN else []
-        notices.append(f"Sentences, strongest first: {', '.join(shown + rest)}.")
-    return tuple(notices)
+def _shared_notice(features: Features, players: _Players) -> tuple[str, ...]:
+    several = np.bincount(players.feature, minlength=len(features))
+    shared = [features.strings[j] for j in np.flatnonzero(several > 1)]
+    if not shared:
+        return ()
+    count = "1 feature occurs" if len(shared) == 1 else f"{len(shared)} features occur"
+    unit = players.units[-1].unit
+    return (
+        f"{count} in several {unit} ({one_line(', '.join(shared), 60)}): each "
+        f"{name_of_one(unit)}'s share is a player of its own, and the score is the sum of them.",
+    )
+
+
+def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, ...]:
+    if len(units) < 2:
+        return ()
+    order = np.argsort(-np.abs(totals), kind="stable")[:_SHOWN].tolist()
+    shown = [f"{totals[i]:+.3g} {one_line(units.strings[i], 30)!r}" for i in order]
+    rest = ["…"] if len(units) > _SHOWN else []
+    return (f"{units.unit.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
 
 
 _ROUNDING = 2.0**-52
@@ -381,6 +524,20 @@ ROWS = (
         blind="parts of other sentences: they come and go as wholes",
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Owen,
-        ways=(by_quadrature(each(_in_sentences)),),
+        ways=(
+            by_quadrature(each(_in_sentences), ("tolerance", "within"), within=_WITHIN),
+            by_draws(
+                _in_nested_orders,
+                {
+                    "within": f"{_WITHIN}; units may lie within others: 'sentences in paragraphs'",
+                    "samples": "masks that are asked, in pairs of an order and its reverse in "
+                    "which the words of each unit stand together: 2 (n − 1) for each pair of n "
+                    "words, a word of two sentences being two; None: as many as two pairs take, at "
+                    f"least {DEFAULT_CALLS:,}. All nested sets are asked if they are no more",
+                },
+                most=_MOST_MASKS,
+                cost="calls of the model: 1,000, or 4 (d − 1) of d words if that is more",
+            ),
+        ),
     ),
 )

@@ -72,7 +72,7 @@ class TargetGame:
         said: tuple[str, ...] = (),
         intercept: float | None = None,
         pairs: Pairs | None = None,
-        **diagnostics: float,
+        **diagnostics: Any,
     ) -> Finding:
         """Return ``scores`` computed from all masks, so that there is no sampling error."""
         return Finding(
@@ -81,7 +81,7 @@ class TargetGame:
             intercept=intercept,
             pairs=pairs,
             notices=said + self.notices,
-            diagnostics={"masks": 2 ** len(self._game), **diagnostics},
+            diagnostics={"masks": 2 ** len(self._game)} | diagnostics,
         )
 
     @property

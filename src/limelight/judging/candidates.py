@@ -16,7 +16,7 @@ from limelight.errors import InputError, nearest
 from limelight.explainers.explaining import explanations
 from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading, reading_of
-from limelight.explainers.registry import compared_by_default, configured, find_method
+from limelight.explainers.registry import compared_by_default, configured, find_method, is_named
 from limelight.models import Model
 from limelight.question import target_indices
 from limelight.results import Comparison, Explanation
@@ -64,7 +64,7 @@ def candidates_of(
     A setting goes to every method that has it; ``seed`` and ``replacement`` do so silently.
     """
     named = _listed(compared_by_default(model) if methods is None else methods)
-    ids = [one for _, one in named if isinstance(one, str) and not _is_stored(one)]
+    ids = [one for _, one in named if is_named(one) and not _is_stored(one)]
     ways = [chosen_way(find_method(one), model) for one in ids]
     known = {name: None for way in ways if way is not None for name in way.settings}
     for name in settings:  # one that no method of this model has would do nothing
@@ -103,7 +103,7 @@ def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidat
     """Return a method by its name, with those of ``settings`` that it has, or by its settings."""
     method = find_method(one)
     way = chosen_way(method, model)
-    known = way.settings if isinstance(one, str) and way is not None else ()
+    known = way.settings if is_named(one) and way is not None else ()
     try:
         chosen = configured(one, model, {k: v for k, v in settings.items() if k in known})
     except InputError as error:
@@ -121,7 +121,7 @@ def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidat
         _explained(chosen),
         again=again,
         asks=lambda d: 0 if calls is None else int(calls(chosen.settings, d)),
-        settings="" if isinstance(one, str) else _departures(one),
+        settings="" if is_named(one) else _departures(one),
     )
 
 
@@ -367,7 +367,7 @@ def scores_of_texts(
 
 def _of_twin(reading: Reading, twin: Model) -> Reading:
     """Return the same texts and classes under another model."""
-    texts = [document.given for document in reading.documents]
+    texts = [document.asked_text for document in reading.documents]
     other = reading_of(twin, texts, reading.question)
     if [f.strings for f in other.features] != [f.strings for f in reading.features]:
         raise InputError("a model with shuffled weights must read the same words; it does not.")

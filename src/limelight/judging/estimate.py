@@ -45,7 +45,7 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     sizes = [len(one.features[0]) for one in tried]
     counts = np.mean([_questions(setup, d) for d in sizes], axis=0) * len(texts)
     needed, search = counts.tolist()
-    cost = _seconds_of_one(tried[0].game(setup.replacements[0]))
+    cost = seconds_of_one(tried[0].game(setup.replacements[0]))
     if setup.budget is not None:  # it ends the search, and nothing else
         search = min(search, setup.budget / cost)
     return Estimate(round(needed + search), (needed + search) * cost)
@@ -58,7 +58,8 @@ def _tried(setup: Setup, texts: list[Any]) -> Iterator[Reading]:
             yield reading_of(setup.model, [texts[place]], setup.question)
 
 
-def _seconds_of_one(game: TextGame) -> float:
+def seconds_of_one(game: TextGame) -> float:
+    """Return how long a question takes, from a few that are asked together."""
     rng, d = np.random.default_rng(0), len(game)
     game(rng.random((2, d)) < 0.5)  # the first question of all pays for what is set up
     masks = rng.random((_QUESTIONS, d)) < rng.random((_QUESTIONS, 1))

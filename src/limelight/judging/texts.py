@@ -26,7 +26,7 @@ from limelight.judging.removals import (
     tied,
     tied_groups,
 )
-from limelight.models import CAPABILITIES, Model, Shuffles, why_not
+from limelight.models import CAPABILITIES, Model, Shuffles, class_probabilities, why_not
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
 from limelight.sampling.masks import text_rng
@@ -169,7 +169,7 @@ class Outcome(NamedTuple):
 
     ``scored`` is the text under each replacement before it is judged, none where it was refused.
     ``marked`` is None where there are no rationales; ``cut`` tells that the model does not read
-    the text to its end.
+    the text to its end; ``predicted`` is the number of the class that the model gives it.
     """
 
     texts: list[JudgedText]
@@ -177,6 +177,7 @@ class Outcome(NamedTuple):
     agreement: TextAgreement | None = None
     marked: MarkedText | None = None
     cut: bool = False
+    predicted: int | None = None
 
 
 @final
@@ -283,6 +284,7 @@ class Setup:
             marked=self.rationales
             and marked_text(number, one, self.rationales, self.candidates, scored.scores),
             cut=one.documents[0].cut is not None,
+            predicted=int(class_probabilities(one.outputs).argmax()),
         )
         try:
             several = [

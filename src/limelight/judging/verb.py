@@ -1,14 +1,15 @@
 """``limelight.judge``: the question, the texts one by one, and what follows over them."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Unpack, overload
 
 from limelight import __version__
-from limelight.data.columns import read_texts
+from limelight.data.columns import LabelledRows, read_rows
 from limelight.data.files import is_table
+from limelight.data.labels import ClassLabels, Labels, below_chance
 from limelight.errors import InputError
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
@@ -27,7 +28,7 @@ from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model, checked_model, resolved_replacement
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import Given, Unit, joined, unit_name
+from limelight.text import Unit, joined, unit_name
 
 
 class JudgeKeywords(Settings, total=False):
@@ -43,6 +44,7 @@ class JudgeKeywords(Settings, total=False):
     curves: bool
     budget: BudgetGiven | None
     rationales: Any
+    labels: Labels | None
     progress: Progress | None
     estimate: Callable[[Estimate], None] | None
 
@@ -77,6 +79,7 @@ def judge(
     curves: bool = True,
     budget: BudgetGiven | None = None,
     rationales: Any = None,
+    labels: Labels | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     estimate: Callable[[Estimate], None] | None = None,
@@ -94,7 +97,9 @@ def judge(
     texts
         A list of texts, or of pairs of texts, which are tuples of two; or data as
         :func:`limelight.explain_data` takes them, a :class:`pathlib.Path` or a table, whose texts
-        are found by the usual names of columns.
+        are found by the usual names of columns, or what :func:`limelight.data.read_rows` returns.
+        Labels that match no class of the model bring a notice, and so does a model that is right
+        less often than guessing would be; a judgement needs no labels.
     methods
         Names, settings objects, functions ``(model, text) -> scores`` of the words, stored
         explanations (a JSON file, a list of them, or a mapping from texts to them), or a mapping
@@ -133,6 +138,8 @@ def judge(
         What people marked, one entry per text: a list of [start, end] in characters, a list of such
         lists where there are several annotators, or None where nobody looked. Adds how plausible
         the methods are, which is not how faithful they are.
+    labels
+        Which class a label of the data is, as :func:`limelight.explain_data` takes it.
     seed
         Of all that is drawn: random orders, resampled texts, and the methods that sample.
     progress
@@ -151,8 +158,10 @@ def judge(
     wanted = wanted_columns(columns)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
-    # A string is a text here, never the name of a file.
-    given = listed(texts) if isinstance(texts, str | list | tuple) else _read(texts)
+    given, true = _read(texts)
+    known = ClassLabels(model.classes, labels) if true else None
+    if labels is not None and known is None:
+        raise InputError("labels= says which class a label is, but these texts have no labels.")
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):
@@ -180,8 +189,10 @@ def judge(
         _judgement(setup, [one.texts[k] for one in outcomes], name, settings)
         for k, name in enumerate(replacements)
     )
+    doubts = () if known is None else _of_labels(known, true, [one.predicted for one in outcomes])
     found = replace(
         found,
+        notices=(*found.notices, *doubts),
         agreement=method_agreement(
             candidates, [one.agreement for one in outcomes if one.agreement is not None], seed=seed
         ),
@@ -207,9 +218,26 @@ def _plausibility(setup: Setup, outcomes: Sequence[Outcome]) -> Plausibility | N
     )
 
 
-def _read(data: Any) -> list[Given]:
-    stored = isinstance(data, os.PathLike) or is_table(data)
-    return read_texts(data) if stored else listed(data)
+def _read(data: Any) -> LabelledRows:
+    """Return texts, and labels where there are any."""
+    if isinstance(data, LabelledRows):
+        return data
+    # A string is a text here, never the name of a file.
+    stored = isinstance(data, os.PathLike) or (
+        not isinstance(data, str | list | tuple) and is_table(data)
+    )
+    return read_rows(data) if stored else LabelledRows(listed(data), [])
+
+
+def _of_labels(
+    known: ClassLabels, labels: Sequence[Any], predicted: Sequence[int | None]
+) -> Iterator[str]:
+    """Yield what the labels of the data say against the model, or against themselves."""
+    yield from known.notices(labels)
+    classes = zip(map(known.number, labels), predicted, strict=True)
+    both = [one == other for one, other in classes if None not in (one, other)]
+    if (doubt := below_chance(sum(both), len(both), len(known.classes))) is not None:
+        yield doubt
 
 
 def _replacements(model: Model, first: str, second: str | None) -> tuple[str, ...]:

@@ -9,7 +9,17 @@ import numpy as np
 from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Span, checked_text_or_pair
+from limelight.text import (
+    AskedText,
+    Document,
+    Features,
+    FoundSpan,
+    Place,
+    Span,
+    checked_text_or_pair,
+    joined,
+    place_at,
+)
 from limelight.theory.ratio_game import RatioGame
 
 if TYPE_CHECKING:
@@ -35,6 +45,8 @@ Capability = Literal[
     "cuts",
     "shuffles",
     "pairs",
+    "spans",
+    "signals",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
@@ -49,6 +61,8 @@ CAPABILITIES: Mapping[Capability, str] = {
     "cuts": "a model that reads so many tokens and no more",
     "shuffles": "the weights of the model, to shuffle them",
     "pairs": "a model that reads two texts together",
+    "spans": "a model that finds spans in a text",
+    "signals": "what the model holds of every word, layer by layer",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -121,6 +135,29 @@ class TimesInput(NamedTuple):
 
     products: list[Float[np.ndarray, " _"]]
     outputs: Float[np.ndarray, "n C"]
+
+
+class Signalled(NamedTuple):
+    """What one pass of a model holds of texts: states of every feature, and what the head reads.
+
+    ``states`` are those of the embedded text, the middle layer and the last one, side by side.
+    """
+
+    states: list[Float[np.ndarray, "_ s"]]
+    read: Float[np.ndarray, "n h"]
+    outputs: Float[np.ndarray, "n C"]
+
+
+@runtime_checkable
+class Signals(Protocol):
+    """Capability "signals": a model that shows what it holds of every word."""
+
+    @property
+    def together(self) -> int:
+        """How many documents are worth asking about at a time."""
+
+    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+        """Return the states of all features of the documents, and the outputs, in one pass."""
 
 
 @runtime_checkable
@@ -198,6 +235,17 @@ class Shuffles(Protocol):
         """
 
 
+@runtime_checkable
+class Spans(Protocol):
+    """Capability "spans": a model that finds spans, and is asked about places of a text."""
+
+    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
+        """Return the spans that the model finds, in the order of the text."""
+
+    def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
+        """Return a text that is asked about places; of S of them the outputs are (n, S · C)."""
+
+
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
@@ -254,8 +302,13 @@ def playing(model: Model) -> Games | None:
     return cast(Games, model) if why_not(model, "games") is None else None
 
 
-def answering(model: Model, features: Any, scale: str) -> Model:
-    """Return ``model`` as it answers about ``features`` on a scale: exactly, or by being asked."""
+def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
+    """Return ``model`` as it answers about ``features`` on a scale: exactly, or by being asked.
+
+    ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
+    """
+    named: Callable[[Sequence[Any]], Model] | None = getattr(model, "with_classes", None)
+    model = model if named is None else named(names)
     own: Callable[[Any, str], Model] | None = getattr(model, "asked_about", None)
     return model if own is None else own(features, scale)
 
@@ -327,13 +380,35 @@ def replacement_in_place(model: Model, name: str) -> str:
     return staying[0]
 
 
-def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
-    """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts."""
+def document_by(
+    model: Model,
+    given: Any,
+    *,
+    at: Any = None,
+    first_pieces: bool = False,
+    pieces: bool = False,
+) -> Document:
+    """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts.
+
+    A model that finds spans is asked about the place that ``at`` means, or about those that an
+    ``AskedText`` brings along.
+    """
+    places: tuple[Place, ...] = ()
+    if isinstance(given, AskedText):
+        places, given = given.places, given.given
     if isinstance(given, tuple):
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
-    return model.read(given, pieces=pieces)
+    if why_not(model, "spans") is not None:
+        return model.read(given, pieces=pieces)
+    own = cast(Spans, model)
+    if not places:
+        found = own.spans(given, first_pieces=first_pieces)
+        text, parts = joined(given)
+        region = parts[1] if parts else (0, len(text))
+        places = (place_at(at, text, region, found, first_pieces=first_pieces),)
+    return own.read(given, asked=places, pieces=pieces)
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
@@ -347,7 +422,11 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document
     own: Callable[[Document, Collection[int]], Document] | None = getattr(model, "cut_at", None)
     if own is not None:
         return own(document, edges)
-    return model.read(document.given, pieces=True) if why_not(model, "pieces") is None else document
+    if why_not(model, "pieces") is not None:
+        return document
+    if document.asked:
+        return cast(Spans, model).read(document.given, asked=document.asked, pieces=True)
+    return model.read(document.given, pieces=True)
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
@@ -363,6 +442,8 @@ _BROUGHT = {
         ("games", Games),
         ("cuts", Cuts),
         ("shuffles", Shuffles),
+        ("spans", Spans),
+        ("signals", Signals),
     )
 }
 

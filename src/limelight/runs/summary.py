@@ -97,11 +97,9 @@ def _notices(words: RunWords, failed: int) -> Iterable[str]:
     if failed:
         rows = f"{failed:,} row{'s' * (failed > 1)}"
         yield f"{rows} hold an error instead of scores and take no part."
-    if (merged := run.labels.merged()) is not None:
-        yield merged
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
-    if (said := run.labels.unmatched(labels.to_pylist())) is not None:
-        yield f"{said[0].upper()}{said[1:]}. What is said about mistakes is without these texts."
+    without = " What is said about mistakes is without these texts."
+    yield from run.labels.notices(labels.to_pylist(), without)
     found = words.tables.columns("""SELECT count(*) FILTER (wrong = 0) AS right, count(*) AS texts
         FROM (SELECT any_value(wrong) AS wrong FROM rows WHERE wrong < 2 GROUP BY row)""")
     right, texts = (int(found[name][0]) for name in ("right", "texts"))

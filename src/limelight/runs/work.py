@@ -98,10 +98,7 @@ class ShardWork:
 
     def doubts(self, texts: pa.Table) -> Iterator[str]:
         """Yield notices: labels that are one class by request, and those here that are none."""
-        if (merged := self._labels.merged()) is not None:
-            yield merged
-        if said := self._labels.unmatched(texts.column("label").unique().to_pylist()):
-            yield f"{said[0].upper()}{said[1:]}."
+        yield from self._labels.notices(texts.column("label").unique().to_pylist())
 
     def _answers(
         self, asked: Sequence[DataText], found: Sequence[Sequence[Found]]

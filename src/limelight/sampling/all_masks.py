@@ -7,7 +7,7 @@ import numpy as np
 from limelight.sampling.pairs import pair_shares, pair_sums
 from limelight.sampling.sample import Game
 from limelight.sampling.spread import explained
-from limelight.shapes import Float
+from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import (
     all_keeps,
     banzhaf_weights,
@@ -48,6 +48,48 @@ def shapley_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:
     """Return the Shapley value of every word for each output."""
     _, f = _relative(game(all_keeps(d)))
     return (shapley_weights(d).T @ f).T
+
+
+def nested_count(levels: Int[np.ndarray, "L d"]) -> int:
+    """Return how many masks Owen values take at most: those of each innermost group."""
+    brothers = _brothers(levels)
+    of_word = [sum(map(len, brothers[j])) for j in range(levels.shape[1])]
+    innermost = np.unique(levels[-1], return_index=True)[1]
+    return sum(2 ** (of_word[j] + 1) for j in innermost.tolist())
+
+
+def owen_of_all_masks(game: Game, levels: Int[np.ndarray, "L d"]) -> Float[np.ndarray, "m d"]:
+    """Return the Owen value of every word for each output, over all nested sets.
+
+    ``levels`` are the groups of the words from the outermost on. Before a word stand any groups
+    beside its own, at every level whole or not at all, and any words of its innermost group.
+    """
+    d, values = levels.shape[1], list[Float[np.ndarray, " m"]]()
+    for brothers in _brothers(levels):
+        before, weight = np.zeros((1, d), bool), np.ones(1)
+        for groups in brothers:
+            own = shapley_weights(len(groups) + 1)[: 2 ** len(groups), -1]
+            inside = all_keeps(len(groups)) @ np.array(groups, bool).reshape(len(groups), d)
+            before = (before[:, None] | inside).reshape(-1, d)
+            weight = (weight[:, None] * -own).ravel()
+        after = before.copy()
+        after[:, len(values)] = True
+        both = np.split(game(np.concatenate([before, after])), 2)
+        values.append(weight @ (both[1] - both[0]))
+    return np.stack(values, axis=1)
+
+
+def _brothers(levels: Int[np.ndarray, "L d"]) -> list[list[list[Bool[np.ndarray, " d"]]]]:
+    """Return for every word the groups beside its own at each level, as masks, words at last."""
+    d, found = levels.shape[1], []
+    for j in range(d):
+        beside, around = [], np.ones(d, bool)
+        for level in (*levels, np.arange(d)):
+            others = np.unique(level[around & (level != level[j])]).tolist()
+            beside.append([around & (level == k) for k in others])
+            around = around & (level == level[j])
+        found.append(beside)
+    return found
 
 
 def banzhaf_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:

@@ -1,6 +1,7 @@
 """Training of the attention classifier. Needs torch."""
 
 from limelight.training.full_attention import FullAttention
+from limelight.training.learning import learn
 from limelight.training.loop import Progress, fit
 from limelight.training.module import AttentionModule
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
@@ -17,6 +18,7 @@ __all__ = [
     "Progress",
     "Recipe",
     "fit",
+    "learn",
     "prepare",
     "recipe_named",
     "train",

@@ -77,6 +77,8 @@ def train(
             prepared, settings, seed=seed, device=device, progress=progress, checkpoint=checkpoint
         )
         record = _record(prepared, settings, seed, device, state)
+        if data.notices:
+            record["training"]["labels"] = list(data.notices)
         classifier = _classifier(prepared, state, record, precision)
         if folder is not None:
             _save(classifier, state, folder)

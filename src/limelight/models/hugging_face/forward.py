@@ -8,6 +8,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
@@ -18,20 +19,25 @@ from limelight.errors import DomainError, InputError
 from limelight.models.engine import failing_text, out_of_memory
 from limelight.shapes import Float, Int
 
-# A segment travels in the upper half of its id: a row stays one array of integers, so that masks,
-# batches, cache keys and paddings need not know that there are segments.
-_BITS = 32
-_TOKEN = (1 << _BITS) - 1
+# A segment travels in the upper half of its id, and above it the mark of a piece that is asked
+# about: a row stays one array of integers, so that masks, batches, cache keys and paddings need not
+# know that there are segments and places.
+_BITS, _MARK_BITS = 32, 40
+_TOKEN, _SEGMENT = (1 << _BITS) - 1, (1 << (_MARK_BITS - _BITS)) - 1
 MASKED_OUT = -1  # stands for a piece that attention does not see
 _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
 _HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
 
 
 def with_segments(
-    ids: Int[np.ndarray, " L"], segment: Int[np.ndarray, " L"]
+    ids: Int[np.ndarray, " L"],
+    segment: Int[np.ndarray, " L"] | None,
+    mark: Int[np.ndarray, " L"] | None = None,
 ) -> Int[np.ndarray, " L"]:
-    """Return ids and segments as one row."""
-    row: np.ndarray = ids + (segment.astype(np.int64) << _BITS)
+    """Return ids, segments and marks as one row."""
+    row: np.ndarray = ids
+    for upper, bits in ((segment, _BITS), (mark, _MARK_BITS)):
+        row = row if upper is None else row + (upper.astype(np.int64) << bits)
     return row
 
 
@@ -45,7 +51,8 @@ def network_input(
 ) -> dict[str, Any]:
     """Return what the network is called with; a negative id is ``filler``, and is not attended to.
 
-    Segments are given only where there are several, to networks that tell them apart.
+    Segments are given only where there are several, to networks that tell them apart, and marks
+    only where a piece has one.
     """
     given = torch.as_tensor(rows).to(network.device)
     there = given >= 0
@@ -55,8 +62,11 @@ def network_input(
         "attention_mask": there.long(),
     }
     most = int(rows.max(initial=0)) >> _BITS  # on the host: a GPU would have to be waited for
+    if most >> (_MARK_BITS - _BITS):
+        inputs["marks"] = (given >> _MARK_BITS).masked_fill(~there, 0)
+        most = int(((rows[rows >= 0] >> _BITS) & _SEGMENT).max())
     if most and tells_apart(network, most):
-        inputs["token_type_ids"] = (given >> _BITS).masked_fill(~there, 0)
+        inputs["token_type_ids"] = ((given >> _BITS) & _SEGMENT).masked_fill(~there, 0)
     return inputs
 
 
@@ -199,12 +209,7 @@ def network_outputs(
     given = network_input(network, ids, filler=filler)
     care = contextlib.nullcontext() if ours else restoring(network)
     with care, torch.inference_mode(), without_plans(network.device.type):
-        found = network(**given).logits.double().cpu().numpy()
-    if found.shape[1] != (labels := len(network.config.id2label)):
-        raise InputError(
-            f"the model returns {found.shape[1]} outputs, but its config.id2label names "
-            f"{labels} classes; make the two agree."
-        )
+        found: np.ndarray = network(**given).logits.double().cpu().numpy()
     return found
 
 
@@ -271,7 +276,7 @@ class ForwardPass:
     def __init__(
         self, network: Any, *, half: bool, shown: Callable[[Int[np.ndarray, " _"]], str]
     ) -> None:
-        self._network, self._shown = network, shown
+        self.network, self._shown = network, shown
         self._halves = half and network.device.type == "cuda"
         self._half: Any = None  # the copy, None where it does not do
         self._stamp: tuple[Any, ...] = ()
@@ -281,38 +286,56 @@ class ForwardPass:
         if not self._halves:
             return
         # Not of state_dict, which takes as long as a tenth of a call.
-        tensors = itertools.chain(self._network.parameters(), self._network.buffers())
+        tensors = itertools.chain(self.network.parameters(), self.network.buffers())
         stamp = tuple(changes(tensor) for tensor in tensors)
-        with alone_with(self._network):
+        with alone_with(self.network):
             if stamp != self._stamp:
-                self._half, self._stamp = _halved(self._network), stamp
+                self._half, self._stamp = _halved(self.network), stamp
 
     def __call__(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
         """Return the outputs; what is masked out is not attended to."""
+        (found,) = self.apart(
+            ids, lambda network, ids: (network_outputs(network, ids, ours=network is self._half),)
+        )
+        return found
+
+    def apart(
+        self,
+        ids: Int[np.ndarray, "n T"],
+        ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
+    ) -> tuple[np.ndarray, ...]:
+        """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
+        asked = partial(self._asked, ask)
         try:
-            found = self._outputs(ids)
+            found = asked(ids)
         except (MemoryError, InputError):
             raise
         except Exception as error:
             if out_of_memory(error):
                 raise  # the engine asks again for fewer
             raise failing_text(
-                self._outputs,
+                asked,
                 ids,
                 error,
-                who=type(self._network).__name__,
+                who=type(self.network).__name__,
                 shown=lambda row: self._shown(row[row != MASKED_OUT]),
             ) from error
-        if not np.isfinite(found).all():
+        if not _finite(found):
             raise InputError("the model returns numbers that are not finite; check its weights.")
         return found
 
-    def _outputs(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
-        if self._half is not None:
-            found = network_outputs(self._half, ids, ours=True)
-            if np.isfinite(found).all():  # else too large for half precision
-                return found
-        return network_outputs(self._network, ids)
+    def _asked(
+        self,
+        ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
+        ids: Int[np.ndarray, "n T"],
+    ) -> tuple[np.ndarray, ...]:
+        if self._half is not None and _finite(found := ask(self._half, ids)):
+            return found  # else too large for half precision
+        return ask(self.network, ids)
+
+
+def _finite(arrays: tuple[np.ndarray, ...]) -> bool:
+    return all(bool(np.isfinite(one).all()) for one in arrays)
 
 
 def _halved(network: Any) -> Any:

@@ -74,7 +74,12 @@ class Windowed:
         """Those of the model, except that it has its windows already."""
         done = "this one reads its texts in windows already"
         whole = "a pair is read whole, not in windows; leave window out"
-        return MappingProxyType({**self.inner.capabilities, "cuts": done, "pairs": whole})
+        own: dict[Capability, str | None] = {
+            "cuts": done,
+            "pairs": whole,
+            "signals": "a word is seen in its own window alone; leave window out",
+        }
+        return MappingProxyType({**self.inner.capabilities, **own})
 
     def shuffled(self, seed: int) -> "Windowed":
         """Return the same windows under the model with shuffled weights."""

@@ -1,0 +1,416 @@
+"""A method that was fitted to one model: Shapley values at the price of one pass, with errors.
+
+What is fitted in ``limelight.training`` is applied here, with NumPy: two small networks turn what
+the model holds of each word into its Shapley value for every output of the model, and what
+held-out texts have shown about their errors becomes a standard error for every score.
+"""
+
+import hashlib
+import json
+import math
+import os
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, cast, final
+
+import numpy as np
+
+from limelight.errors import InputError, nearest
+from limelight.explainers.method import Counted, Method, Way, at_least, settings_class
+from limelight.explainers.reading import Reading, pooled_pieces
+from limelight.explainers.target_game import TargetGame
+from limelight.files import bounded_bytes, bounded_json, write_whole
+from limelight.models import Freezes
+from limelight.results import Finding
+from limelight.sampling.masks import sized_masks, text_rng
+from limelight.shapes import Float, Int
+from limelight.text import one_line, side_at
+
+SCHEMA = "limelight.learned/1"
+FILES = ("method.json", "model.safetensors")
+PREFIX = "learned:"  # of a folder that stands where the name of a method may
+# What a network is told. Of models that show nothing inside, the word itself, its places and the
+# length of the text are left: a global additive model.
+STATES = ("embedding", "middle", "last", "head")
+SIGNALS = (*STATES, "places", "outputs", "words", "lrp")
+WITH_STATES = ("embedding", "middle", "last", "head", "places", "outputs")
+WITHOUT_STATES = ("words", "places", "outputs")
+_FLOOR = 0.05  # of the usual score: below it, sizes and disagreements say no more about errors
+_LEAST = 1e-6  # of the usual score: what single precision does to it
+_MOST_BYTES = 1 << 30
+_MEMBERS = 2
+
+
+class Inputs(NamedTuple):
+    """What networks are told of ``n`` texts with N features in all.
+
+    ``owner`` is the text of each feature. ``word`` is a hash of its string, and in standard signals
+    the place of that among the words that were learned; there are none where it is no signal.
+    """
+
+    words: Float[np.ndarray, "N s"]
+    texts: Float[np.ndarray, "n t"]
+    owner: Int[np.ndarray, " N"]
+    word: Int[np.ndarray, " N"]
+
+
+def inputs_of(reading: Reading, signals: Collection[str]) -> Inputs:
+    """Return what ``signals`` there are of every feature of ``reading``, and of its texts."""
+    words, texts = list[np.ndarray](), list[np.ndarray]()
+    if not set(STATES).isdisjoint(signals):
+        held = reading.signals
+        layers = np.split(np.concatenate(held.states), 3, axis=1)
+        words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
+        texts += [held.read] if "head" in signals else []
+    if "lrp" in signals:
+        words.append(np.concatenate(list(_frozen(reading))))
+    if "places" in signals:
+        words.append(np.concatenate([_places(reading, i) for i in range(len(reading.documents))]))
+    if "outputs" in signals:
+        texts.append(reading.outputs)
+    owner = np.repeat(np.arange(len(reading.features)), [len(f) for f in reading.features])
+    return Inputs(
+        _joined(words, len(owner)),
+        _joined(texts, len(reading.features)),
+        owner,
+        word_hashes(reading) if "words" in signals else np.empty(0, np.int64),
+    )
+
+
+def _joined(parts: list[np.ndarray], n: int) -> Float[np.ndarray, "n s"]:
+    return np.concatenate([np.empty((n, 0)), *parts], axis=1, dtype=np.float32)
+
+
+def _places(reading: Reading, i: int) -> Float[np.ndarray, "d 5"]:
+    """Return how long a text is, and how often, where and on which side each feature stands."""
+    document, features = reading.documents[i], reading.features[i]
+    T, d, of_token = len(document.tokens.strings), len(features), features.of_token
+    scored = np.flatnonzero(of_token >= 0)
+    count = np.bincount(of_token[scored], minlength=d)
+    first = np.full(d, T)
+    np.minimum.at(first, of_token[scored], scored)
+    starts = [spans[0][0] if spans else 0 for spans in features.spans]
+    side = [side_at(start, document.parts) for start in starts]
+    return np.stack(
+        [np.full(d, math.log(d)), np.log(np.maximum(count, 1)), first / T, np.log1p(first), side],
+        axis=1,
+    )
+
+
+def _frozen(reading: Reading) -> Iterator[Float[np.ndarray, "d C"]]:
+    """Yield the lrp scores of every feature, for each output."""
+    model, n, C = cast(Freezes, reading.model), *reading.outputs.shape
+    of_outputs = [
+        model.frozen_times_input(reading.documents, np.tile(np.eye(C)[c], (n, 1))).products
+        for c in range(C)
+    ]
+    for i, one in enumerate(reading.apart()):
+        yield pooled_pieces(one, np.stack([products[i] for products in of_outputs])).T
+
+
+def word_hashes(reading: Reading) -> Int[np.ndarray, " N"]:
+    """Return a number for the string of each feature, the same in every process."""
+    strings = (string for features in reading.features for string in features.strings)
+    return np.array([zlib.crc32(s.lower().encode("utf-8", "surrogatepass")) for s in strings])
+
+
+class Predicted(NamedTuple):
+    """Scores of N features for each output, their standard errors, and what the members said.
+
+    ``draw`` is the deviation of what one pair of orders would say of them, around the truth.
+    """
+
+    values: Float[np.ndarray, "N C"]
+    stderr: Float[np.ndarray, "N C"]
+    draw: Float[np.ndarray, "N C"]
+    members: Float[np.ndarray, "members N C"]
+
+
+def error_design(
+    values: Float[np.ndarray, "N C"], apart: Float[np.ndarray, "N C"], d: Int[np.ndarray, " N"]
+) -> Float[np.ndarray, "N C 4"]:
+    """Return what the logarithm of a squared error is linear in; both in units of usual scores."""
+    sizes = np.broadcast_to(np.log(d)[:, None], values.shape)
+    logs = [np.log(np.abs(x) + _FLOOR) for x in (values, apart)]
+    return np.stack([np.ones_like(values), *logs, sizes], axis=-1)
+
+
+@final
+@settings_class
+class LearnedSettings:
+    """Settings of a learned method."""
+
+    check: Annotated[int, at_least(0)] = 0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A method that :func:`limelight.learn` fitted to one model, ready to explain its texts.
+
+    It stands where the name of a method may: ``explain(model, text, learned)``. ``record`` is what
+    ``method.json`` holds, with the ``report`` on what was reached, and ``arrays`` the weights.
+    """
+
+    record: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray]
+
+    def __repr__(self) -> str:
+        return f"<Learned from {self.report['texts']} texts: {self.report['said'][0]}>"
+
+    def __str__(self) -> str:
+        return "\n".join(self.report["said"])
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """What was reached on texts that were kept aside; ``said`` are its sentences."""
+        found: Mapping[str, Any] = self.record["report"]
+        return found
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``method.json`` and ``model.safetensors``; the weights first, whole or not."""
+        from safetensors.numpy import save
+
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        record, weights = (
+            Path(folder) / FILES[0],
+            save({k: np.ascontiguousarray(x) for k, x in self.arrays.items()}),
+        )
+        digest = hashlib.sha256(weights).hexdigest()
+        write_whole(Path(folder) / FILES[1], weights)
+        written = {"schema": SCHEMA, **self.record, "weights": digest}
+        write_whole(record, json.dumps(written, indent=2, ensure_ascii=False) + "\n")
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> "Learned":
+        """Return the method in ``folder``; what is no method there is refused in a sentence."""
+        record = Path(folder) / FILES[0]
+        if not record.is_file():
+            raise InputError(
+                f"there is no learned method at '{folder}': it has no {FILES[0]}. Make one with "
+                "limelight.learn(model, texts, output=…), or limelight learn."
+            )
+        return _loaded(str(folder), record.stat().st_mtime_ns)
+
+    @cached_property
+    def method(self) -> Method:
+        """The row that other methods have in the registry."""
+        states = not set(STATES).isdisjoint(self.record["signals"])
+        way = Way(
+            needs="signals" if states else None,
+            exactness="estimated",
+            explain=self._explained,
+            settings={"check": "random masks to ask, to see how much of them the scores explain"},
+            counted=Counted(lambda settings, _: settings.check and settings.check + 2),
+            unsaid=("check",),
+            joint=states,
+            logits=True,
+        )
+        return Method(
+            id="learned",
+            label="Learned",
+            formula="linear map + two hidden layers of what the model holds of the word, fitted to "
+            "sampled Shapley values of this model",
+            sees="what Shapley values see, as far as they follow from the states of the model",
+            blind="texts unlike those it learned from: a notice says so",
+            cost="one forward pass",
+            settings=LearnedSettings,
+            ways=(way,),
+        )
+
+    def predicted(self, inputs: Inputs) -> Predicted:
+        """Return scores and standard errors for every output of the model."""
+        inputs = self.standard(inputs)
+        scale = self.arrays["scale"]
+        members = np.stack([self._member(k, inputs) for k in range(_MEMBERS)])
+        values = members.mean(axis=0)
+        apart = np.abs(members[0] - members[1]) / 2
+        d = np.bincount(inputs.owner)[inputs.owner]
+        design = error_design(values, apart, d)
+        errors, draw = (np.exp(design @ self.arrays[name]) for name in ("errors", "draws"))
+        stderr = np.sqrt(errors + self.unseen(inputs)[:, None] + _LEAST**2)
+        return Predicted(values * scale, stderr * scale, np.sqrt(draw) * scale, members * scale)
+
+    def unseen(self, inputs: Inputs) -> Float[np.ndarray, " N"]:
+        """Return 1 at words that were not learned, where words are all that is known, else 0.
+
+        It is their variance in units of usual scores: nothing was seen that could tell it.
+        """
+        own = inputs.word == len(self.arrays["vocabulary"])
+        return own.astype(float) if len(own) else np.zeros(len(inputs.words))
+
+    def standard(self, inputs: Inputs) -> Inputs:
+        """Return the signals less their mean, in units of their deviation."""
+        own, known = self.arrays, self.arrays["vocabulary"]
+        place = np.searchsorted(known, inputs.word)
+        there = known[np.minimum(place, len(known) - 1)] == inputs.word
+        return inputs._replace(
+            words=(inputs.words - own["words.mean"]) / own["words.scale"],
+            texts=(inputs.texts - own["texts.mean"]) / own["texts.scale"],
+            word=np.where(there, place, len(known)),
+        )
+
+    def _member(self, k: int, inputs: Inputs) -> Float[np.ndarray, "N C"]:
+        """Return what one of the networks says of standard signals, in units of usual scores."""
+        own = {name.partition(".")[2]: x for name, x in self.arrays.items() if name[:2] == f"{k}."}
+        words, texts = inputs.words, inputs.texts
+        s, hidden = words.shape[1], own["first.weight"].shape[0]
+        # Both layers that see the signals in one product, and what texts share once for each text.
+        both = np.concatenate([own["first.weight"], own["linear.weight"]]).T
+        x = words @ both[:s] + (texts @ both[s:])[inputs.owner]
+        h = np.maximum(x[:, :hidden] + own["first.bias"], 0.0)
+        h = np.maximum(h @ own["second.weight"].T + own["second.bias"], 0.0)
+        found: np.ndarray = x[:, hidden:] + h @ own["last.weight"].T + own["last.bias"]
+        if len(inputs.word):
+            found += own["word.weight"][inputs.word]
+        return found.astype(np.float64)
+
+    def _explained(self, settings: LearnedSettings, reading: Reading) -> list[Finding]:
+        self._check(reading)
+        inputs = inputs_of(reading, self.record["signals"])
+        found = self.predicted(inputs)
+        strange = self.strangeness_of(inputs, word_hashes(reading))
+        ends = np.cumsum([len(features) for features in reading.features])[:-1]
+        weights = reading.target_weights[:, self._columns(reading)]
+        rows = zip(np.split(found.values, ends), np.split(found.stderr, ends), weights, strict=True)
+        several = list(reading.apart()) if settings.check else []
+        findings = []
+        for i, (values, stderr, weight) in enumerate(rows):
+            # Errors of two outputs may go together, and are added as if they did.
+            scores, error = values @ weight, stderr @ np.abs(weight)
+            asked: dict[str, Any] = {"base_value": None}
+            said = tuple(self._notices(strange[i]))
+            if settings.check:
+                asked = _asked(settings.check, several[i], scores, self.record["seed"])
+                said += asked.pop("notices")
+            findings.append(Finding(scores=scores, stderr=error, notices=said, **asked))
+        return findings
+
+    def _check(self, reading: Reading) -> None:
+        """Refuse another model, and questions that it did not learn to answer."""
+        own, question = self.record["model"], reading.question
+        if reading.fingerprint != own:
+            raise InputError(
+                f"this method was learned from another model: its fingerprint is {own[:12]}…, and "
+                f"this model's {reading.fingerprint[:12]}…. Learn one for this model: "
+                "limelight.learn(model, texts)."
+            )
+        if question.features != self.record["features"]:
+            raise InputError(
+                f"this method has learned about {self.record['features']!r} and not about "
+                f"{one_line(repr(question.features), 40)}; use 'shapley', or learn another."
+            )
+        if question.protect or question.side is not None:
+            raise InputError(
+                "a learned method scores all words of a text, each of which may be removed; leave "
+                "protect and side out, or use 'shapley'."
+            )
+
+    def _columns(self, reading: Reading) -> Int[np.ndarray, " C"]:
+        """Return the outputs that were learned; refuse to speak for others."""
+        known = np.array(self.record["outputs"])
+        asked = np.flatnonzero(reading.target_weights.any(axis=0))
+        if unknown := sorted(set(asked.tolist()) - set(known.tolist())):
+            named = reading.model.classes[-reading.outputs.shape[1] :]
+            raise InputError(
+                f"this method has learned about {', '.join(repr(named[i]) for i in known)} alone, "
+                f"which is what the values were of; {named[unknown[0]]!r} is asked for."
+            )
+        return known
+
+    def strangeness_of(
+        self, inputs: Inputs, hashes: Int[np.ndarray, " N"]
+    ) -> Float[np.ndarray, "n 3"]:
+        """Return how unlike the texts it learned from each text is, by three measures.
+
+        The logarithm of the number of words, the share of words that it has not seen, and the
+        distance of the mean state of the text from those of the training texts.
+        """
+        n = len(inputs.texts)
+        count = np.bincount(inputs.owner, minlength=n)
+        unseen = ~np.isin(hashes, self.arrays["vocabulary"])
+        new = np.bincount(inputs.owner, unseen, minlength=n) / count
+        summary = text_summary(self.standard(inputs)) - self.arrays["centre"]
+        axes = self.arrays["axes"]
+        along = summary @ axes.T
+        rest = np.maximum((summary**2).sum(axis=1) - self.arrays["spread"] @ (along.T**2), 0.0)
+        far = (along**2).mean(axis=1) + rest / self.arrays["rest"]
+        return np.stack([np.log(count), new, np.sqrt(far)], axis=1)
+
+    def _notices(self, strange: Float[np.ndarray, " 3"]) -> Iterator[str]:
+        usual = self.record["usual"]
+        size, new, far = strange.tolist()
+        low, high = usual["words"]
+        why = []
+        if not low <= (d := round(math.exp(size))) <= high:
+            why.append(f"it has {d:,} different words, and they had {low:,} to {high:,}")
+        if new > usual["unseen"]:
+            why.append(f"{new:.0%} of its words did not occur there")
+        if far > usual["distance"]:
+            why.append(
+                f"the model's states lie {far:.1f} away, and {usual['distance']:.1f} at most there"
+            )
+        if why:
+            yield (
+                f"This text is unlike those the method learned from: {'; '.join(why)}. Scores and "
+                "standard errors may not hold; check=16 asks the model, 'shapley' draws anew."
+            )
+        if notice := self.report.get("notice"):
+            yield notice
+
+
+def text_summary(inputs: Inputs) -> Float[np.ndarray, "n D"]:
+    """Return one row for each text: what is known of it, and the mean over its words."""
+    n = len(inputs.texts)
+    mean = np.zeros((n, inputs.words.shape[1]))
+    np.add.at(mean, inputs.owner, inputs.words)
+    mean /= np.bincount(inputs.owner, minlength=n)[:, None]
+    return np.concatenate([inputs.texts, mean], axis=1)
+
+
+def _asked(count: int, one: Reading, scores: Float[np.ndarray, " d"], seed: int) -> dict[str, Any]:
+    """Ask ``count`` random masks, and say how much of their variance the scores explain."""
+    game, d = TargetGame(one, "auto"), len(scores)
+    rng = text_rng(seed, one.documents[0].text)
+    masks = sized_masks(d, rng.integers(1, d + 1, count), rng)
+    answers = game(masks)[:, 0]
+    spread = float(np.var(answers))
+    explained = 1 - float(np.var(answers - masks @ scores)) / spread if spread else 0.0
+    said = f"Of the variance of {count} random masks of this text, the scores explain"
+    much = f" {explained:.0%}" if explained > 0 else " nothing"
+    return {
+        "base_value": game.base_value,
+        "notices": (f"{said}{much}.", *game.notices),
+        "diagnostics": {"check_masks": count, "check_explained": explained},
+    }
+
+
+@lru_cache(maxsize=8)
+def _loaded(folder: str, _changed: int) -> Learned:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    record = bounded_json(bounded_bytes(Path(folder) / FILES[0], _MOST_BYTES), FILES[0])
+    if not isinstance(record, dict) or record.pop("schema", None) != SCHEMA:
+        raise InputError(f"'{folder}' holds no learned method that this version reads ({SCHEMA}).")
+    content = bounded_bytes(Path(folder) / FILES[1], _MOST_BYTES)
+    if hashlib.sha256(content).hexdigest() != record.pop("weights", None):
+        raise InputError(
+            f"the weights in '{folder}' are not those that its {FILES[0]} was written with; learn "
+            "again, or copy both files anew."
+        )
+    try:
+        return Learned(record, load(content))
+    except SafetensorError as error:
+        raise InputError(f"'{folder}/{FILES[1]}' cannot be read ({error}).") from None
+
+
+def checked_signals(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of signals in their order; refuse one that there is not."""
+    for name in names:
+        if name not in SIGNALS:
+            raise InputError(nearest("signal", name, SIGNALS))
+    return tuple(name for name in SIGNALS if name in names)

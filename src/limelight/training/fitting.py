@@ -1,0 +1,341 @@
+"""Two small networks fitted to noisy values of words, and how far off they are on other texts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from limelight.explainers.learned import Inputs, Learned, error_design, text_summary
+from limelight.shapes import Bool, Float, Int
+from limelight.training.run import usable_device
+
+_HIDDEN = 256
+_EPOCHS, _PATIENCE, _BATCH, _STEPS = 80, 8, 1024, 16  # words in a step, least steps of an epoch
+_RATE, _DECAY, _DROPPED = 1e-3, 0.02, 0.1
+_STEADY = 0.02  # of each step's weights in their running mean, which is steadier than any of them
+_KEPT = 0.5  # of the variance of scores, as a first guess of what the network will not explain
+_AXES = 32  # along which the states of a text are compared with those of others
+_ROOM = 1.1
+_COVERED = 0.955  # of held-out values, which ±2 standard errors are made to hold
+_NOTHING = (
+    "THE METHOD HAS LEARNED NOTHING: on texts that were kept aside its scores are no nearer to "
+    "Shapley values than 0 is. Give more texts or more pairs; until then use 'shapley'."
+)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Texts with their signals and sampled values: N features of n texts, C outputs.
+
+    ``spread`` is the variance of one draw, NaN where there is one only, and ``draws`` how many a
+    value is the mean of.
+    """
+
+    inputs: Inputs
+    values: Float[np.ndarray, "N C"]
+    spread: Float[np.ndarray, "N C"]
+    draws: Int[np.ndarray, " N"]
+    hashes: Int[np.ndarray, " N"]
+
+    @property
+    def noise(self) -> Float[np.ndarray, "N C"]:
+        """The squared standard errors of the values."""
+        return self.spread / self.draws[:, None]
+
+    @property
+    def n(self) -> int:
+        """Number of texts."""
+        return len(self.inputs.texts)
+
+    def only(self, texts: Int[np.ndarray, " m"]) -> "Examples":
+        """Return some of the texts, in that order."""
+        owner = self.inputs.owner
+        starts = np.searchsorted(owner, np.arange(self.n + 1))
+        rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in texts])
+        number = np.repeat(np.arange(len(texts)), np.diff(starts)[texts])
+        inputs = Inputs(
+            self.inputs.words[rows],
+            self.inputs.texts[texts],
+            number,
+            self.inputs.word[rows] if len(self.inputs.word) else self.inputs.word,
+        )
+        rest = (self.values, self.spread, self.draws, self.hashes)
+        return Examples(inputs, *(one[rows] for one in rest))
+
+    def means(self, x: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "n C"]:
+        """Return the mean of ``x`` over the features of each text."""
+        owner, n = self.inputs.owner, self.n
+        sums = [np.bincount(owner, c, minlength=n) for c in x.T]
+        return np.stack(sums, axis=1) / np.bincount(owner, minlength=n)[:, None]
+
+
+def fit_examples(
+    examples: Examples,
+    held: Bool[np.ndarray, " n"],
+    *,
+    seed: int,
+    curve: bool = True,
+    heard: Callable[[float], None] | None = None,
+) -> Learned:
+    """Return the networks fitted to the texts that are not ``held``, their errors and a report.
+
+    With a ``curve``, one network is also fitted to a half and to a quarter of the texts.
+    """
+    order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(~held))
+    training, aside = examples.only(np.sort(order)), examples.only(np.flatnonzero(held))
+    arrays, reached, n = _standards(training), dict[int, float](), len(order)
+    fits = [(1, n), (0, n)] if not curve else [(0, n // 4), (0, n // 2), (1, n), (0, n)]
+    for done, (member, count) in enumerate(fits):
+        some = examples.only(np.sort(order[:count]))
+        weights, found = _fit_member(some, aside, arrays, seed=seed + member)
+        if member == 0:
+            reached[count] = explained(found, aside)
+        if count == n:
+            arrays |= {f"{member}.{name}": array for name, array in weights.items()}
+        if heard is not None:
+            heard((done + 1) / len(fits))
+    arrays["errors"] = arrays["draws"] = np.zeros(4)
+    members = Learned({}, arrays).predicted(aside.inputs).members
+    values = members.mean(axis=0)
+    unseen = Learned({}, arrays).unseen(Learned({}, arrays).standard(aside.inputs))
+    errors = _error_model(members, aside, arrays["scale"], unseen)
+    arrays["errors"], arrays["draws"], coverage = errors
+    report: dict[str, Any] = {
+        "texts": n,
+        "held_out": aside.n,
+        "r2": explained(values, aside),
+        "rank_correlation": _rank_correlation(values, aside),
+        "curve": [{"texts": count, "r2": reached[count]} for count in sorted(reached)],
+        "coverage": coverage,
+    }
+    # How much nearer to the values than 0 is, text by text: their noise is in both and cancels.
+    gains = aside.means(aside.values**2 - (aside.values - values) ** 2) / arrays["scale"] ** 2
+    gain = gains.mean(axis=1)
+    if gain.mean() <= 2 * gain.std() / np.sqrt(len(gain)):
+        report["notice"] = _NOTHING
+    usual = _usual(Learned({}, arrays), training, aside)
+    return Learned({"report": report, "usual": usual}, arrays)
+
+
+def _standards(training: Examples) -> dict[str, np.ndarray]:
+    """Return means and deviations of the signals, the usual score, and where texts lie."""
+    arrays: dict[str, np.ndarray] = {"vocabulary": np.unique(training.hashes)}
+    for name, x in (("words", training.inputs.words), ("texts", training.inputs.texts)):
+        arrays[f"{name}.mean"] = x.mean(axis=0, dtype=np.float64).astype(np.float32)
+        deviation = x.std(axis=0, dtype=np.float64)
+        arrays[f"{name}.scale"] = np.where(deviation > 1e-6, deviation, 1.0).astype(np.float32)
+    usual = np.sqrt(np.mean(training.values**2, axis=0))
+    arrays["scale"] = np.where(usual > 0, usual, 1.0)
+    summary = text_summary(Learned({}, arrays).standard(training.inputs))
+    arrays["centre"] = summary.mean(axis=0)
+    _, size, axes = np.linalg.svd(summary - arrays["centre"], full_matrices=False)
+    variance, k = np.maximum(size**2 / training.n, 1e-12), min(_AXES, -(-training.n // 4))
+    arrays["axes"], arrays["spread"] = axes[:k] / np.sqrt(variance[:k, None]), variance[:k]
+    arrays["rest"] = np.array([max(variance[k:].sum(), 1e-12)])
+    return arrays
+
+
+class _Network(torch.nn.Module):  # type: ignore[misc]  # torch has no types here
+    """A linear map plus two hidden layers, from standard signals to scores in usual units."""
+
+    def __init__(self, signals: int, outputs: int) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(signals, _HIDDEN)
+        self.second = torch.nn.Linear(_HIDDEN, _HIDDEN)
+        self.last = torch.nn.Linear(_HIDDEN, outputs)
+        self.linear = torch.nn.Linear(signals, outputs, bias=False)
+        for zero in (self.last.weight, self.last.bias, self.linear.weight):
+            torch.nn.init.zeros_(zero)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(x) + self.last(torch.relu(self.second(torch.relu(self.first(x)))))
+
+
+def _word_weights(
+    word: Int[np.ndarray, " N"], values: Float[np.ndarray, "N C"], words: int
+) -> Float[np.ndarray, "words C"]:
+    """Return the mean value of every word, held back as its few occurrences ask for.
+
+    By the variance within words against that between them: where a word always has the same value,
+    as under an additive model, that is its weight; a word that does not occur has 0.
+    """
+    count = np.bincount(word, minlength=words)[:, None]
+    sums = np.stack([np.bincount(word, c, minlength=words) for c in values.T], axis=1)
+    mean = sums / np.maximum(count, 1)
+    within = ((values - mean[word]) ** 2).sum(axis=0) / max(len(word) - np.sum(count > 0), 1)
+    between = np.maximum(np.mean(mean[word] ** 2, axis=0) - within / count[word].mean(), 1e-300)
+    return mean * count / np.maximum(count + within / between, 1e-300)
+
+
+def _fit_member(
+    training: Examples, aside: Examples, arrays: dict[str, np.ndarray], *, seed: int
+) -> tuple[dict[str, np.ndarray], Float[np.ndarray, "N C"]]:
+    """Return the weights with the least error on the texts kept ``aside``, and their scores."""
+    device, scale = usable_device(None), arrays["scale"]
+    straight = np.zeros((0, len(scale)))
+    if len(training.inputs.word):
+        word = Learned({}, arrays).standard(training.inputs).word
+        straight = _word_weights(word, training.values / scale, len(arrays["vocabulary"]) + 1)
+
+    def tensors(of: Examples) -> list[Any]:
+        """Signals, what words alone leave of the values, and weights, one row for each feature."""
+        inputs, noise = Learned({}, arrays).standard(of.inputs), of.means(of.noise / scale**2)
+        left = of.values / scale - (straight[inputs.word] if len(straight) else 0.0)
+        # Noise by texts: a spread from three draws of one word says little, of all words enough.
+        size, drawn = of.means((of.values / scale) ** 2), np.isfinite(noise)
+        usual = noise[drawn].sum() / max(size[drawn].sum(), 1e-12) if drawn.any() else 1.0
+        weight = 1 / (_KEPT + np.where(drawn, noise, usual * size))
+        x = np.concatenate([inputs.words, inputs.texts[inputs.owner]], axis=1)
+        found = (x, left, (weight / weight.mean())[inputs.owner])
+        return [torch.as_tensor(one, device=device, dtype=torch.float32) for one in found]
+
+    (x, y, weight), (other_x, other_y, other_weight) = tensors(training), tensors(aside)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = _Network(x.shape[1], y.shape[1]).to(device)
+        steps = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=_DECAY)
+        names, own = zip(*network.named_parameters(), strict=True)
+        mean = [one.detach().clone() for one in own]
+        best, waited, taken, kept, said = np.inf, 0, 0, mean, 0 * other_y
+        for _ in range(_EPOCHS):
+            for rows in torch.randperm(len(x)).split(max(1, min(_BATCH, len(x) // _STEPS))):
+                there = ((torch.rand(x.shape[1]) >= _DROPPED).float() / (1 - _DROPPED)).to(device)
+                rows = rows.to(device)
+                loss = (weight[rows] * (network(x[rows] * there) - y[rows]) ** 2).mean()
+                steps.zero_grad()
+                loss.backward()
+                steps.step()
+                taken += 1
+                share = max(_STEADY, 1 / taken)
+                torch._foreach_lerp_(mean, [one.detach() for one in own], share)
+            given = dict(zip(names, mean, strict=True))
+            found = torch.func.functional_call(network, given, (other_x,)).detach()
+            error = float((other_weight * (found - other_y) ** 2).mean())
+            waited += 1
+            if error < best:
+                best, waited, said = error, 0, found
+                kept = [one.clone() for one in mean]
+            if waited >= _PATIENCE:
+                break
+    stored = {name: one.cpu().numpy() for name, one in zip(names, kept, strict=True)}
+    scores = said.double().cpu().numpy()
+    if len(straight):
+        stored["word.weight"] = straight.astype(np.float32)
+        scores += straight[Learned({}, arrays).standard(aside.inputs).word]
+    return stored, scores * scale
+
+
+def explained(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
+    """Return R² of ``values`` about sampled ones, corrected for the noise of these."""
+    noise, spread = np.nanmean(truth.noise, axis=0), truth.values.var(axis=0)
+    wrong, there = np.mean((values - truth.values) ** 2, axis=0) - noise, spread - noise
+    # Of all outputs together, each in its own units.
+    found = np.where(there > 0, 1 - np.maximum(wrong, 0.0) / np.maximum(there, 1e-300), 0.0)
+    return float(found.mean())
+
+
+def _rank_correlation(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
+    """Return the mean over texts of Spearman's coefficient, corrected for the noise of values."""
+    # What is correlated with a noisy value loses the root of the share that is no noise.
+    noise, spread = np.nanmean(truth.noise, axis=0), truth.values.var(axis=0)
+    real = np.sqrt(np.clip(1 - noise / np.maximum(spread, 1e-300), 0.05, 1.0))
+    found = []
+    for i in range(truth.n):
+        rows = truth.inputs.owner == i
+        for c in range(values.shape[1] if rows.sum() > 2 else 0):
+            mine, its = (np.argsort(np.argsort(x[rows, c])) for x in (values, truth.values))
+            found.append(np.corrcoef(mine, its)[0, 1] / real[c])
+    return float(np.clip(np.mean(found), -1, 1)) if found else 0.0
+
+
+def _error_model(
+    members: Float[np.ndarray, "two N C"],
+    truth: Examples,
+    scale: Float[np.ndarray, " C"],
+    unseen: Float[np.ndarray, " N"],
+) -> tuple[Float[np.ndarray, " 4"], Float[np.ndarray, " 4"], dict[str, Any]]:
+    """Return how errors follow from size, disagreement and length, and so the noise of a draw.
+
+    Beside it, how often ±2 errors hold.
+
+    The squared distance of a score from a noisy value has as its mean the squared error of the
+    score plus the noise. Coverage is that of errors which were fitted to the other half of texts.
+    """
+    owner, members = truth.inputs.owner, members / scale
+    d = np.bincount(owner)[owner]
+    values = members.mean(axis=0)
+    design = error_design(values, np.abs(members[0] - members[1]) / 2, d)
+    flat = design.reshape(-1, design.shape[-1])
+    squares = ((values - truth.values / scale) ** 2).ravel()
+    # The noise of one value from two or three draws is itself mostly noise: it follows the same.
+    seen, several = (truth.spread / scale**2).ravel(), np.repeat(truth.draws, len(scale))
+    of_draw = _log_linear(flat, seen, np.zeros_like(seen))
+    noise = np.exp(flat @ of_draw) / several if np.nansum(seen) else np.zeros_like(seen)
+    noise = noise + np.repeat(unseen, values.shape[1])
+    half = np.repeat((owner % 2 == 0)[:, None], values.shape[1], axis=1).ravel()
+    variance = np.empty_like(squares)
+    for own in (half, ~half) if half.any() and not half.all() else (half | True,):
+        other = ~own if not own.all() else own
+        theta = _log_linear(flat[other], squares[other], noise[other])
+        variance[own] = np.exp(flat[own] @ theta)
+
+    def holds(factor: float) -> Bool[np.ndarray, " m"]:
+        inside: np.ndarray = squares <= 4 * (factor * variance + noise)
+        return inside
+
+    # Few texts may show hardly more than noise: at least what they allow for by one standard error.
+    theta = _log_linear(flat, squares, noise)
+    left = truth.means((squares - noise).reshape(values.shape)).mean(axis=1)
+    allowed = max(left.mean(), 0.0) + left.std() / np.sqrt(max(len(left) - 1, 1))
+    least = max(1.0, allowed / max(np.exp(flat @ theta).mean(), 1e-300)) if allowed else 1.0
+    factors = np.geomspace(least, 64 * least, 65)
+    factor = next((f for f in factors if holds(f).mean() >= _COVERED), factors[-1])
+    theta[0] += np.log(factor)
+    inside, order = holds(factor), np.argsort(np.abs(values).ravel(), kind="stable")
+    deciles = [float(inside[part].mean()) for part in np.array_split(order, 10) if len(part)]
+    return (
+        theta,
+        of_draw,
+        {"overall": float(inside.mean()), "deciles": deciles, "factor": float(factor)},
+    )
+
+
+def _log_linear(
+    design: Float[np.ndarray, "m k"],
+    squares: Float[np.ndarray, " m"],
+    known: Float[np.ndarray, " m"],
+) -> Float[np.ndarray, " k"]:
+    """Return θ of variances exp(xθ) + known that make normal ``squares`` most likely.
+
+    By Fisher scoring with a small penalty: a slope that few texts cannot show stays near 0.
+    """
+    there = np.isfinite(squares) & np.isfinite(known)
+    design, squares, known = design[there], squares[there], known[there]
+    theta = np.zeros(design.shape[1])
+    theta[0] = np.log(max(np.mean(squares) - np.mean(known), 0.01 * np.mean(squares), 1e-12))
+    penalty = 1e-3 * len(design) * np.diag([1e-6, *np.ones(design.shape[1] - 1)])
+    for _ in range(100):
+        own = np.exp(np.clip(design @ theta, -60, 60))
+        whole = own + known + 1e-300
+        slope = design.T @ ((squares - whole) * own / whole**2) / 2 - penalty @ theta
+        bent = (design * ((own / whole) ** 2)[:, None]).T @ design / 2 + penalty
+        step = np.linalg.solve(bent + 1e-9 * np.eye(len(theta)), slope)
+        theta = theta + np.clip(step, -1.0, 1.0)
+        if np.abs(step).max() < 1e-6:
+            break
+    return theta
+
+
+def _usual(learned: Learned, training: Examples, aside: Examples) -> dict[str, Any]:
+    """Return what is usual among the texts, beyond which a text is said to be unlike them."""
+    strange = learned.strangeness_of(aside.inputs, aside.hashes)
+    sizes = np.bincount(training.inputs.owner)
+    return {
+        "words": [int(np.quantile(sizes, 0.005)), int(np.ceil(np.quantile(sizes, 0.995)))],
+        # Of few texts the largest, and somewhat more: the next one may well lie beyond them.
+        "unseen": _ROOM * float(np.quantile(strange[:, 1], 0.99, method="higher")),
+        "distance": _ROOM * float(np.quantile(strange[:, 2], 0.99, method="higher")),
+    }

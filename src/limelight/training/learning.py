@@ -1,0 +1,464 @@
+"""``limelight.learn``: from noisy Shapley values of some texts to a method for all others."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from limelight import __version__
+from limelight.data.columns import read_texts
+from limelight.data.files import is_table
+from limelight.errors import InputError
+from limelight.explainers.budget import Budget, BudgetGiven
+from limelight.explainers.explaining import Meter, Progress, listed
+from limelight.explainers.learned import (
+    STATES,
+    WITH_STATES,
+    WITHOUT_STATES,
+    Inputs,
+    Learned,
+    checked_signals,
+    inputs_of,
+    word_hashes,
+)
+from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.text_game import TextGame
+from limelight.files import alone_in, bounded_json, write_whole
+from limelight.judging import judge
+from limelight.judging.estimate import Estimate, seconds_of_one
+from limelight.models import Model, checked_model, why_not
+from limelight.models.protocol import answering, playing
+from limelight.question import Question
+from limelight.sampling.masks import text_rng
+from limelight.sampling.orders import order_draws, random_orders
+from limelight.sampling.sample import watched
+from limelight.shapes import Bool, Float
+from limelight.text import Given, joined
+from limelight.training.fitting import Examples, fit_examples
+
+FEWEST = 20  # texts
+_HELD = 0.2  # of the texts, kept aside
+_MOST_HELD = 200
+_PART = 32  # texts whose values are drawn together, and stored together
+_TRIED = 8  # texts, whose numbers of words stand for all
+_JUDGED = 0.25  # of the calls that drawing takes: what finding the share may take
+
+
+class Drawn(NamedTuple):
+    """Sampled values of one text: pairs of orders, outputs of the model, features."""
+
+    draws: Float[np.ndarray, "pairs C d"]
+
+    @property
+    def mean(self) -> Float[np.ndarray, "d C"]:
+        """The sampled Shapley values."""
+        return self.draws.mean(axis=0).T
+
+    @property
+    def spread(self) -> Float[np.ndarray, "d C"]:
+        """The variance of one draw; NaN of a single pair, which shows none."""
+        if self.draws.shape[2] <= 2:  # two words have one pair of orders
+            return np.zeros(self.draws.shape[1:]).T
+        return self.draws.var(axis=0, ddof=1).T if len(self.draws) > 1 else self.mean + np.nan
+
+
+def learn(
+    model: Model,
+    texts: Any,
+    *,
+    pairs: int = 3,
+    features: str = "words",
+    output: str | os.PathLike[str] | None = None,
+    budget: BudgetGiven | None = None,
+    judged: int | None = None,
+    signals: Sequence[str] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    estimate: Callable[[Estimate], None] | None = None,
+) -> Learned:
+    """Return a method that scores words of ``model`` at the price of one forward pass of a text.
+
+    Shapley values of ``texts`` are sampled, a few pairs of orders each; a fifth of the texts is
+    kept aside; two small networks are fitted to the values of the others, from what the model holds
+    of each word, until the error on the texts kept aside no longer falls. What was reached is in
+    the ``report`` of the result. It stands where the name of a method may:
+    ``limelight.explain(model, text, learned)``.
+
+    Parameters
+    ----------
+    model
+        What :func:`limelight.load` or :func:`limelight.wrap` returns.
+    texts
+        Texts like those to be explained, at least 20, better some hundred: a list, or data as
+        :func:`limelight.judge` takes them. Pairs of texts are tuples of two.
+    pairs
+        Pairs of orders that are drawn of each text, 2 (d − 1) calls of the model each; of the texts
+        kept aside at least 2.
+    features
+        What is scored, by name, as in :func:`limelight.explain`.
+    output
+        Folder for the method, ``method.json`` and ``model.safetensors``, and for the values that
+        were drawn: the same call goes on where an interrupted one ended.
+    budget
+        How much to spend on drawing in all, a time or "100000 calls": fewer pairs are drawn, then
+        fewer texts, until it suffices.
+    judged
+        Texts of those kept aside on which the share is measured, as :func:`limelight.judge` does,
+        about d²/2 calls each; by default as many as take a quarter of the calls of drawing.
+    signals
+        What the networks are told, by name, instead of all that was found to help.
+    seed
+        Same seed, same method.
+    progress
+        Called with (done, in all), in texts; fitting counts as a quarter of all texts.
+    estimate
+        Called once, before anything is drawn, with the number of questions to the model and the
+        seconds that they take.
+    """
+    if not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
+    if not isinstance(pairs, Integral) or pairs < 1:
+        raise InputError(f"pairs must be a whole number, 1 or more; got {pairs!r}.")
+    model = answering(checked_model(model), features, "logit")
+    if playing(model) is not None:
+        raise InputError(
+            "Shapley values of this model are exact and take milliseconds, so there is nothing to "
+            "learn; use the method 'shapley'."
+        )
+    question = Question(features=features).to(model)
+    stored = isinstance(texts, os.PathLike) or is_table(texts)
+    given = list(dict.fromkeys(read_texts(texts) if stored else listed(texts)))
+    folder = None if output is None else Path(output)
+    with contextlib.nullcontext() if folder is None else _alone(folder):
+        plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
+        meter = None if progress is None else _Scaled(progress, len(plan.texts))
+        drawn = _all_drawn(model, plan, question, folder, meter)
+        learned = fitted(
+            model,
+            plan,
+            drawn,
+            question,
+            signals=signals,
+            judged=judged,
+            heard=None if meter is None else meter.fitting,
+        )
+        if folder is not None:
+            learned.save(folder)
+    return learned
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(alone_in(folder))
+        except BlockingIOError:
+            raise InputError(
+                f"another call of learn is writing to the folder '{folder}'; wait for it to end, "
+                "or choose another folder."
+            ) from None
+        yield
+
+
+@final
+class _Scaled:
+    """Progress of drawing, then of fitting, which counts as a quarter of the texts."""
+
+    def __init__(self, progress: Progress, texts: int) -> None:
+        self._progress, self.texts, self._total = progress, texts, texts + -(-texts // 4)
+        self.drawing = Meter(self._drew, total=texts, estimated=True)
+
+    def _drew(self, done: int | float, _: int) -> None:
+        self._progress(done, self._total)
+
+    def fitting(self, share: float) -> None:
+        """Hear that so much of the fitting is done."""
+        self._progress(self.texts + share * (self._total - self.texts), self._total)
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """Which texts are drawn, how many pairs of each, and which of them are kept aside."""
+
+    texts: list[Given]
+    pairs: int
+    seed: int
+
+    @property
+    def held(self) -> Bool[np.ndarray, " n"]:
+        """Which texts are kept aside: by the seed, whatever is drawn of them."""
+        n = len(self.texts)
+        count = min(max(round(_HELD * n), 4), _MOST_HELD)
+        held = np.zeros(n, bool)
+        held[np.random.default_rng([self.seed, n]).permutation(n)[:count]] = True
+        return held
+
+    def pairs_of(self, i: int) -> int:
+        """Return how many pairs are drawn of a text: of those kept aside, a spread is needed."""
+        return max(self.pairs, 2) if self.held[i] else self.pairs
+
+
+def _planned(
+    model: Model,
+    texts: list[Given],
+    question: Question,
+    pairs: int,
+    seed: int,
+    budget: BudgetGiven | None,
+    folder: Path | None,
+    estimate: Callable[[Estimate], None] | None,
+) -> Plan:
+    """Return what is drawn within the budget; in a folder, what was begun goes on."""
+    if len(texts) < FEWEST:
+        raise InputError(f"learn needs at least {FEWEST} different texts; got {len(texts)}.")
+    digest = hashlib.sha256(json.dumps([joined(one) for one in texts]).encode()).hexdigest()
+    asked = {
+        "model": model.fingerprint,
+        "texts": digest,
+        "features": question.features,
+        "pairs": pairs,
+        "seed": seed,
+        "budget": None if budget is None else str(Budget.of(budget)),
+    }
+    file = None if folder is None else folder / "drawn" / "asked.json"
+    if file is not None and file.exists():
+        begun = bounded_json(file.read_bytes(), str(file))
+        if begun["asked"] != asked:
+            other = next(name for name in asked if begun["asked"].get(name) != asked[name])
+            raise InputError(
+                f"the folder '{folder}' holds values that were drawn with another {other}; choose "
+                "another folder, or delete that one."
+            )
+        return Plan(texts[: begun["texts"]], begun["pairs"], seed)
+    sizes, game = _tried(model, texts, question)
+    each = seconds_of_one(game) if budget is not None or estimate is not None else 0.0
+
+    def calls(pairs: int, count: int) -> int:
+        taken = (1 - _HELD) * pairs + _HELD * max(pairs, 2)
+        return round(count * (3 + 2 * taken * (float(np.mean(sizes)) - 1)))
+
+    count = len(texts)
+    if budget is not None:
+        most = Budget.of(budget)
+        allowed = most.calls if most.calls is not None else int((most.seconds or 0.0) / each)
+        while pairs > 1 and calls(pairs, count) > allowed:
+            pairs -= 1
+        count = min(count, int(count * allowed / max(calls(pairs, count), 1)))
+        if count < FEWEST:
+            raise InputError(
+                f"a budget of {most} is {allowed:,} calls of this model, and {FEWEST} texts of "
+                f"about {np.mean(sizes):.0f} words take {calls(1, FEWEST):,}; give more, or "
+                "shorter texts."
+            )
+    if estimate is not None:
+        estimate(Estimate(calls(pairs, count), calls(pairs, count) * each))
+    if file is not None:
+        file.parent.mkdir(exist_ok=True)
+        write_whole(file, json.dumps({"asked": asked, "texts": count, "pairs": pairs}, indent=2))
+    return Plan(texts[:count], pairs, seed)
+
+
+def _tried(model: Model, texts: list[Given], question: Question) -> tuple[list[int], TextGame]:
+    """Return the numbers of words of a few texts, and one of them as a game to be timed."""
+    found: list[Reading] = []
+    for place in np.unique(np.linspace(0, len(texts) - 1, _TRIED).round().astype(int)):
+        with contextlib.suppress(InputError):
+            found.append(reading_of(model, [texts[place]], question))
+    if not found:
+        reading_of(model, texts[:1], question, first=0)  # which says why
+        raise InputError("none of the first texts can be read; check them.")
+    sizes = [len(one.features[0]) for one in found]
+    return sizes, found[int(np.argsort(sizes)[len(sizes) // 2])].game()
+
+
+def _all_drawn(
+    model: Model, plan: Plan, question: Question, folder: Path | None, meter: _Scaled | None
+) -> list[Drawn | None]:
+    """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
+    found: list[Drawn | None] = []
+    for start in range(0, len(plan.texts), _PART):
+        part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
+        if part is not None and part.exists():
+            found += _read_part(part)
+        else:
+            numbers = range(start, min(start + _PART, len(plan.texts)))
+            some = drawn_values(model, plan, numbers, question, meter and meter.drawing)
+            if part is not None:
+                _write_part(part, some)
+            found += some
+        if meter is not None:
+            meter.drawing.finished(len(found))
+    return found
+
+
+def drawn_values(
+    model: Model,
+    plan: Plan,
+    numbers: Sequence[int],
+    question: Question,
+    meter: Meter | None = None,
+) -> list[Drawn | None]:
+    """Return the sampled values of some texts of a plan, asked together."""
+    readings = [_read(model, plan.texts[i], question) for i in numbers]
+    there = [(i, one) for i, one in zip(numbers, readings, strict=True) if one is not None]
+    games = [one.game() for _, one in there]
+    # A stream of its own: values of the same text that a method draws are independent of these.
+    orders = [
+        random_orders(
+            len(game), plan.pairs_of(i), text_rng(plan.seed, f"learn {one.documents[0].text}")
+        )
+        for (i, one), game in zip(there, games, strict=True)
+    ]
+
+    def ask(masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
+        if meter is not None:
+            meter.begin(numbers[0], texts=len(numbers), questions=sum(map(len, masks)))
+        with watched(meter):
+            TextGame.ask_ahead(games, masks)  # then known, where the model takes texts together
+            return [game(own) for game, own in zip(games, masks, strict=True)]
+
+    draws = iter(order_draws(ask, orders))
+    # As they are stored: a call that goes on from a folder has the same values.
+    return [None if one is None else Drawn(next(draws)[1].astype(np.float32)) for one in readings]
+
+
+def _read(model: Model, text: Given, question: Question) -> Reading | None:
+    try:
+        return reading_of(model, [text], question)
+    except InputError:
+        return None
+
+
+def _write_part(path: Path, some: list[Drawn | None]) -> None:
+    held = io.BytesIO()
+    known: dict[str, Any] = {f"text {i}": one.draws for i, one in enumerate(some) if one}
+    np.savez(held, texts=np.array(len(some)), **known)
+    write_whole(path, held.getvalue())
+
+
+def _read_part(path: Path) -> list[Drawn | None]:
+    with np.load(path, allow_pickle=False) as stored:
+        names = [f"text {i}" for i in range(int(stored["texts"]))]
+        return [Drawn(stored[name]) if name in stored.files else None for name in names]
+
+
+def examples_of(
+    model: Model,
+    texts: Sequence[Given],
+    drawn: Sequence[Drawn],
+    question: Question,
+    signals: Sequence[str],
+) -> Examples:
+    """Return texts with what the networks are told of them, and their sampled values."""
+    parts, hashes = list[Inputs](), list[np.ndarray]()
+    shown = not set(STATES).isdisjoint(signals)
+    for start in range(0, len(texts), _PART):
+        reading = reading_of(model, texts[start : start + _PART], question, signals=shown)
+        one = inputs_of(reading, signals)
+        parts.append(one._replace(owner=one.owner + start))
+        hashes.append(word_hashes(reading))
+    return Examples(
+        Inputs(*(np.concatenate(several) for several in zip(*parts, strict=True))),
+        np.concatenate([one.mean for one in drawn]),
+        np.concatenate([one.spread for one in drawn]),
+        np.concatenate([np.full(one.draws.shape[2], len(one.draws)) for one in drawn]),
+        np.concatenate(hashes),
+    )
+
+
+def fitted(
+    model: Model,
+    plan: Plan,
+    drawn: Sequence[Drawn | None],
+    question: Question,
+    *,
+    signals: Sequence[str] | None = None,
+    judged: int | None = None,
+    heard: Callable[[float], None] | None = None,
+) -> Learned:
+    """Return the method that is fitted to ``drawn`` values, with its report."""
+    told = signals_of(model, signals)
+    known = [i for i, one in enumerate(drawn) if one is not None]
+    texts, held = [plan.texts[i] for i in known], plan.held[known]
+    values = [one for one in drawn if one is not None]
+    if min(np.count_nonzero(~held), np.count_nonzero(held)) < 2:
+        raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
+    examples = examples_of(model, texts, values, question, told)
+    learned = fit_examples(examples, held, seed=plan.seed, heard=heard)
+    learned = replace(
+        learned,
+        record={
+            "model": model.fingerprint,
+            "classes": list(model.classes),
+            "outputs": list(range(examples.values.shape[1])),
+            "features": question.features,
+            "signals": list(told),
+            "pairs": plan.pairs,
+            "seed": plan.seed,
+            "version": __version__,
+            **learned.record,
+        },
+    )
+    calls = sum(2 + 2 * one.draws.shape[0] * (one.draws.shape[2] - 1) for one in values)
+    sizes = [one.draws.shape[2] for one in values]
+    if judged is None:
+        each = np.mean([0.5 * d * d + 100 * d for d in sizes])  # greedy search, curves and chance
+        judged = int(_JUDGED * calls / each)
+    aside = [text for text, own in zip(texts, held, strict=True) if own][:judged]
+    report: dict[str, Any] = dict(learned.record["report"])
+    if aside:
+        judgement = judge(model, aside, [learned], columns=[], curves=False, seed=plan.seed)
+        (row,) = judgement.methods
+        report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
+    report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
+    report["said"] = list(_sentences(report, told))
+    return replace(learned, record={**learned.record, "report": report})
+
+
+def signals_of(model: Model, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what the networks are told of texts under ``model``."""
+    if given is not None:
+        return checked_signals([given] if isinstance(given, str) else given)
+    return WITH_STATES if why_not(model, "signals") is None else WITHOUT_STATES
+
+
+def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
+    """Yield what was reached, for a reader."""
+    if notice := report.get("notice"):
+        yield notice
+    yield (
+        f"On {report['held_out']:,} texts kept aside its scores explain {report['r2']:.0%} of the "
+        "variance of Shapley values (R², corrected for the noise of the sampled ones), with a rank "
+        f"correlation of {report['rank_correlation']:.2f}."
+    )
+    if share := report.get("share"):
+        low, high = share["interval"]
+        yield (
+            f"Share of the way from a random order of the words to greedy deletion, on "
+            f"{share['texts']} of them: {share['share']:.2f} [{low:.2f}, {high:.2f}]."
+        )
+    half, whole = report["curve"][-2:]
+    left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
+    more = max(1 - left, whole["r2"])
+    told = ", ".join(f"{one['r2']:.0%} from {one['texts']:,}" for one in report["curve"])
+    yield (f"One network explains {told} texts; twice as many would bring it to about {more:.0%}.")
+    cover = report["coverage"]
+    yield (
+        f"±2 standard errors hold {cover['overall']:.1%} of the values kept aside, "
+        f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score."
+    )
+    if set(STATES).isdisjoint(signals):
+        yield (
+            "This model shows nothing of what it holds, so each word has one weight whatever "
+            "stands around it: a global additive model, which does not see the single text."
+        )

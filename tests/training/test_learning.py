@@ -1,0 +1,233 @@
+"""A method learned from sampled values, against enumeration and against games of known truth."""
+
+import json
+
+import numpy as np
+import pytest
+
+import limelight as package
+from limelight.errors import InputError
+from limelight.explainers.learned import Learned
+from limelight.models.protocol import why_not
+from limelight.question import Question
+from limelight.text import features_of
+from limelight.training import fitting, learning
+
+pytest.importorskip("torch")
+from tiny_transformers import WORDS, tiny
+
+VOCABULARY = [f"w{number}" for number in range(40)]
+WEIGHT = dict(zip(VOCABULARY, np.random.default_rng(7).standard_normal(40), strict=True))
+OUTSIDE = "of words that nobody has ever seen"
+
+
+def additive(texts):
+    found = [sum(WEIGHT.get(word, 0.0) for word in set(text.split())) for text in texts]
+    return np.array([[-x, x] for x in found]) / 2
+
+
+def texts_of(words, count, seed, longest=9):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(words, rng.integers(3, longest))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def function():
+    return package.wrap(additive, classes=["a", "b"], scale="logit")
+
+
+@pytest.fixture(scope="module")
+def of_function(function):
+    return package.learn(function, texts_of(VOCABULARY, 70, seed=0), judged=3)
+
+
+@pytest.fixture(scope="module")
+def bert():
+    network, tokenizer = tiny("bert")
+    return package.wrap(network, tokenizer=tokenizer)
+
+
+PLAIN = [word for word in WORDS if "#" not in word]
+
+
+@pytest.fixture(scope="module")
+def of_bert(bert):
+    return package.learn(bert, texts_of(PLAIN, 100, seed=1), judged=0)
+
+
+def test_an_additive_function_is_learned_exactly(function, of_function):
+    for found in package.explain(function, texts_of(VOCABULARY, 5, seed=5), of_function):
+        truth = [WEIGHT[word] / 2 for word in found.features]
+        known = np.isin(found.features, [w for w in VOCABULARY if WEIGHT[w] / 2 in truth])
+        assert known.all()
+        np.testing.assert_allclose(found.scores, truth, atol=1e-5)
+    assert of_function.report["r2"] > 0.999
+    assert of_function.report["share"]["share"] > 0.99
+    assert "one weight whatever" in str(of_function)
+
+
+def test_a_word_that_was_never_seen_has_an_error_of_the_usual_size(function, of_function):
+    found = package.explain(function, "w1 w2 unheard", of_function)
+    assert found.stderr[2] > 0.5 * np.std(list(WEIGHT.values())) / 2
+    assert found.stderr[:2].max() < 1e-3
+
+
+def test_every_class_is_learned_at_once(function, of_function):
+    both = package.explain_classes(function, "w1 w2 w3", of_function)
+    np.testing.assert_allclose(both["a"].scores, -both["b"].scores, atol=1e-5)
+
+
+def test_the_states_of_a_word_are_means_over_its_pieces(bert):
+    import torch
+
+    text = "a predictable plot , a film"
+    document = bert.read(text)
+    features = features_of(document)
+    found = bert.signals(
+        [bert.read("bad film"), document], [features_of(bert.read("bad film")), features]
+    )
+    ids = torch.tensor(bert.tokenizer(text)["input_ids"])[None]
+    with torch.no_grad():
+        out = bert.network(input_ids=ids, output_hidden_states=True)
+    words = bert.tokenizer(text).word_ids()
+    layers = [out.hidden_states[i][0].numpy() for i in (0, (len(out.hidden_states) - 1) // 2, -1)]
+    place = [
+        [i for i, w in enumerate(words) if w is not None and features.of_token[w] == j]
+        for j in range(len(features))
+    ]
+    by_hand = np.array([np.concatenate([layer[own].mean(0) for layer in layers]) for own in place])
+    np.testing.assert_allclose(found.states[1], by_hand, atol=1e-5)
+    np.testing.assert_allclose(found.read[1], layers[-1][0], atol=1e-5)  # BERT's head reads [CLS]
+    np.testing.assert_allclose(found.outputs[1], out.logits[0].numpy(), atol=1e-5)
+
+
+def test_errors_of_a_network_hold_against_enumeration(bert, of_bert):
+    texts = texts_of(PLAIN, 60, seed=2)
+    mine = package.explain(bert, texts, of_bert)
+    truth = package.explain(bert, texts, "shapley")  # all masks: at most 2⁸
+    off = np.concatenate([a.scores - b.scores for a, b in zip(mine, truth, strict=True)])
+    stderr = np.concatenate([one.stderr for one in mine])
+    values = np.concatenate([one.scores for one in truth])
+    assert np.mean(np.abs(off) <= 2 * stderr) >= 0.93
+    assert stderr.mean() < values.std()  # and they say something
+    assert 1 - np.mean(off**2) / values.var() > 0.2 < of_bert.report["r2"]
+
+
+@pytest.mark.slow
+def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
+    texts = texts_of(PLAIN, 100, seed=1)
+    alone = package.learn(bert, texts, signals=["words", "places"], judged=0)
+    assert of_bert.report["r2"] > alone.report["r2"] + 0.02
+
+
+def test_another_model_and_other_questions_are_refused(function, of_function, of_bert, bert):
+    other = package.wrap(
+        lambda texts: additive(texts) + 1, classes=["a", "b"], scale="logit", name="x"
+    )
+    for model, learned in ((other, of_function), (bert, of_function)):
+        with pytest.raises(InputError, match="learned from another model"):
+            package.explain(model, "w1 w2", learned)
+    for asked in (
+        {"features": "positions"},
+        {"protect": ["a"]},
+        {"window": 8},
+        {"scale": "probability"},
+    ):
+        with pytest.raises(InputError):
+            package.explain(bert, "a good film", of_bert, **asked)
+
+
+def test_a_text_unlike_the_others_has_a_notice(function, of_function, of_bert, bert):
+    usual = package.explain(function, texts_of(VOCABULARY, 6, seed=9), of_function)
+    assert sum("unlike" in notice for one in usual for notice in one.notices) == 0
+    long = " ".join(VOCABULARY)
+    assert any(
+        "40 different words" in n for n in package.explain(function, long, of_function).notices
+    )
+    strange = package.explain(function, OUTSIDE, of_function).notices
+    assert any("100% of its words" in notice for notice in strange)
+
+
+def test_a_check_asks_the_model(function, of_function):
+    found = package.explain(function, "w1 w2 w3 w4 w5", of_function, check=16)
+    assert found.diagnostics["check_explained"] == pytest.approx(1, abs=1e-6)
+    assert found.base_value == 0
+    assert any("explain 100%" in notice for notice in found.notices)
+
+
+@pytest.mark.slow
+def test_shuffled_values_teach_nothing(bert):
+    question = Question()
+    plan = learning.Plan(texts_of(PLAIN, 60, seed=3), 2, 0)
+    drawn = learning.drawn_values(bert, plan, range(60), question)
+    examples = learning.examples_of(bert, plan.texts, drawn, question, learning.WITH_STATES)
+    order = np.random.default_rng(0).permutation(len(examples.values))
+    shuffled = fitting.Examples(
+        examples.inputs, examples.values[order], examples.noise[order], examples.hashes
+    )
+    found = fitting.fit_examples(shuffled, plan.held, seed=0)
+    assert found.report["r2"] < 0.1
+    assert "HAS LEARNED NOTHING" in found.report["notice"]
+
+
+def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
+    texts = texts_of(VOCABULARY, 70, seed=4)
+
+    def stop(done, _):
+        if done > 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        package.learn(function, texts, output=tmp_path / "a", judged=0, progress=stop)
+    assert len(list((tmp_path / "a" / "drawn").glob("part-*"))) == 1
+    again = package.learn(function, texts, output=tmp_path / "a", judged=0)
+    whole = package.learn(function, texts, judged=0)
+    stored = Learned.load(tmp_path / "a")
+    for name, array in whole.arrays.items():
+        np.testing.assert_array_equal(array, again.arrays[name])
+        np.testing.assert_array_equal(array, stored.arrays[name])
+    assert json.loads(json.dumps(again.record)) == stored.record
+    with pytest.raises(InputError, match="another seed"):
+        package.learn(function, texts, output=tmp_path / "a", judged=0, seed=1)
+
+
+def test_damaged_folders_are_refused(of_function, tmp_path):
+    with pytest.raises(InputError, match="no learned method at"):
+        Learned.load(tmp_path)
+    of_function.save(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"other")
+    with pytest.raises(InputError, match="are not those"):
+        Learned.load(tmp_path)
+    (tmp_path / "method.json").write_text("{}")
+    with pytest.raises(InputError, match="no learned method that"):
+        Learned.load(tmp_path)
+
+
+def test_a_model_with_exact_values_needs_no_learning(tiny_model, function):
+    with pytest.raises(InputError, match="exact and take milliseconds"):
+        package.learn(tiny_model(), texts_of(VOCABULARY, 30, seed=0))
+    with pytest.raises(InputError, match="at least 20 different texts; got 1"):
+        package.learn(function, ["w1 w2"] * 30)
+    with pytest.raises(InputError, match="fitted to its model first"):
+        package.explain(function, "w1 w2", "learned")
+
+
+def test_a_budget_means_fewer_pairs_then_fewer_texts(function):
+    texts = texts_of(VOCABULARY, 60, seed=6)
+    one = package.learn(function, texts, budget="1000 calls", judged=0)
+    assert one.record["pairs"] == 1
+    assert one.report["calls"] < 1000
+    with pytest.raises(InputError, match="a budget of 50 calls"):
+        package.learn(function, texts, budget="50 calls")
+
+
+def test_judge_and_compare_take_it_as_any_method(bert, of_bert):
+    texts = texts_of(PLAIN, 6, seed=8)
+    found = package.judge(bert, texts, [of_bert, "loo"], columns=[])
+    assert [one.method for one in found.methods] == ["learned", "loo"]
+    compared = package.compare(bert, texts[0], methods=[of_bert, "shapley"])
+    assert [one.method for one in compared] == ["learned", "shapley"]
+
+
+def test_a_window_hides_what_a_word_is_beside(bert):
+    assert "leave window out" in why_not(bert.in_windows(8), "signals")
