@@ -461,7 +461,8 @@ def test_a_sentence_opens_into_its_words_and_closes_again(opened, shipped):
     words = ["The", "plot", "is", "dull", ",", "but", "fun", "."]
     page = opened(link(text=LONG, features="sentences"))
     parts_shown(page, sentences)
-    assert page.inner_text(".readout") == "Click a sentence, or press Enter on it, to see its words."
+    hint = "Click a sentence, or press Enter on it, to see its words."
+    assert page.inner_text(".readout") == hint
     assert "green sentences speak for it" in page.inner_text(".opening")
     word(page, "The plot").click()
     parts_shown(page, words)
