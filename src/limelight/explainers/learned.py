@@ -404,11 +404,9 @@ class LearnedSettings:
 
 def text_summary(inputs: Inputs) -> Float[np.ndarray, "n D"]:
     """Return one row for each text: what is known of it, and the mean over its words."""
-    n = len(inputs.texts)
-    mean = np.zeros((n, inputs.words.shape[1]))
-    np.add.at(mean, inputs.owner, inputs.words)
-    mean /= np.bincount(inputs.owner, minlength=n)[:, None]
-    return np.concatenate([inputs.texts, mean], axis=1)
+    starts = np.searchsorted(inputs.owner, np.arange(len(inputs.texts)))  # every text has words
+    sums = np.add.reduceat(inputs.words, starts, axis=0, dtype=np.float64)
+    return np.concatenate([inputs.texts, sums / np.bincount(inputs.owner)[:, None]], axis=1)
 
 
 def _asked(count: int, one: Reading, scores: Float[np.ndarray, " d"], seed: int) -> dict[str, Any]:
