@@ -432,6 +432,11 @@ def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
     return found
 
 
+def loses_parts(model: Model) -> bool:
+    """Whether ``model`` can lose any part of a text, as a function of texts can."""
+    return hasattr(model, "cut_at")
+
+
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
     """Return a document whose words end where the units of ``cut`` do, if the model can read so.
 
