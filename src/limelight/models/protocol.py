@@ -411,6 +411,11 @@ def document_by(
     return own.read(given, asked=places, pieces=pieces)
 
 
+def cuts_anywhere(model: Model) -> bool:
+    """Whether any part of a text can be taken from ``model``, as it can from a function."""
+    return hasattr(model, "cut_at")
+
+
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
     """Return a document whose words end where the units of ``cut`` do, if the model can read so.
 
