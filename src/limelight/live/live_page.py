@@ -57,8 +57,10 @@ def _with_tables(model: Model) -> AttentionClassifier:
             f"{needed}, and no page can read words as this one does; 'limelight serve' shows it as "
             "you type."
         )
+    if (why := why_not(model, "collapses")) is not None:
+        raise InputError(f"{needed}, and {why}.")
     if not isinstance(model, AttentionClassifier):
-        raise InputError(f"{needed}, and {why_not(model, 'collapses')}.")
+        raise InputError(f"{needed}; a {type(model).__name__} has no tables of words.")
     if model.tokenizer != "basic_english":
         raise InputError(
             f"a live page reads texts with the tokenizer 'basic_english'; this model needs "
