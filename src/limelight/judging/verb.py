@@ -26,9 +26,10 @@ from limelight.judging.statistics import (
 )
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model, checked_model, resolved_replacement
+from limelight.models.protocol import asked_of_spans
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import Unit, joined, unit_name
+from limelight.text import AskedText, Unit, joined, unit_name
 
 
 class JudgeKeywords(Settings, total=False):
@@ -168,7 +169,9 @@ def judge(
         raise InputError(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
-    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
+    given = asked_of_spans(model, given)
+    plain = [one.given if isinstance(one, AskedText) else one for one in given]
+    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in plain]
     setup = Setup(
         model=model,
         candidates=candidates,
