@@ -26,7 +26,7 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
-    Mutant("theory/banzhaf.py", "+ 2 * form.error", "+ 0 * form.error"),
+    Mutant("theory/banzhaf.py", "(game, scores, error)", "(game, scores, 0 * error)"),
     Mutant(
         "sampling/masks.py",
         "np.sqrt(keep.sum(axis=1) / keep.shape[1])",

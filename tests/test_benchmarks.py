@@ -120,9 +120,10 @@ SCRIPTS = {
     "faithfulness_per_second_deep": "faithfulness_per_second",
 }
 
-# Those that compare numbers with another's, or are read by a page; BENCHMARKS=all runs every one.
-USUAL = ("prediction", "gradients", "judging", "ceilings", "walk", "datasets", "serving")
-CHOSEN = list(IDS) if os.environ.get("BENCHMARKS") == "all" else [*USUAL, "corpus_cpu"]
+# Those that take longest, most of it in other packages; BENCHMARKS=all runs them too.
+LONG = {"perturbation", "huggingface", "judging_deep", "faithfulness_per_second_deep", "surrogate"}
+LONG |= {"linear"}
+CHOSEN = [name for name in IDS if name not in LONG or os.environ.get("BENCHMARKS") == "all"]
 
 
 def run(program, *arguments):

@@ -17,6 +17,7 @@ from limelight.text import (
     Place,
     Span,
     checked_text_or_pair,
+    found_places,
     joined,
     place_at,
 )
@@ -395,7 +396,7 @@ def document_by(
     """
     places: tuple[Place, ...] = ()
     if isinstance(given, AskedText):
-        places, given = given.places, given.given
+        places, at, given = given.places, at if given.at is None else given.at, given.given
     if isinstance(given, tuple):
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:
@@ -409,6 +410,26 @@ def document_by(
         region = parts[1] if parts else (0, len(text))
         places = (place_at(at, text, region, found, first_pieces=first_pieces),)
     return own.read(given, asked=places, pieces=pieces)
+
+
+def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
+    """Return every text once for each span that ``model`` finds in it, if it finds spans.
+
+    A text that it cannot read stays as it is, and is refused where it is read.
+    """
+    if why_not(model, "spans") is not None:
+        return list(texts)
+    found: list[Any] = []
+    for text in texts:
+        try:
+            places = found_places(cast(Spans, model).spans(text), first_pieces=False)
+        except InputError:
+            found.append(text)
+        else:
+            found += [AskedText(text, (place,)) for place in places]
+    if not found:
+        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+    return found
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:

@@ -74,10 +74,14 @@ class Place:
 @final
 @dataclass(frozen=True, slots=True)
 class AskedText:
-    """A text or pair with the places that it is asked about, in the place of a plain text."""
+    """A text or pair with the places that it is asked about, in the place of a plain text.
+
+    Or, before a model has seen it, with what :func:`place_at` takes as ``at``.
+    """
 
     given: Any
-    places: tuple[Place, ...]
+    places: tuple[Place, ...] = ()
+    at: Any = None
 
 
 def place_at(

@@ -73,7 +73,7 @@ class Tables:
     ) -> Float[np.ndarray, "*n K"]:
         """Return ℓ of words at places, one for one; by default of rows of words from place 0 on."""
         places = np.arange(words.shape[-1]) if places is None else places
-        logit = self.linear_at(words, places)
+        logit = self.word_logit[words] + self.position_logit[places]
         return logit if self.units is None else logit + self.units.logits(words, places)
 
     def linear_at(
