@@ -95,11 +95,13 @@ def words(e: Explanation, *, titles: bool = False, inline: bool = False) -> "Mar
         if piece.opens:
             found.append(Span(piece.opens, "side"))
         elif piece.feature is None:
-            found.append(Span(piece.text, "" if piece.seen else "cut"))
+            if piece.text.strip() or not e.in_blocks:
+                found.append(Span(piece.text, "" if piece.seen else "cut"))
         else:
             j = piece.feature
             shade = _shade(e, sizes[j])
-            classes = " ".join(filter(None, ("w", room, shade, "top" if j == top else "")))
+            drawn = ("w", "b" if e.in_blocks else room, shade, "top" if j == top else "")
+            classes = " ".join(filter(None, drawn))
             title = written(float(e.scores[j]), peak=peak, signed=e.signed) if titles else ""
             style = inline_colour(side(e, sizes[j]), level(sizes[j])) if inline else None
             found.append(Span(piece.text, "word", classes, j, title, style or ""))
@@ -135,7 +137,8 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
     keys = [(hue[0], meaning) for hue, meaning in known.items()]
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
-        note += " Each method has its own scale: the number after its words is the deepest colour."
+        each = "span" if first.asked != explanations[1].asked else "method"
+        note += f" Each {each} has its own scale: the number after its words is the deepest colour."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {all_occurrences(first)}"
     return part("legend", keys, any(not piece.seen for piece in pieces(first)), note)
@@ -174,8 +177,11 @@ def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
             }
         )
     few = len(rows) < len(e.features)
-    caption = f"The {len(rows)} strongest of {len(e.features)} words" if few else "All words"
-    return part("score_table", f"{caption}, {e.label}", sampled, rows)
+    several = f"{e.noun}s"
+    caption = (
+        f"The {len(rows)} strongest of {len(e.features)} {several}" if few else f"All {several}"
+    )
+    return part("score_table", f"{caption}, {e.label}", sampled, rows, e.noun)
 
 
 def _bar(score: float, error: float | None, reach: float, *, signed: bool) -> Bar:
@@ -240,7 +246,8 @@ def _all_scores(explanations: Sequence[Explanation]) -> "Markup":
         for e in explanations
     ]
     rows = list(zip(explanations[0].names, *(e.scores.tolist() for e in explanations), strict=True))
-    table = Table([_WORD, *columns], rows, "Every score, in the order of the text")
+    word = Column(explanations[0].noun, words=True)
+    table = Table([word, *columns], rows, "Every score, in the order of the text")
     return table_html(table, label="All scores")
 
 
