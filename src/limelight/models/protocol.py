@@ -412,6 +412,11 @@ def document_by(
     return own.read(given, asked=places, pieces=pieces)
 
 
+def cuts_anywhere(model: Model) -> bool:
+    """Whether any part of a text can be taken from ``model``, as it can from a function."""
+    return hasattr(model, "cut_at")
+
+
 def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
     """Return every text once for each span that ``model`` finds in it, if it finds spans.
 
@@ -430,11 +435,6 @@ def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
     if not found:
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
     return found
-
-
-def loses_parts(model: Model) -> bool:
-    """Whether ``model`` can lose any part of a text, as a function of texts can."""
-    return hasattr(model, "cut_at")
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
