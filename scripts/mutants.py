@@ -26,9 +26,7 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
-    Mutant(
-        "theory/banzhaf.py", "bound=heads_mean(game, error)", "bound=0 * heads_mean(game, error)"
-    ),
+    Mutant("theory/banzhaf.py", "(game, scores, error)", "(game, scores, 0 * error)"),
     Mutant(
         "sampling/masks.py",
         "np.sqrt(keep.sum(axis=1) / keep.shape[1])",
@@ -42,8 +40,8 @@ MUTANTS = (
     Mutant("results/comparison.py", "max(noise, _SINGLE * size)", "min(noise, _SINGLE * size)"),
     Mutant("pages/wording.py", "0 < probability < 0.001", "0 <= probability < 0.001"),
     Mutant("explainers/target_game.py", "self._game(keep)", "self._game(~keep)"),
-    Mutant("data/evaluation.py", "spread / (4 * total)", "spread / (2 * total)"),
-    Mutant("judging/orders.py", "std(axis=1, ddof=1)", "std(axis=1, ddof=0)"),
+    Mutant("data/labels.py", "spread / (4 * total)", "spread / (2 * total)"),
+    Mutant("judging/removals.py", "std(axis=1, ddof=1)", "std(axis=1, ddof=0)"),
     Mutant(
         "runs/statistics.py",
         "spread / np.maximum(self.texts - 1, 1)",

@@ -120,6 +120,11 @@ SCRIPTS = {
     "faithfulness_per_second_deep": "faithfulness_per_second",
 }
 
+# Those that take longest, most of it in other packages; BENCHMARKS=all runs them too.
+LONG = {"perturbation", "huggingface", "judging_deep", "faithfulness_per_second_deep", "surrogate"}
+LONG |= {"linear"}
+CHOSEN = [name for name in IDS if name not in LONG or os.environ.get("BENCHMARKS") == "all"]
+
 
 def run(program, *arguments):
     command = [sys.executable, str(BENCHMARKS / program), *map(str, arguments)]
@@ -127,7 +132,21 @@ def run(program, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", IDS)
+def test_every_benchmark_finds_what_it_imports():
+    """In one process: most of their time goes into importing other packages."""
+    for package in {package for packages in NEEDS.values() for package in packages}:
+        pytest.importorskip(package)
+    programs = [str(path) for path in sorted(BENCHMARKS.glob("*.py"))]
+    code = (
+        f"import runpy, sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
+        f"for one in {programs!r}: runpy.run_path(one, run_name='imported')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHOSEN)
 def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)

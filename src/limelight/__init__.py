@@ -14,13 +14,21 @@ if TYPE_CHECKING:
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.models.pooling import pooling_classifier
-    from limelight.results import Comparison, Explanation
+    from limelight.results import Comparison, Explanation, SpanExplanations
     from limelight.results.plan import SamplingPlan
     from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
     from limelight.theory.attention_pooling import pooling_game
     from limelight.training import learn, train
-    from limelight.verbs import compare, explain, explain_classes, game, methods
+    from limelight.verbs import (
+        compare,
+        explain,
+        explain_classes,
+        explain_spans,
+        game,
+        methods,
+        predict,
+    )
 
 __version__ = "0.3.0.dev0"
 
@@ -38,14 +46,14 @@ _HOME = {
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
         "models.pooling": "pooling_classifier",
-        "results": "Comparison Explanation",
+        "results": "Comparison Explanation SpanExplanations",
         "results.plan": "SamplingPlan",
         "runs": "Run explain_data",
         "serving": "Serving serve",
         "theory.attention_pooling": "pooling_game",
         "explainers.learned": "Learned",
         "training": "learn train",
-        "verbs": "compare explain explain_classes game methods",
+        "verbs": "compare explain explain_classes explain_spans game methods predict",
     }.items()
     for name in names.split()
 }
@@ -55,9 +63,11 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "wrap",
     "explain",
     "explain_classes",
+    "explain_spans",
     "explain_data",
     "compare",
     "judge",
+    "predict",
     "plan",
     "game",
     "pooling_classifier",
@@ -72,6 +82,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "serve",
     "Explanation",
     "Comparison",
+    "SpanExplanations",
     "Judgement",
     "Learned",
     "SamplingPlan",

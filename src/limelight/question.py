@@ -7,7 +7,7 @@ that type checkers see; nothing else names it.
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import (
@@ -45,6 +45,9 @@ class Targets:
     With ``against``, another class for each document, its number is taken away: f_a − f_b, or
     p_a − p_b. A single output is the log-odds of one of its classes against the other already, so
     there only probabilities change.
+
+    Where a text is asked about ``parts`` places, the outputs of all of them stand in a row, and
+    those of number ``part`` are meant.
     """
 
     index: Int[np.ndarray, " n"]
@@ -52,6 +55,8 @@ class Targets:
     scale: str = "logit"
     link: str = "softmax"
     against: Int[np.ndarray, " n"] | None = None
+    part: int = 0
+    parts: int = 1
 
     def names(self) -> list[str]:
         """Return the class name of every document."""
@@ -70,12 +75,17 @@ class Targets:
 
     def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
         """Return the explained number F of the model's outputs."""
+        f = self.own(f)
         if self.scale != "probability":
             return (f * self._logit_weights(f.shape[-1])).sum(-1)
         return (self._probabilities(f) * self._chosen()).sum(-1)
 
     def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
         """Return ∂F/∂f_c: what a change of each output does to the explained number."""
+        if self.parts > 1:
+            slopes = np.zeros(f.shape)
+            self.own(slopes)[...] = replace(self, parts=1).weights(self.own(f))
+            return slopes
         if self.scale != "probability":
             return np.broadcast_to(self._logit_weights(f.shape[-1]), f.shape)
         p, chosen = self._probabilities(f), self._chosen()
@@ -88,6 +98,11 @@ class Targets:
             return p * (1 - own) * (chosen - (p * chosen).sum(-1, keepdims=True))
         slopes = p * (chosen - (p * chosen).sum(-1, keepdims=True))
         return slopes if f.shape[-1] > 1 else slopes[..., 1:]
+
+    def own(self, f: Float[np.ndarray, "*m C"]) -> Float[np.ndarray, "*m c"]:
+        """Return the outputs that are about the place of this target; all, where there is one."""
+        size = f.shape[-1] // self.parts
+        return f if self.parts == 1 else f[..., self.part * size : (self.part + 1) * size]
 
     def outer(self, outputs: int) -> Outer:
         """Return bounds on the derivatives of F, a function of so many outputs."""
@@ -237,6 +252,21 @@ class Question:
     side: Annotated[
         str | None, '"first" or "second": of a pair, score the words of this text only.'
     ] = None
+    at: Annotated[
+        str | int | tuple[int, int] | None,
+        "With a model that finds spans: explain what it says here. Words of the text, characters "
+        "as START:END, or the number of a span that it finds, counting from 0; by default the only "
+        "one. Of a question and a passage, in the passage.",
+    ] = None
+    protect_span: Annotated[
+        bool,
+        "Keep the words that are asked about, so that the scores say what the others did; else "
+        "they are scored too.",
+    ] = True
+    first_pieces: Annotated[
+        bool,
+        "Read tags at the first piece of every word only, instead of averaging over all pieces.",
+    ] = False
 
     def __post_init__(self) -> None:
         for name, given in (("target", self.target), ("against", self.against)):
@@ -251,7 +281,9 @@ class Question:
         if self.side is not None and self.side not in SIDES:
             raise InputError(nearest("side", self.side, SIDES))
         object.__setattr__(self, "protect", tuple(self.protect))
-        for name in ("target", "against", "window"):
+        if not isinstance(self.at, str | Integral | None) or isinstance(self.at, bool):
+            object.__setattr__(self, "at", _offsets(self.at))
+        for name in ("target", "against", "window", "at"):
             given = getattr(self, name)
             if isinstance(given, Integral) and not isinstance(given, bool):
                 # NumPy's whole numbers are welcome, and JSON knows Python's alone.
@@ -260,11 +292,16 @@ class Question:
     def to(self, model: Model) -> "Question":
         """Return the question as ``model`` is asked it: without log-odds, for its "score"."""
         scale = explained_scale(self.scale, model.link)
+        if self.at is not None and (why := why_not(model, "spans")) is not None:
+            raise InputError(f"at needs {CAPABILITIES['spans']}, and {why}. Leave at out.")
         return self if scale == self.scale else replace(self, scale=scale)
 
     def grouped(self, model: Model) -> Model:
-        """Return ``model`` as it can answer about these features: exactly, or by being asked."""
-        return answering(model, self.features, self.scale)
+        """Return ``model`` as it can answer about these features: exactly, or by being asked.
+
+        A tagger whose tag is asked about, and not a type of its tags, answers with tags.
+        """
+        return answering(model, self.features, self.scale, names=(self.target, self.against))
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
@@ -273,6 +310,17 @@ class Question:
         if (why := why_not(model, "cuts")) is not None:
             raise InputError(f"window needs {CAPABILITIES['cuts']}, and {why}. Leave window out.")
         return cast(Cuts, model).in_windows(self.window)
+
+
+def _offsets(at: Any) -> tuple[int, int]:
+    """Return (start, end) as Python's whole numbers."""
+    both = isinstance(at, Sequence) and len(at) == 2
+    if not both or not all(isinstance(one, Integral) for one in at):
+        raise InputError(
+            "at must be words of the text, (start, end) in characters, or the number of a span; "
+            f"got {at!r}."
+        )
+    return int(at[0]), int(at[1])
 
 
 class AskedField(NamedTuple):
@@ -300,12 +348,28 @@ class Removing(TypedDict, total=False):
     protect: Collection[str]
     window: str | int | None
     side: str | None
+    first_pieces: bool
 
 
-class OfEveryClass(Removing, total=False):
+class Playing(Removing, total=False):
+    """The same, and the place that is asked about, where the model finds spans."""
+
+    at: str | int | tuple[int, int] | None
+    protect_span: bool
+
+
+class OfEveryClass(Playing, total=False):
     """Keywords of a question about all classes."""
 
     scale: str
+
+
+class OfEverySpan(Removing, total=False):
+    """Keywords of a question about all spans that a model finds."""
+
+    scale: str
+    target: str | int | None
+    against: str | int | None
 
 
 class Asked(OfEveryClass, total=False):

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any, Unpack, cast, overload
 from warnings import warn
 
+import numpy as np
+
+from limelight.errors import InputError, about_text
 from limelight.explainers.budget import (
     Budget,
     BudgetGiven,
@@ -32,20 +35,23 @@ from limelight.explainers.registry import (
     several_methods,
 )
 from limelight.explainers.text_game import TextGame
-from limelight.models import Model, checked_model
+from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
+from limelight.models.protocol import Spans, document_by
 from limelight.question import (
     Asked,
     OfEveryClass,
+    OfEverySpan,
+    Playing,
     Question,
-    Removing,
     Settings,
     question_of,
     spelled_out,
     split,
 )
-from limelight.results import Comparison, Explanation, Explanations
+from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
-from limelight.text import Given
+from limelight.shapes import Float
+from limelight.text import AskedText, Document, Given, found_places, joined
 
 
 class ClassKeywords(OfEveryClass, Settings, total=False):
@@ -57,6 +63,13 @@ class ClassKeywords(OfEveryClass, Settings, total=False):
 
 class Keywords(Asked, ClassKeywords, total=False):
     """What may be given by name about one class."""
+
+
+class SpanKeywords(OfEverySpan, Settings, total=False):
+    """What may be given by name about all spans."""
+
+    budget: BudgetGiven | None
+    progress: Progress | None
 
 
 @overload
@@ -108,6 +121,15 @@ def explain(
         Words that stay as they are and get no score.
     side
         "first" or "second": of a pair, score only the words of this text; the other is left alone.
+    at
+        With a model that finds spans (a tagger, or one of extractive answers): the place that is
+        asked about. Words of the text, (start, end) in characters, or the number of a span that
+        the model finds, counting from 0; by default the only one. Of a question and a passage, in
+        the passage. For all spans, see :func:`explain_spans`.
+    protect_span
+        Whether the words at that place stay, so that the scores say what the others did.
+    first_pieces
+        Read tags at the first piece of every word, instead of averaging over all pieces.
     window
         For texts that are longer than a Hugging Face model reads: cut them into windows of that
         many tokens ("auto": as many as the model reads), after a sentence where possible, and
@@ -212,6 +234,129 @@ def explain_classes(
 
 
 @overload
+def explain_spans(
+    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[SpanKeywords]
+) -> SpanExplanations: ...
+@overload
+def explain_spans(
+    model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[SpanKeywords]
+) -> list[SpanExplanations]: ...
+@spelled_out(OfEverySpan)
+def explain_spans(
+    model: Any,
+    text: Any,
+    method: Any = None,
+    *,
+    budget: BudgetGiven | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> SpanExplanations | list[SpanExplanations]:
+    """Return one explanation for every span that the model finds in ``text``; there may be none.
+
+    The words of all these spans are protected, so that methods which remove words ask the model as
+    often as for one span; methods that look into it take a pass for each. A list of texts gives a
+    list; the arguments are those of :func:`explain`. Where no ``target`` is named, each span is
+    explained for its own tag.
+    """
+    question, settings = split(settings, OfEverySpan)
+    model = question.grouped(checked_model(model))
+    if (why := why_not(model, "spans")) is not None:
+        raise InputError(f"explain_spans needs {CAPABILITIES['spans']}, and {why}.")
+    chosen, spent = method_and_budget(model, method, settings, budget)
+
+    def of_text(within: list[Chosen], reading: Reading) -> list[list[Explanation]]:
+        return [[e for aimed in reading.aims() for e in explanations(within[0], aimed)]]
+
+    texts, found = listed(text), list[SpanExplanations]()
+    for number, one in enumerate(texts):
+        with about_text(number if len(texts) > 1 else None):
+            spans = cast(Spans, model).spans(one, first_pieces=question.first_pieces)
+            several: list[list[Explanation]] = [[]]
+            if spans:
+                asked = AskedText(one, found_places(spans, first_pieces=question.first_pieces))
+                heard = None if progress is None else _after(progress, number, len(texts))
+                several = _answers(model, [asked], question, [chosen], spent, heard, of_text)
+            found.append(SpanExplanations(joined(one)[0], tuple(several[0])))
+    return found[0] if is_one(text) else found
+
+
+def _after(progress: Progress, done: int, total: int) -> Progress:
+    return lambda part, _: progress(done + part, total)
+
+
+def predict(model: Model, text: Given | Texts) -> Any:
+    """Return what the model says of a text, as a dictionary; a list of texts gives a list.
+
+    Of a classifier: class, probability, logits, probabilities. Of a model that finds spans: the
+    ``spans``, each with start, end, text, tag and score. Both have the text and the ``notices``.
+    """
+    found = predictions(checked_model(model), listed(text))
+    return found[0] if is_one(text) else found
+
+
+def predictions(model: Model, texts: Sequence[Given]) -> list[dict[str, Any]]:
+    """Return what the model says of every text, ready for JSON."""
+    documents, spans = list[Document](), why_not(model, "spans") is None
+    rows = []
+    for number, text in enumerate(texts):
+        with about_text(number if len(texts) > 1 else None):
+            if spans:
+                rows.append(_span_row(model, text))
+            else:
+                documents.append(document_by(model, text))
+    if spans:
+        return rows
+    logits = model.outputs(documents)
+    chances = None if model.link == "none" else class_probabilities(logits, model.link)
+    return [
+        _row(model.classes, document, logits[i], None if chances is None else chances[i])
+        for i, document in enumerate(documents)
+    ]
+
+
+def _span_row(model: Model, given: Given) -> dict[str, Any]:
+    found = cast(Spans, model).spans(given)
+    document = model.read(given)
+    return {
+        "text": document.text,
+        **({"parts": document.parts} if document.parts else {}),
+        "spans": [
+            {
+                "start": one.start,
+                "end": one.end,
+                "text": document.text[one.start : one.end],
+                "tag": one.tag,
+                "score": one.score,
+            }
+            for one in found
+        ],
+        "notices": list(document.notices),
+    }
+
+
+def _row(
+    classes: tuple[str, ...],
+    document: Document,
+    logits: Float[np.ndarray, " C"],
+    chances: Float[np.ndarray, " classes"] | None,
+) -> dict[str, Any]:
+    """One prediction; the class and the probability of a score are None."""
+    named = classes[-len(logits) :]  # a single output is the logit of the second class
+    best = None if chances is None else int(np.argmax(chances))
+    return {
+        "text": document.text,
+        **({"parts": document.parts} if document.parts else {}),
+        "class": None if best is None else classes[best],
+        "probability": None if chances is None else float(chances.max()),
+        "logits": dict(zip(named, map(float, logits), strict=True)),
+        "probabilities": {}
+        if chances is None
+        else dict(zip(classes, map(float, chances), strict=True)),
+        "notices": list(document.notices),
+    }
+
+
+@overload
 def compare(
     model: Model,
     text: Given,
@@ -266,16 +411,16 @@ def compare(
     return _answers(model, text, question, several, spent, progress, of_each_text, strict=strict)
 
 
-@spelled_out(Removing)
+@spelled_out(Playing)
 def game(
-    model: Model, text: Given, *, replacement: str = "auto", **asked: Unpack[Removing]
+    model: Model, text: Given, *, replacement: str = "auto", **asked: Unpack[Playing]
 ) -> TextGame:
     """Return ``text`` as a game: masks (n, d), true where a feature stays, to outputs (n, C).
 
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    question = question_of("game", asked, Removing)
+    question = question_of("game", asked, Playing)
     return one_reading(model, text, question, about="a game").game(replacement)
 
 

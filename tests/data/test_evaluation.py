@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.data import LabelledTexts, evaluate, wilson_interval
+from limelight.data import LabelledTexts, evaluate
 from limelight.errors import InputError
 
 from tiny_models import random_texts, tiny_model
@@ -33,25 +33,6 @@ def test_chunks_and_progress_cover_every_text_once():
     assert result.accuracy == 1
     assert result.texts == 1201
     assert seen == [(500, 1201), (1000, 1201), (1201, 1201)]
-
-
-def test_the_interval_solves_its_equation():
-    """Oracle: at its ends the observed share is z standard errors away."""
-    z = 1.959963984540054
-    for right, total in ((0, 7), (3, 7), (7, 7), (21_700, 25_000)):
-        low, high = wilson_interval(right, total)
-        assert low - 1e-12 < right / total < high + 1e-12
-        assert low < high
-        for end in (low, high):
-            distance = abs(right / total - end)
-            assert distance == pytest.approx(z * np.sqrt(end * (1 - end) / total), abs=1e-7)
-
-
-def test_the_interval_reaches_the_end_where_nothing_else_was_seen():
-    for total in (1, 7, 10, 37, 25_000):
-        assert wilson_interval(0, total)[0] == 0.0
-        assert wilson_interval(total, total)[1] == 1.0
-        assert 0 < wilson_interval(0, total)[1] < 1
 
 
 def test_other_classes_are_refused():

@@ -8,7 +8,7 @@ import pytest
 
 import limelight
 from limelight.cli import main
-from limelight.data import LabelledTexts, read_labelled
+from limelight.data import LabelledTexts, read_labelled, wilson_interval
 from limelight.data.labels import ClassLabels, below_chance, label_classes
 from limelight.errors import InputError
 
@@ -245,3 +245,22 @@ def test_labels_that_are_true_or_false_are_so_in_every_table(tmp_path, kind, cla
     else:
         assert limelight.evaluate(model, given).accuracy == 0
         assert view.right.count == 0
+
+
+def test_the_interval_solves_its_equation():
+    """Oracle: at its ends the observed share is z standard errors away."""
+    z = 1.959963984540054
+    for right, total in ((0, 7), (3, 7), (7, 7), (21_700, 25_000)):
+        low, high = wilson_interval(right, total)
+        assert low - 1e-12 < right / total < high + 1e-12
+        assert low < high
+        for end in (low, high):
+            distance = abs(right / total - end)
+            assert distance == pytest.approx(z * np.sqrt(end * (1 - end) / total), abs=1e-7)
+
+
+def test_the_interval_reaches_the_end_where_nothing_else_was_seen():
+    for total in (1, 7, 10, 37, 25_000):
+        assert wilson_interval(0, total)[0] == 0.0
+        assert wilson_interval(total, total)[1] == 1.0
+        assert 0 < wilson_interval(0, total)[1] < 1

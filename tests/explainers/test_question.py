@@ -13,7 +13,7 @@ import limelight
 from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
 from limelight.question import FIELDS as FIELDS_ASKED
-from limelight.question import Asked, OfEveryClass, Question, Removing
+from limelight.question import Asked, OfEveryClass, OfEverySpan, Playing, Question
 from limelight.serving.texts import question_of as asked_by_page
 from limelight.text import Unit
 from limelight.verbs import Keywords
@@ -33,6 +33,9 @@ ASKED = {
     "protect": ("w1",),
     "window": "auto",
     "side": "second",
+    "at": "w5",
+    "protect_span": False,
+    "first_pieces": True,
 }
 OF_ONE_TEXT = FIELDS.keys() - {"all_classes"}
 VERBS = {
@@ -91,7 +94,8 @@ def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
     for declared, names in (
         (Asked, OF_ONE_TEXT),
         (OfEveryClass, VERBS["explain_classes"]),
-        (Removing, VERBS["game"]),
+        (Playing, VERBS["game"]),
+        (OfEverySpan, OF_ONE_TEXT - {"at", "protect_span"}),
     ):
         assert get_type_hints(declared) == {name: own[name] for name in names}
     assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT
@@ -135,6 +139,11 @@ def unchecked(**asked):
         ({"against": 0, "all_classes": True}, "give against or all_classes, not both."),
         ({"protect": "w1"}, "protect takes a list of words; got one string. Write ['w1']."),
         ({"protect": None}, "protect takes a list of words; got None."),
+        (
+            {"at": [1, 2, 3]},
+            "at must be words of the text, (start, end) in characters, or the number of a span; "
+            "got [1, 2, 3].",
+        ),
         ({"side": "frist"}, "no side 'frist'. Did you mean 'first'? Choose from: first, second."),
     ],
 )
@@ -142,7 +151,7 @@ def test_what_no_model_can_answer_is_refused_once_in_a_sentence(asked, sentence)
     with pytest.raises(InputError) as caught:
         unchecked(**asked)
     assert str(caught.value) == sentence
-    if "protect" not in asked:  # which JSON tells apart by type
+    if not {"protect", "at"} & asked.keys():  # which JSON tells apart by type
         with pytest.raises(msgspec.ValidationError) as caught:
             msgspec.json.decode(msgspec.json.encode(asked), type=Question)
         assert str(caught.value) == sentence

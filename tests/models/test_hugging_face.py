@@ -1,5 +1,6 @@
 """Transformers as models: words and places, outputs, replacements; they stay as they were."""
 
+import functools
 import json
 import re
 
@@ -27,6 +28,7 @@ CHEAP = {
 }
 
 
+@functools.cache
 def loaded(family="bert", **changes):
     model, tokenizer = tiny(family, **changes)
     return limelight.wrap(model, tokenizer=tokenizer)
@@ -95,8 +97,15 @@ def test_languages_without_spaces_have_words():
     assert e.features == ("電", "影", "很", "好")
 
 
-@families
-@pytest.mark.parametrize("method", DEEP)
+# Every method of one family; of the others, each way to look into a network: asked, embedded,
+# integrated, frozen, shown, shown and differentiated, followed. scripts/zoo visits all of both.
+ROADS = ("loo", "gxi", "ig", "lrp", "alpha-avg", "alpha-grad", "rollout")
+
+
+@pytest.mark.parametrize(
+    ("family", "method"),
+    [("bert", method) for method in DEEP] + [(f, m) for f in FAMILIES[1:] for m in ROADS],
+)
 def test_every_family_answers_every_method(family, method):
     e = limelight.explain(
         loaded(family), "a superb film", method, target=1, **CHEAP.get(method, {})
@@ -204,7 +213,7 @@ def test_a_single_output_is_the_logit_of_its_label():
 
 
 def test_a_regression_has_a_score_and_no_probabilities():
-    model = loaded(labels=1, problem_type="regression")
+    model = loaded.__wrapped__(labels=1, problem_type="regression")
     assert model.classes == ("score",)
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         model.predict_proba([TEXT])
@@ -254,7 +263,7 @@ def test_a_single_score_is_shown_and_predicted_as_one(tmp_path, limelight):
 
 
 def test_classes_of_the_same_name_are_told_apart():
-    model = loaded()
+    model = loaded.__wrapped__()  # a network of its own, which is changed
     model.network.config.id2label = {0: "x", 1: "y", 2: "x"}
     assert model.classes == ("x #0", "y", "x #2")
     e = limelight.explain(model, TEXT, "gxi", target="x #2")
@@ -265,7 +274,7 @@ def test_classes_of_the_same_name_are_told_apart():
 
 
 def test_outputs_that_are_not_as_many_as_the_labels_are_refused():
-    model = loaded()
+    model = loaded.__wrapped__()  # a network of its own, which is changed
     model.network.config.id2label = {0: "x", 1: "y"}
     with pytest.raises(InputError, match=r"returns 3 outputs, but its config\.id2label names 2"):
         model.logits([TEXT])
@@ -442,7 +451,7 @@ def test_texts_are_strings_and_may_be_none_at_all():
 
 
 def test_outputs_that_are_not_finite_are_refused():
-    model = loaded()
+    model = loaded.__wrapped__()  # a network of its own, which is changed
     with torch.no_grad():
         model.network.classifier.bias.fill_(torch.nan)
     with pytest.raises(InputError, match="not finite"):
@@ -451,7 +460,7 @@ def test_outputs_that_are_not_finite_are_refused():
 
 @pytest.mark.parametrize("method", ["alpha-grad", "gxi", "ig"])
 def test_gradients_need_no_trainable_weights_and_no_gradient_mode(method):
-    model = loaded()
+    model = loaded.__wrapped__()
     usual = limelight.explain(model, TEXT, method).scores
     model.network.requires_grad_(False)
     np.testing.assert_array_equal(limelight.explain(model, TEXT, method).scores, usual)

@@ -6,6 +6,7 @@ record what is frozen, module by module, and once for each piece to replay it.
 """
 
 import contextlib
+from functools import cache
 
 import numpy as np
 import pytest
@@ -46,6 +47,7 @@ def network_of(family):
     return network.double(), tokenizer
 
 
+@cache
 def loaded(family):
     network, tokenizer = network_of(family)
     return limelight.wrap(network, tokenizer=tokenizer)

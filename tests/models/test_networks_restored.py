@@ -25,7 +25,6 @@ HOOKS = (
     "_backward_hooks",
     "_backward_pre_hooks",
 )
-methods = pytest.mark.parametrize("method", DEEP)
 
 
 def loaded(family="bert"):
@@ -75,7 +74,8 @@ def state(model):
     }
 
 
-EVERYWAY = ["loo", "gxi", "ig", "alpha-avg", "alpha-grad"]  # asked, embedded, shown, differentiated
+# Asked, embedded, integrated, frozen, shown, shown and differentiated.
+EVERYWAY = ["loo", "gxi", "ig", "lrp", "alpha-avg", "alpha-grad"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_model_stays_as_it_was(family, method):
         assert after[part] == was, part
 
 
-@methods
+@pytest.mark.parametrize("method", EVERYWAY)
 @pytest.mark.parametrize("where", ["classifier", "last layer", "embedding"])
 def test_a_model_stays_as_it_was_when_it_breaks(method, where, monkeypatch):
     model = half_trained()

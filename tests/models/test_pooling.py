@@ -69,7 +69,7 @@ def test_the_mean_of_word_vectors_is_explained_exactly(weights, features, always
         ({"head": np.ones((3, 3))}, "a row for each of 2 classes; got 3"),
         ({"bias": [1.0]}, "a number for each of 2 rows; got 1"),
         ({"weights": {"good": -1.0}}, "must be positive and finite"),
-        ({"head": "x"}, "head must be an array of numbers"),
+        ({"head": "x"}, "head must be rows of numbers"),
         ({"always": ["</s>"]}, "always names '</s>', which has no vector"),
     ],
 )

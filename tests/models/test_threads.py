@@ -61,7 +61,7 @@ def check_threads(*models, methods=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["bert", "roberta", "deberta-v2", "gpt2"])
+@pytest.mark.parametrize("family", ["deberta-v2", "gpt2"])
 def test_eight_threads_hear_what_one_hears(family):
     model = half_trained(family)
     before = state(model)

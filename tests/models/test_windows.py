@@ -1,5 +1,6 @@
 """Texts that are longer than the model reads: the mean over windows, for every method."""
 
+from functools import cache
 from itertools import combinations
 from math import factorial
 
@@ -21,6 +22,7 @@ TEXT = " ".join(SENTENCES * 3)
 SIZE = 14  # twelve pieces between [CLS] and [SEP]
 
 
+@cache
 def loaded(family="bert", **changes):
     model, tokenizer = tiny(family, **changes)
     return limelight.wrap(model, tokenizer=tokenizer)

@@ -11,6 +11,7 @@ from limelight import InputError
 from limelight.pages.markup import table_html
 from limelight.pages.terminal import View, table_text
 from limelight.results import Comparison, Explanation, Explanations
+from limelight.results.explanation import SpanExplanations
 from limelight.results.faces import Page, Shown, Stored, Tabular, named
 from limelight.results.judgement import Judgement
 from limelight.results.method_table import MethodTable
@@ -20,7 +21,7 @@ from limelight.results.table import Cell, Column, Table
 
 RESULTS = [
     Explanation, Explanations, Comparison, Judgement, MethodTable, RunDifference, RunSummary,
-    SamplingPlan,
+    SamplingPlan, SpanExplanations,
 ]  # fmt: skip
 
 

@@ -1,6 +1,9 @@
 """A real Ray cluster of two nodes, one of which is killed in the middle of a run."""
 
+import faulthandler
 import os
+import signal
+import sys
 
 import pytest
 
@@ -17,10 +20,27 @@ from tiny_models import random_texts, tiny_model
 
 DATA = {"text": random_texts(120, seed=7)}
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+PATIENCE = 600  # seconds after which something will never come; a busy machine is slow, not broken
 
 
 @pytest.fixture
-def cluster(monkeypatch):
+def _never_for_ever():
+    """Fail where somebody waits for ever; where Ray hears no signal, say where and end."""
+
+    def give_up(*_):
+        pytest.fail(f"nothing has come for {PATIENCE} seconds")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(PATIENCE)
+    faulthandler.dump_traceback_later(PATIENCE + 120, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def cluster(_never_for_ever, monkeypatch):
     import ray
     from ray.cluster_utils import Cluster
 

@@ -1,4 +1,4 @@
-"""A run of 25,000 texts and a judgement, in a real browser."""
+"""A run of 5,000 texts and a judgement, in a real browser."""
 
 import json
 import urllib.request
@@ -19,7 +19,7 @@ from limelight.serving import serve
 from browsing import until, watched_page
 from large_run import large_run, reviews, small_run
 
-COUNT = 25_000
+COUNT = 5_000  # rows that no screen holds; benchmarks/serving.py measures more
 ROWS = ".texts-window tbody tr[data-place]"
 
 
@@ -73,18 +73,18 @@ def sort_by(page, name):
 
 def test_all_texts_are_there_and_few_rows_are(texts):
     page = texts()
-    assert status(page) == "25,000 texts."
+    assert status(page) == "5,000 texts."
     assert len(shown(page)) < 60
-    assert page.get_attribute(".texts-window table", "aria-rowcount") == "25001"
+    assert page.get_attribute(".texts-window table", "aria-rowcount") == "5001"
     page.eval_on_selector(".texts-window", "node => { node.scrollTop = node.scrollHeight; }")
-    page.wait_for_selector(f"{ROWS}[data-place='24999']")
+    page.wait_for_selector(f"{ROWS}[data-place='4999']")
     assert len(shown(page)) < 60
 
 
 def test_what_a_frame_draws_does_not_grow_with_the_number_of_texts(texts):
     page = texts()
     for step in range(1, 30):
-        page.eval_on_selector(".texts-window", f"node => {{ node.scrollTop = {step} * 20011; }}")
+        page.eval_on_selector(".texts-window", f"node => {{ node.scrollTop = {step} * 4001; }}")
         page.evaluate("() => new Promise(requestAnimationFrame)")
         rows = shown(page)
         assert len(rows) < 60
@@ -132,14 +132,14 @@ def test_filters_by_class_label_word_and_mistake(texts, columns):
     )
     page.select_option("[data-filter=label]", "negative")
     both = (columns.predicted == 1) & (columns.label == 0)
-    assert status(page) == f"{int(both.sum()):,} of 25,000 texts."
+    assert status(page) == f"{int(both.sum()):,} of 5,000 texts."
     page.select_option("[data-filter=which]", "right")
-    assert status(page) == "0 of 25,000 texts."
+    assert status(page) == "0 of 5,000 texts."
     page.select_option("[data-filter=which]", "")
     page.fill("[data-filter=word]", "Superb")
     having = np.zeros(COUNT, bool)
     having[columns.texts_with("superb")] = True
-    expected = f"{int((both & having).sum()):,} of 25,000 texts."
+    expected = f"{int((both & having).sum()):,} of 5,000 texts."
     page.wait_for_function(
         "s => document.querySelector('#texts-status').textContent === s", arg=expected
     )
@@ -167,7 +167,7 @@ def test_a_link_restores_sort_filters_and_the_open_text(texts, columns):
     having = np.zeros(COUNT, bool)
     having[columns.texts_with("dull")] = True
     wanted = having & (columns.predicted == 0)
-    assert status(page) == f"{int(wanted.sum()):,} of 25,000 texts."
+    assert status(page) == f"{int(wanted.sum()):,} of 5,000 texts."
     page.wait_for_selector("#one h2 >> text=Text t6")
     page.select_option("[data-filter=predicted]", "")
     page.wait_for_function("() => !location.hash.includes('predicted')")
@@ -176,7 +176,7 @@ def test_a_link_restores_sort_filters_and_the_open_text(texts, columns):
 
 def test_a_link_of_another_run_shows_all_texts(texts):
     page = texts("#predicted=nope&label=nope&which=nope&sort=nope&text=x")
-    assert status(page) == "25,000 texts."
+    assert status(page) == "5,000 texts."
 
 
 def test_the_keyboard_walks_the_rows_and_opens_one(texts):
@@ -190,7 +190,7 @@ def test_the_keyboard_walks_the_rows_and_opens_one(texts):
     page.wait_for_selector(f"#one h2 >> text=Text t{place}")
     page.focus(f"{ROWS}[tabindex='0']")
     page.keyboard.press("End")
-    page.wait_for_function("() => document.activeElement.dataset.place === '24999'")
+    page.wait_for_function("() => document.activeElement.dataset.place === '4999'")
     page.keyboard.press("Home")
     page.wait_for_function("() => document.activeElement.dataset.place === '0'")
 
@@ -209,7 +209,7 @@ def test_the_views_fit_every_width(texts, opened, pages, width):
 def test_summary_and_judgement_are_the_pages_of_the_reports(opened, pages, run, judgement):
     page = opened("summary", url=pages.url)
     page.wait_for_selector(".panel .leading")
-    assert "25,000 texts" in page.inner_text("main")
+    assert "5,000 texts" in page.inner_text("main")
     assert "Where the model is wrong" in page.inner_text("main")
     page.click(".views a >> text=Judgement")
     assert judgement.verdict in page.inner_text("main")
@@ -268,7 +268,7 @@ def test_a_damaged_run_is_said_on_every_page(serving, opened, tmp_path):
 
 def test_what_a_run_does_not_have_is_said(pages):
     for path, said in (
-        ("texts/one?row=99999", "numbered from 0 to 24999"),
+        ("texts/one?row=99999", "numbered from 0 to 4999"),
         ("texts/one?row=x", "a text is named by its number"),
     ):
         with pytest.raises(urllib.error.HTTPError) as error:

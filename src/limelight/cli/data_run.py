@@ -41,6 +41,9 @@ class DataRun:
         Column of the ids; by default one of a usual name, else the number of the row.
     label_column
         Column of the labels; by default one of a usual name, else there are none.
+    at_column
+        With a model that finds spans: column of the place that each text is asked about, as --at
+        takes it; by default every span that is found has a row.
     limit
         Explain so many rows, the first ones; by default all.
     engine
@@ -69,6 +72,7 @@ class DataRun:
     pair_column: PairColumn = None
     id_column: str | None = None
     label_column: str | None = None
+    at_column: str | None = None
     limit: WholeNumberOrNone = None
     engine: str | None = None
     workers: WholeNumberOrNone = None
@@ -126,6 +130,7 @@ class DataRun:
                 pair_column=self.pair_column,
                 id_column=self.id_column,
                 label_column=self.label_column,
+                at_column=self.at_column,
                 labels=asking.model.data_labels,
                 budget=asking.budget,
                 texts_kept=not self.no_texts,

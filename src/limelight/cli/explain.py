@@ -20,6 +20,7 @@ def explain(
     *text: str,
     method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
     all_classes: Annotated[bool, Parameter(negative=())] = False,
+    spans: Annotated[bool, Parameter(negative=())] = False,
     question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     asking: AskingOrData = AskingOrData(),  # noqa: B008
     data_run: DataRun = DataRun(),  # noqa: B008
@@ -35,11 +36,19 @@ def explain(
         shapley on all others. With --data several, separated by commas.
     all_classes
         Explain every class of the model, one after another, instead of the target.
+    spans
+        With a model that finds spans: explain each of them. With --data that is the default.
     """
+    asked = question.keywords()
     if all_classes and question.target is not None:
         raise InputError("give --target or --all-classes, not both.")
     if all_classes and question.against is not None:
         raise InputError("give --against or --all-classes, not both.")
+    if spans and (all_classes or asked["at"] is not None or not asked["protect_span"]):
+        raise InputError(
+            "--spans explains every span that is found, each for its class, and protects them all; "
+            "leave out --at, --all-classes and --no-protect-span."
+        )
     if data_run.given(text, asking):
         data_run.explain(method, question, asking, all_classes=all_classes)
         return
@@ -49,14 +58,25 @@ def explain(
             f"a text is explained by one method; got {method}. Use limelight compare, or --data "
             "for a whole data set."
         )
-    asked = question.keywords()
     if all_classes:
         del asked["target"], asked["against"]
+    if spans:
+        del asked["at"], asked["protect_span"]
+        answers = asking.asked(verbs.explain_spans, text, method, **asked)
+        _show(_apart(answers, form), answers, form, asking.out.output)
+        return
     verb = verbs.explain_classes if all_classes else verbs.explain
     answers = asking.asked(verb, text, method, **asked)
     # Several classes of a text share its number.
     each = ((i, e) for i, found in answers for e in (found.values() if all_classes else [found]))
     _show(each, answers, form, asking.out.output)
+
+
+def _apart(answers: Answers[Any], form: str) -> Iterable[tuple[int, Any]]:
+    """Yield the spans of every text together where people read them, else each by itself."""
+    for number, found in answers:
+        for one in [found] if form in ("terminal", "html") else found:
+            yield number, one
 
 
 def _show(

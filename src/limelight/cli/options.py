@@ -20,7 +20,7 @@ from limelight.models import Model, load
 from limelight.models.loading import imported
 from limelight.pages.wording import notices
 from limelight.question import FIELDS, AskedField
-from limelight.results import Comparison
+from limelight.results import Comparison, SpanExplanations
 from limelight.text import Given, one_line
 
 
@@ -144,12 +144,15 @@ _SHORT = {"target": "-t"}
 
 def _option(field: AskedField) -> tuple[str, Any, Any]:
     """Return a field of the question as an option, whose help is what the field means."""
-    name = f"--{field.name}"
+    name = f"--{field.name.replace('_', '-')}"
     kind: Any = str if isinstance(field.default, str) else str | None
     if field.default == ():
         kind = tuple[str, ...]
+    elif isinstance(field.default, bool):
+        kind = bool
     names = [name, _SHORT[field.name]] if field.name in _SHORT else [name]
-    option = Parameter(name=names, negative=(), help=field.means)
+    turned_off = f"--no-{name[2:]}" if field.default is True else ()
+    option = Parameter(name=names, negative=turned_off, help=field.means)
     return field.name, Annotated[kind, option], field.default
 
 
@@ -262,8 +265,10 @@ class AskingOrData(Asking):
 
 
 def _notices(answer: Any) -> list[str]:
-    """Return the notices of an explanation, of one per class, or of a comparison, each once."""
+    """Return the notices of an explanation, of several, or of a comparison, each once."""
     several = list(answer.values()) if isinstance(answer, dict) else [answer]
+    if isinstance(answer, SpanExplanations):
+        several = list(answer)
     if isinstance(answer, Comparison):
         return [*answer.notices, *notices(answer)]
     return list(dict.fromkeys(notice for e in several for notice in e.notices))

@@ -2,10 +2,9 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
-import numpy as np
 from rich.table import Table
 from rich.text import Text
 
@@ -13,13 +12,9 @@ from limelight.cli.console import output_console
 from limelight.cli.options import ModelOptions
 from limelight.cli.output import write
 from limelight.cli.texts import TextOptions
-from limelight.errors import about_text
-from limelight.models import Model, class_probabilities
-from limelight.models.protocol import document_by
 from limelight.pages.pieces import visible
 from limelight.pages.wording import percent
-from limelight.shapes import Float
-from limelight.text import Document, Given
+from limelight.verbs import predictions
 
 _TOGETHER = 64  # texts
 
@@ -30,7 +25,7 @@ def predict(
     model: ModelOptions = ModelOptions(),  # noqa: B008
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
-    """Say which class the model gives to each text, and how sure it is.
+    """Say which class the model gives to each text, or which spans it finds, and how sure it is.
 
     Parameters
     ----------
@@ -62,44 +57,10 @@ def _show(rows: Iterator[dict[str, Any]]) -> None:
         done += len(chunk)
 
 
-def predictions(model: Model, texts: Sequence[Given]) -> list[dict[str, Any]]:
-    """Return class, logits, probability and notices of every text, ready for JSON."""
-    documents = []
-    for number, text in enumerate(texts):
-        with about_text(number if len(texts) > 1 else None):
-            documents.append(document_by(model, text))
-    logits = model.outputs(documents)
-    chances = None if model.link == "none" else class_probabilities(logits, model.link)
-    return [
-        _row(model.classes, document, logits[i], None if chances is None else chances[i])
-        for i, document in enumerate(documents)
-    ]
-
-
-def _row(
-    classes: tuple[str, ...],
-    document: Document,
-    logits: Float[np.ndarray, " C"],
-    chances: Float[np.ndarray, " classes"] | None,
-) -> dict[str, Any]:
-    """One prediction; the class and the probability of a score are None."""
-    named = classes[-len(logits) :]  # a single output is the logit of the second class
-    best = None if chances is None else int(np.argmax(chances))
-    return {
-        "text": document.text,
-        **({"parts": document.parts} if document.parts else {}),
-        "class": None if best is None else classes[best],
-        "probability": None if chances is None else float(chances.max()),
-        "logits": dict(zip(named, map(float, logits), strict=True)),
-        "probabilities": {}
-        if chances is None
-        else dict(zip(classes, map(float, chances), strict=True)),
-        "notices": list(document.notices),
-    }
-
-
 def _table(rows: list[dict[str, Any]], *, header: bool = True) -> Table:
     table = Table(box=None, pad_edge=False, show_header=header)
+    if "spans" in rows[0]:
+        return _span_table(table, rows)
     sure = rows[0]["probability"] is not None  # else there are scores and nothing more
     if sure:
         widest = max(len(visible(name)) for name in ("class", *rows[0]["probabilities"]))
@@ -117,4 +78,22 @@ def _table(rows: list[dict[str, Any]], *, header: bool = True) -> Table:
         shown = Text(line, no_wrap=True, overflow="ellipsis")  # never parsed as markup
         known = [visible(row["class"]), percent(row["probability"])] if sure else []
         table.add_row(*map(Text, known), *numbers, shown)
+    return table
+
+
+def _span_table(table: Table, rows: list[dict[str, Any]]) -> Table:
+    """One line for every span, with its number in its text."""
+    for name in ("span", "place", "tag", "score"):
+        justify: Literal["left", "right"] = "left" if name == "tag" else "right"
+        table.add_column(name, justify=justify, no_wrap=True)
+    table.add_column("words")
+    table.add_column("text", ratio=1)
+    for row in rows:
+        line = Text(visible(" ".join(row["text"].split())), no_wrap=True, overflow="ellipsis")
+        for i, one in enumerate(row["spans"]):
+            place = f"{one['start']}:{one['end']}"
+            cells = (str(i), place, one["tag"], f"{one['score']:.3f}", one["text"])
+            table.add_row(*(Text(visible(cell)) for cell in cells), line)
+        if not row["spans"]:
+            table.add_row("", "", "no span", "", "", line)
     return table

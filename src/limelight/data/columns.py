@@ -40,6 +40,7 @@ INPUT = {
     "label": "string",
     "error": "string",
     "pair": "large_string",
+    "at": "string",
 }
 _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 _MOST_TEXT = 1 << 33  # characters in memory at once
@@ -61,7 +62,8 @@ class DataFileRecord:
 class DataColumns:
     """Columns of the data; ``carried`` ones are stored as they are.
 
-    Where a text is a pair, ``pair`` is the column of its second side.
+    Where a text is a pair, ``pair`` is the column of its second side; ``at`` is that of the place
+    that each text is asked about, for models that find spans.
     """
 
     text: str
@@ -69,6 +71,7 @@ class DataColumns:
     label: str | None
     carried: list[str]
     pair: str | None = None
+    at: str | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -78,7 +81,7 @@ class DataColumns:
     @property
     def named(self) -> list[str]:
         """Those that have a meaning, each once."""
-        chosen = (*self.texts, self.id, self.label)
+        chosen = (*self.texts, self.id, self.label, self.at)
         return list(dict.fromkeys(name for name in chosen if name is not None))
 
 
@@ -100,7 +103,12 @@ class DataRecord:
 
 
 def _chosen(
-    files: Sequence[Source], text: str | None, id: str | None, label: str | None, pair: str | None
+    files: Sequence[Source],
+    text: str | None,
+    id: str | None,
+    label: str | None,
+    pair: str | None,
+    at: str | None,
 ) -> DataColumns:
     """Return the columns that were named, usual names where none were, and what is carried along.
 
@@ -126,7 +134,7 @@ def _chosen(
             f"the two texts of a pair stand in two columns; text_column and pair_column are both "
             f"{pair!r}."
         )
-    columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair)
+    columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair, at=at)
     for name in columns.named:
         if _NO_NAME.search(name):  # of UTF-16 the only column would be taken for the texts
             raise InputError(_header_sentence(files[0]))
@@ -153,7 +161,7 @@ def _first(usual: Sequence[str], there: Mapping[str, str]) -> str | None:
 
 
 _NO_NAME = re.compile(f"{LONE_SURROGATE.pattern}|\0")  # UTF-16 has a NUL beside every letter
-_NAMED = "text_column, pair_column, id_column or label_column (--text-column …)"
+_NAMED = "text_column, pair_column, id_column, label_column or at_column (--text-column …)"
 
 
 def check_column(files: Iterable[Source], name: str, option: str = _NAMED) -> None:
@@ -336,6 +344,7 @@ class DataSet:
             "label": none if columns.label is None else file.strings(of[columns.label]),
             "error": [next(filter(None, wrong), None) for wrong in zip(*faults, strict=True)],
             "pair": none if columns.pair is None else usable[1],
+            "at": none if columns.at is None else file.strings(of[columns.at]),
         }
         arrays = [pa.array(found[name], kind) for name, kind in INPUT.items()]
         return pa.Table.from_arrays([*arrays, *carried], names=[*INPUT, *columns.carried])
@@ -359,12 +368,13 @@ def opened_data(
     id: str | None = None,
     label: str | None = None,
     pair: str | None = None,
+    at: str | None = None,
 ) -> DataSet:
     """Return the data that :func:`limelight.explain_data` takes, with the columns to use."""
     files = sources_of(data)
     whole = os.fspath(data) if isinstance(data, str | os.PathLike) else None
     name = ", ".join(file.path.name for file in files) if whole is None else whole
-    return DataSet(files, _chosen(files, text, id, label, pair), name)
+    return DataSet(files, _chosen(files, text, id, label, pair, at), name)
 
 
 class LabelledRows(NamedTuple):

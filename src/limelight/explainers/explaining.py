@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast, final
 
 from limelight import __version__
@@ -220,9 +221,10 @@ def readings(
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)
+    read = partial(reading_of, question=question, feasible=feasible, signals=signalled)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None
-        for reading in _read(model, some, question, first, feasible, signalled):
+        for reading in _read(read, model, some, first):
             for part in reading.apart() if alone or at_a_time == 1 else [reading]:
                 yield part
                 done += len(part.documents)
@@ -231,25 +233,21 @@ def readings(
 
 
 def _read(
-    model: Model,
-    texts: list[Any],
-    question: Question,
-    first: int | None,
-    feasible: Callable[[int], None] | None,
-    signals: bool,
+    read: Callable[..., Reading], model: Model, texts: list[Any], first: int | None
 ) -> Iterator[Reading]:
     """Yield the texts as ``model`` reads them; one whose removals it does not know, by itself."""
     try:
-        yield reading_of(model, texts, question, first=first, feasible=feasible, signals=signals)
+        yield read(model, texts, first=first)
     except AskInsteadError as error:
-        if len(texts) == 1:
-            reading = reading_of(error.asked, texts, question, first=first, feasible=feasible)
-            said = f"The model is asked about this text, and nothing is exact: {error.why}."
-            notices = (*reading.documents[0].notices, said)
-            yield replace(reading, documents=(replace(reading.documents[0], notices=notices),))
+        if len(texts) > 1:
+            for number, text in enumerate(texts, start=first or 0):
+                yield from _read(read, model, [text], number)
             return
-        for number, text in enumerate(texts, start=first or 0):
-            yield from _read(model, [text], question, number, feasible, signals)
+        reading = read(error.asked, texts, first=first)
+        (document,) = reading.documents
+        said = f"The model is asked about this text, and nothing is exact: {error.why}."
+        document = replace(document, notices=(*document.notices, said))
+        yield replace(reading, documents=(document,))
 
 
 def one_reading(

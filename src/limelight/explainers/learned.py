@@ -118,10 +118,14 @@ def word_hashes(reading: Reading) -> Int[np.ndarray, " N"]:
 
 
 class Predicted(NamedTuple):
-    """Scores of N features for each output, their standard errors, and what the members said."""
+    """Scores of N features for each output, their standard errors, and what the members said.
+
+    ``draw`` is the deviation of what one pair of orders would say of them, around the truth.
+    """
 
     values: Float[np.ndarray, "N C"]
     stderr: Float[np.ndarray, "N C"]
+    draw: Float[np.ndarray, "N C"]
     members: Float[np.ndarray, "members N C"]
 
 
@@ -225,9 +229,10 @@ class Learned:
         values = members.mean(axis=0)
         apart = np.abs(members[0] - members[1]) / 2
         d = np.bincount(inputs.owner)[inputs.owner]
-        variance = np.exp(error_design(values, apart, d) @ self.arrays["errors"]) + _LEAST**2
-        variance += self.unseen(inputs)[:, None]
-        return Predicted(values * scale, np.sqrt(variance) * scale, members * scale)
+        design = error_design(values, apart, d)
+        errors, draw = (np.exp(design @ self.arrays[name]) for name in ("errors", "draws"))
+        stderr = np.sqrt(errors + self.unseen(inputs)[:, None] + _LEAST**2)
+        return Predicted(values * scale, stderr * scale, np.sqrt(draw) * scale, members * scale)
 
     def unseen(self, inputs: Inputs) -> Float[np.ndarray, " N"]:
         """Return 1 at words that were not learned, where words are all that is known, else 0.

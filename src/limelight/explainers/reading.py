@@ -91,10 +91,15 @@ class Reading:
             )
 
     def aims(self) -> list["Reading"]:
-        """Return the reading itself, or one for each class where all of them are asked about."""
-        if not self.question.all_classes:
+        """Return the reading itself, or one for each class or place that is asked about."""
+        if self.question.all_classes:
+            return [self._aimed(index) for index in range(len(self.model.classes))]
+        if self.targets.parts == 1:
             return [self]
-        return [self._aimed(index) for index in range(len(self.model.classes))]
+        return [replace(self, targets=self._targets(part)) for part in range(self.targets.parts)]
+
+    def _targets(self, part: int) -> Targets:
+        return targets_of(self.model, self.question, self.documents, self.outputs, part)
 
     def _aimed(self, index: int) -> "Reading":
         aims = np.full(len(self.documents), index)
@@ -195,7 +200,10 @@ class Reading:
         """Return how document ``i`` was read, and what each window says where it has several."""
         document = self.documents[i]
         alone = ("There is only one feature: its score cannot be compared with any other.",)
-        said = document.notices + self.features[i].notices + self._window_notice(i)
+        asked = document.asked[self.targets.part : self.targets.part + 1]
+        name = self.targets.names()[i]
+        notes = tuple(place.note for place in asked if place.note and place.tag == name)
+        said = document.notices + self.features[i].notices + self._window_notice(i) + notes
         return said + alone if len(self.features[i]) == 1 else said
 
     def _window_notice(self, i: int) -> tuple[str, ...]:
@@ -230,6 +238,7 @@ class Reading:
                 "diagnostics": self.diagnostics(i),
                 "model": self.fingerprint,
                 "parts": document.parts,
+                "asked": document.asked[targets.part] if document.asked else None,
             }
         return self._common[i]
 
@@ -239,7 +248,7 @@ class Reading:
 
     def prediction(self, i: int) -> dict[str, float]:
         """Return the outputs for document ``i`` by class; a single one is the second class's."""
-        return self._named(self.outputs[i])
+        return self._named(self.targets.own(self.outputs[i]))
 
     def asked(self, i: int) -> dict[str, Any]:
         """Return what was asked about document ``i``, whatever the method."""
@@ -250,6 +259,7 @@ class Reading:
             "replacement": resolved_replacement(self.model, "auto"),
             "protect": sorted({word.lower() for word in self.question.protect}),
             **({} if self.question.side is None else {"side": self.question.side}),
+            **({"protect_span": self.question.protect_span} if self.documents[i].asked else {}),
             **({} if windows is None else {"window": windows.size}),
         }
 
@@ -324,7 +334,13 @@ def reading_of(
     documents, scored = [], []
     for number, text in enumerate(texts, start=first or 0):
         with about_text(None if first is None else number):
-            document = document_by(model, text, pieces=pieces)
+            document = document_by(
+                model,
+                text,
+                at=question.at,
+                first_pieces=question.first_pieces,
+                pieces=pieces,
+            )
             if not pieces and (cut := unit_spans(document, question.features)) is not None:
                 document = cut_finer(model, document, cut)
             documents.append(document)
@@ -336,14 +352,12 @@ def reading_of(
     if signals:
         shared.signalled = _signals(model, documents, scored)
     asked = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
-    outputs = _checked_outputs(model, asked, len(documents))
-    index = target_indices(question.target, model.classes, outputs)
-    other = against_indices(question.against, index, model.classes, outputs)
+    outputs = _checked_outputs(model, asked, documents)
     return Reading(
         model=model,
         documents=tuple(documents),
         features=tuple(scored),
-        targets=Targets(index, model.classes, question.scale, model.link, other),
+        targets=targets_of(model, question, documents, outputs),
         outputs=outputs,
         question=question,
         first=first,
@@ -382,11 +396,41 @@ def _signals(
     return cast(Signals, model).signals(documents, features)
 
 
-def _checked_outputs(model: Model, outputs: Any, n: int) -> Float[np.ndarray, "n C"]:
-    """Return the outputs if they are one row per document with a column per class."""
-    found = np.asarray(outputs, dtype=np.float64)
+def targets_of(
+    model: Model,
+    question: Question,
+    documents: Sequence[Document],
+    outputs: Float[np.ndarray, "n C"],
+    part: int = 0,
+) -> Targets:
+    """Return what is explained of each document; of several places, about number ``part``.
+
+    Where nobody names a class, and a model has found a span, it is the one that it gave it.
+    """
+    parts = _parts(documents)
+    whole = Targets(np.zeros(0, int), model.classes, question.scale, model.link, None, part, parts)
+    own = whole.own(outputs)
+    index = target_indices(question.target, model.classes, own)
+    if question.target is None:
+        for i, document in enumerate(documents):
+            tag = document.asked[part].tag if document.asked else None
+            index[i] = model.classes.index(tag) if tag in model.classes else index[i]
+    other = against_indices(question.against, index, model.classes, own)
+    return replace(whole, index=index, against=other)
+
+
+def _parts(documents: Sequence[Document]) -> int:
+    """Return how many places each of the documents is asked about, 1 where it is none."""
+    return max([1, *(len(document.asked) for document in documents)])
+
+
+def _checked_outputs(
+    model: Model, outputs: Any, documents: Sequence[Document]
+) -> Float[np.ndarray, "n C"]:
+    """Return the outputs if they are one row per document with a column per class and place."""
+    found, n, parts = np.asarray(outputs, dtype=np.float64), len(documents), _parts(documents)
     classes = len(model.classes)
-    columns = {classes, 1} if classes == 2 else {classes}
+    columns = {parts * classes, parts} if classes == 2 else {parts * classes}
     if found.ndim != 2 or len(found) != n or found.shape[1] not in columns:
         raise InputError(
             f"a model of {classes} classes must answer {n} text(s) with {n} row(s) of {classes} "
@@ -430,10 +474,11 @@ def _features(
     strings = document.tokens.strings if protect else ()
     # Words that are one to the model are named together.
     kept = {s for s in strings if not protect.isdisjoint([s.lower(), *s.lower().split(" / ")])}
+    asked: Any = {"side": question.side, "protect_asked": question.protect_span}
     if pieces:  # each by itself
-        alone = features_of(document, "positions", protect=kept, side=question.side)
+        alone = features_of(document, "positions", protect=kept, **asked)
         return replace(alone, unit="tokens")
-    return features_of(document, question.features, protect=kept, side=question.side)
+    return features_of(document, question.features, protect=kept, **asked)
 
 
 def mean_of_heads(

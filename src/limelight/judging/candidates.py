@@ -372,7 +372,7 @@ def scores_of_texts(
 
 def _of_twin(reading: Reading, twin: Model) -> Reading:
     """Return the same texts and classes under another model."""
-    texts = [document.given for document in reading.documents]
+    texts = [document.asked_text for document in reading.documents]
     other = reading_of(twin, texts, reading.question)
     if [f.strings for f in other.features] != [f.strings for f in reading.features]:
         raise InputError("a model with shuffled weights must read the same words; it does not.")

@@ -26,9 +26,10 @@ from limelight.judging.statistics import (
 )
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model, checked_model, resolved_replacement
+from limelight.models.protocol import asked_of_spans
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import Unit, joined, unit_name
+from limelight.text import AskedText, Unit, joined, unit_name
 
 
 class JudgeKeywords(Settings, total=False):
@@ -159,8 +160,8 @@ def judge(
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
     given, true = _read(texts)
-    known = ClassLabels(model.classes, labels)
-    if labels is not None and not true:
+    known = ClassLabels(model.classes, labels) if true else None
+    if labels is not None and known is None:
         raise InputError("labels= says which class a label is, but these texts have no labels.")
     if not given:
         raise InputError("judge needs at least one text; got none.")
@@ -168,7 +169,9 @@ def judge(
         raise InputError(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
-    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
+    given = asked_of_spans(model, given)
+    plain = [one.given if isinstance(one, AskedText) else one for one in given]
+    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in plain]
     setup = Setup(
         model=model,
         candidates=candidates,
@@ -189,9 +192,10 @@ def judge(
         _judgement(setup, [one.texts[k] for one in outcomes], name, settings)
         for k, name in enumerate(replacements)
     )
+    doubts = () if known is None else _of_labels(known, true, [one.predicted for one in outcomes])
     found = replace(
         found,
-        notices=(*found.notices, *_of_labels(known, true, [one.predicted for one in outcomes])),
+        notices=(*found.notices, *doubts),
         agreement=method_agreement(
             candidates, [one.agreement for one in outcomes if one.agreement is not None], seed=seed
         ),
@@ -233,7 +237,7 @@ def _of_labels(
 ) -> Iterator[str]:
     """Yield what the labels of the data say against the model, or against themselves."""
     yield from known.notices(labels)
-    classes = zip(map(known.number, labels), predicted, strict=bool(labels))
+    classes = zip(map(known.number, labels), predicted, strict=True)
     both = [one == other for one, other in classes if None not in (one, other)]
     if (doubt := below_chance(sum(both), len(both), len(known.classes))) is not None:
         yield doubt

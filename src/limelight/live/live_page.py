@@ -10,6 +10,7 @@ from limelight.explainers import METHODS
 from limelight.live.stored_tables import Precision, stored_tables
 from limelight.models import CAPABILITIES, Model, why_not
 from limelight.models.attention import AttentionClassifier
+from limelight.models.protocol import playing
 from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable
 
@@ -51,10 +52,11 @@ def live_page(
 
 def _with_tables(model: Model) -> AttentionClassifier:
     needed = f"a live page needs {CAPABILITIES['collapses']}"
-    if (why := why_not(model, "collapses")) is not None:
-        raise InputError(f"{needed}, and {why}.")
     if not isinstance(model, AttentionClassifier):
-        raise InputError(f"{needed}; a {type(model).__name__} has games, but no tables of words.")
+        why = why_not(model, "collapses")
+        if playing(model) is not None:  # exactly, but by words that code of its own finds
+            why = "no page can read words as this one does; 'limelight serve' shows it as you type"
+        raise InputError(f"{needed}, and {why}.")
     if model.tokenizer != "basic_english":
         raise InputError(
             f"a live page reads texts with the tokenizer 'basic_english'; this model needs "

@@ -124,6 +124,7 @@ class Function:
             "pieces": "a function of texts shows no pieces of words",
             "cuts": "a function gets every text whole, and may cut it itself",
             "pairs": None if self.pairs else _TEXTS,
+            "spans": "this one scores whole texts; wrap it with tags=[…] if it finds spans",
         }
 
     def read(self, text: Given, *, pieces: bool = False) -> Document:
@@ -213,7 +214,7 @@ class Function:
 
         def written(keep: Bool[np.ndarray, " d"]) -> Given:
             stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
-            texts = tuple(one.without(stays, mask) for one in sides)
+            texts = tuple(one.without(stays, mask)[0] for one in sides)
             return texts if len(texts) == 2 else texts[0]
 
         return lambda keep: self._engine([written(row) for row in keep])
@@ -384,7 +385,7 @@ def word_spans(text: str, words: Words | None = None) -> list[Span]:
 
 def is_sent(model: object) -> bool:
     """Return whether a model in memory can go to other processes: no network does."""
-    return isinstance(model, Function)
+    return hasattr(model, "function")
 
 
 class _Segments(NamedTuple):
@@ -394,15 +395,29 @@ class _Segments(NamedTuple):
     words: list[str]
     numbers: Int[np.ndarray, " T"]
 
-    def without(self, stays: Bool[np.ndarray, " _"], mask: str | None) -> str:
-        """Return the text with ``mask`` for the words that do not stay, or without them."""
-        text = self.gaps[0]
+    def without(self, stays: Bool[np.ndarray, " _"], mask: str | None) -> tuple[str, list[Span]]:
+        """Return the text with ``mask`` for the words that do not stay, or without them.
+
+        And where each word stands then; one that was taken out has no characters.
+        """
+        text, places = self.gaps[0], list[Span]()
         for word, gap, kept in zip(self.words, self.gaps[1:], stays[self.numbers], strict=True):
+            start = len(text)
             if kept or mask is not None:
-                text += (word if kept else str(mask)) + gap
-            else:  # what stood on both sides must not grow together
-                text += gap.lstrip() if not text or text[-1].isspace() else gap
-        return text
+                text += word if kept else str(mask)
+            places.append((start, len(text)))
+            # What stood on both sides of a word must not grow together.
+            gone = start == len(text) and (not text or text[-1].isspace())
+            text += gap.lstrip() if gone else gap
+        return text, places
+
+
+def removed_words(
+    document: Document, mask: str | None
+) -> Callable[[Bool[np.ndarray, " T"]], tuple[str, list[Span]]]:
+    """Return how a single text is written where some words stay, and where each then stands."""
+    (whole,) = _segments(document)
+    return lambda stays: whole.without(stays, mask)
 
 
 def _segments(document: Document) -> list[_Segments]:

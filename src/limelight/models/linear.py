@@ -255,26 +255,23 @@ def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | No
     """
     norm = getattr(vectorizer, "norm", None)
     nonlinear = bool(getattr(vectorizer, "binary", False) or getattr(vectorizer, "sublinear_tf", 0))
-    cut = 0
+    cut, mixed = 0, False
     for number, step in enumerate(middle, start=1):
         kinds = _kinds(step)
         if kinds & {"TfidfTransformer", "Normalizer"}:
+            if mixed:
+                raise _NotLinearError("a norm comes after its columns were mixed (TruncatedSVD)")
             if getattr(step, "sublinear_tf", False):
                 if norm is not None:
-                    raise _NotLinearError(
-                        "it takes logarithms of values that were divided by a norm"
-                    )
+                    raise _NotLinearError("it takes logarithms of what was divided by a norm")
                 nonlinear = True
             if step.norm is None and norm is not None:
                 raise _NotLinearError("its columns are weighed after they were divided by a norm")
             norm, cut = step.norm, number
         elif not (_is_selection(step) or _is_scaling(step)):
-            if "TruncatedSVD" not in kinds:
+            mixed = "TruncatedSVD" in kinds
+            if whole or not mixed:
                 raise _NotLinearError(f"{type(step).__name__} is no linear step that is known here")
-            if whole or any(
-                _kinds(later) & {"TfidfTransformer", "Normalizer"} for later in middle[number:]
-            ):
-                raise _NotLinearError("a norm comes after its columns were mixed (TruncatedSVD)")
     if norm not in ("l1", "l2", None):
         raise _NotLinearError(f"its rows are divided by their {norm!r} norm")
     return norm, nonlinear, len(middle) if whole else cut

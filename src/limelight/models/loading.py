@@ -16,6 +16,7 @@ from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.functions import wrapped_function
 from limelight.models.protocol import Model, checked_model
+from limelight.models.spans import from_spacy, is_spacy, span_function
 from limelight.text import Span, one_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
@@ -71,8 +72,9 @@ def load(
     Parameters
     ----------
     path
-        A folder: ours, or a Hugging Face sequence classifier (extra ``hf``). A scikit-learn
-        pipeline that skops has stored is a file "….skops". "hub:owner/name" is a
+        A folder: ours, or a Hugging Face model (extra ``hf``): a sequence classifier, a token
+        classifier, or one of extractive answers. A scikit-learn pipeline that skops has stored is a
+        file "….skops". "hub:owner/name" is a
         model on the Hugging Face hub; nothing else uses the network. "module:object" imports a
         model, or what :func:`wrap` takes, from a Python module, which may lie in the current
         folder; its code is run.
@@ -205,6 +207,7 @@ def wrap(
     batch_size: int = 256,
     name: str = "",
     pairs: bool = False,
+    tags: Sequence[str] | None = None,
 ) -> Model:
     """Return any classifier as a model that can be explained.
 
@@ -212,9 +215,9 @@ def wrap(
     ----------
     anything
         A Hugging Face model (with its ``tokenizer``), a ``transformers.pipeline``, a fitted
-        scikit-learn pipeline that takes texts, or a function from a list of texts to one row of
-        scores per text, one column per class. One column may stand for two classes: it is then
-        the second's. A limelight model comes back as it is.
+        scikit-learn pipeline that takes texts, a spaCy pipeline that names entities, or a function
+        from a list of texts to one row of scores per text, one column per class. One column may
+        stand for two classes: it is then the second's. A limelight model comes back as it is.
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
     template
@@ -243,6 +246,11 @@ def wrap(
     pairs
         The function takes a list of pairs, tuples of two texts, such as a premise and a
         hypothesis; ``explain(model, (first, second))`` then explains one of them.
+    tags
+        The function finds spans: from a list of texts to a list of (start, end, tag, score) for
+        each, with scores from 0 to 1; these are all tags that it gives. What is explained is the
+        log-odds of the score of a tag at a place, or with ``scale="score"`` the score itself. Of a
+        spaCy pipeline the tags are known, and a span that it finds has the score 1.
     """
     given = locals()
     options = {
@@ -262,6 +270,10 @@ def wrap(
         return _with_nothing(from_objects(anything, tokenizer, asked), options)
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
+    if is_spacy(anything):
+        return from_spacy(anything, **options)
+    if tags is not None and callable(anything):
+        return span_function(anything, **options)
     if any(hasattr(anything, name) for name in ("predict_proba", "decision_function", "predict")):
         from limelight.models.scikit import from_scikit  # not for models that are loaded
 

@@ -9,7 +9,18 @@ import numpy as np
 from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Span, checked_text_or_pair
+from limelight.text import (
+    AskedText,
+    Document,
+    Features,
+    FoundSpan,
+    Place,
+    Span,
+    checked_text_or_pair,
+    found_places,
+    joined,
+    place_at,
+)
 from limelight.theory.ratio_game import RatioGame
 
 if TYPE_CHECKING:
@@ -35,6 +46,7 @@ Capability = Literal[
     "cuts",
     "shuffles",
     "pairs",
+    "spans",
     "signals",
 ]
 # What each capability is called in a refusal: "needs …".
@@ -50,6 +62,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "cuts": "a model that reads so many tokens and no more",
     "shuffles": "the weights of the model, to shuffle them",
     "pairs": "a model that reads two texts together",
+    "spans": "a model that finds spans in a text",
     "signals": "what the model holds of every word, layer by layer",
 }
 
@@ -223,6 +236,17 @@ class Shuffles(Protocol):
         """
 
 
+@runtime_checkable
+class Spans(Protocol):
+    """Capability "spans": a model that finds spans, and is asked about places of a text."""
+
+    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
+        """Return the spans that the model finds, in the order of the text."""
+
+    def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
+        """Return a text that is asked about places; of S of them the outputs are (n, S · C)."""
+
+
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
@@ -279,8 +303,13 @@ def playing(model: Model) -> Games | None:
     return cast(Games, model) if why_not(model, "games") is None else None
 
 
-def answering(model: Model, features: Any, scale: str) -> Model:
-    """Return ``model`` as it answers about ``features`` on a scale: exactly, or by being asked."""
+def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
+    """Return ``model`` as it answers about ``features`` on a scale: exactly, or by being asked.
+
+    ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
+    """
+    named: Callable[[Sequence[Any]], Model] | None = getattr(model, "with_classes", None)
+    model = model if named is None else named(names)
     own: Callable[[Any, str], Model] | None = getattr(model, "asked_about", None)
     return model if own is None else own(features, scale)
 
@@ -352,13 +381,55 @@ def replacement_in_place(model: Model, name: str) -> str:
     return staying[0]
 
 
-def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
-    """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts."""
+def document_by(
+    model: Model,
+    given: Any,
+    *,
+    at: Any = None,
+    first_pieces: bool = False,
+    pieces: bool = False,
+) -> Document:
+    """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts.
+
+    A model that finds spans is asked about the place that ``at`` means, or about those that an
+    ``AskedText`` brings along.
+    """
+    places: tuple[Place, ...] = ()
+    if isinstance(given, AskedText):
+        places, at, given = given.places, at if given.at is None else given.at, given.given
     if isinstance(given, tuple):
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
-    return model.read(given, pieces=pieces)
+    if why_not(model, "spans") is not None:
+        return model.read(given, pieces=pieces)
+    own = cast(Spans, model)
+    if not places:
+        found = own.spans(given, first_pieces=first_pieces)
+        text, parts = joined(given)
+        region = parts[1] if parts else (0, len(text))
+        places = (place_at(at, text, region, found, first_pieces=first_pieces),)
+    return own.read(given, asked=places, pieces=pieces)
+
+
+def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
+    """Return every text once for each span that ``model`` finds in it, if it finds spans.
+
+    A text that it cannot read stays as it is, and is refused where it is read.
+    """
+    if why_not(model, "spans") is not None:
+        return list(texts)
+    found: list[Any] = []
+    for text in texts:
+        try:
+            places = found_places(cast(Spans, model).spans(text), first_pieces=False)
+        except InputError:
+            found.append(text)
+        else:
+            found += [AskedText(text, (place,)) for place in places]
+    if not found:
+        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+    return found
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
@@ -372,7 +443,11 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document
     own: Callable[[Document, Collection[int]], Document] | None = getattr(model, "cut_at", None)
     if own is not None:
         return own(document, edges)
-    return model.read(document.given, pieces=True) if why_not(model, "pieces") is None else document
+    if why_not(model, "pieces") is not None:
+        return document
+    if document.asked:
+        return cast(Spans, model).read(document.given, asked=document.asked, pieces=True)
+    return model.read(document.given, pieces=True)
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
@@ -388,6 +463,7 @@ _BROUGHT = {
         ("games", Games),
         ("cuts", Cuts),
         ("shuffles", Shuffles),
+        ("spans", Spans),
         ("signals", Signals),
     )
 }

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from limelight.pages.markup import data_block, fragment, part, rendered, table_html, whole_page
@@ -48,9 +49,10 @@ from limelight.pages.wording import (
     scale_note,
     strongest_disagreements,
     unranked,
+    where,
     written,
 )
-from limelight.results import Comparison, Explanation, Pairs
+from limelight.results import Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.codec import settings_with_facts
 from limelight.results.table import Cell, Column, Table
 from limelight.shapes import Float
@@ -345,7 +347,7 @@ def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> 
     view = {"outcomes": [one._asdict() for one in known], "attention": shown.get("attention")}
     body = rendered(
         "explanations.html",
-        **{"disagreement": "", "attention": None} | shown,
+        **{"disagreement": "", "attention": None, "spans": (), "title": ""} | shown,
         explanations=found,
         first=first,
         outcomes=known,
@@ -356,7 +358,7 @@ def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> 
         **_CALLED,
     )
     return whole_page(
-        f"What speaks for {aims(first)}?",
+        shown.get("title") or f"What speaks for {aims(first)}{where(first)}?",
         body,
         sheets=("words.css", "page.css", "elements.css"),
         script="page.js",
@@ -380,6 +382,47 @@ _CALLED: dict[str, Any] = {
     "notices": notices,
     "LONG": LONG,
 }
+
+
+def spans_page(found: SpanExplanations) -> str:
+    """Return a text whose spans can be chosen, and what each word does for each of them."""
+    if not len(found):
+        said = "The model finds no span in this text."
+        body = rendered("message.html", title=said, sentence=found.text, trouble=False)
+        return whole_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
+    several = [writable_explanation(_named_by_span(e)) for e in found]
+    stored = [msgspec.Raw(e.to_json().encode()) for e in several]
+    return _page(
+        several,
+        msgspec.json.encode({"explanations": stored}).decode(),
+        by=f"{len(several)} spans",
+        several=True,
+        told=notices(several),
+        spans=_chosen_spans(found),
+        title="What speaks for each span?",
+    )
+
+
+def spans_fragment(found: SpanExplanations) -> str:
+    """Return the words of every span, coloured, for a notebook."""
+    return explanations_fragment(found.explanations)
+
+
+def _named_by_span(e: Explanation) -> Explanation:
+    """Return an explanation that is called by its span: the method is the same for all."""
+    return replace(e, label=f"{e.target}{where(e).removeprefix(' at')}")
+
+
+def _chosen_spans(found: SpanExplanations) -> list[tuple[str, int | None, str]]:
+    """Return the stretches of the text: each with the number of its span and what it is called."""
+    stretches, done = list[tuple[str, int | None, str]](), 0
+    for number, e in enumerate(found):
+        if e.asked is None or e.asked.start < done:  # one that overlaps has its tab alone
+            continue
+        stretches.append((found.text[done : e.asked.start], None, ""))
+        stretches.append((found.text[e.asked.start : e.asked.end], number, e.target))
+        done = e.asked.end
+    return [*stretches, (found.text[done:], None, "")]
 
 
 def explanation_fragment(e: Explanation) -> str:

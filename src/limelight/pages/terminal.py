@@ -11,6 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, final
 
+import numpy as np
 from rich.color import Color
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.constrain import Constrain
@@ -47,9 +48,10 @@ from limelight.pages.wording import (
     scale_note,
     strongest_disagreements,
     unranked,
+    where,
     written,
 )
-from limelight.results import Comparison, Explanation
+from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Table
 
 WHITE = Color.from_rgb(255, 255, 255)
@@ -58,7 +60,7 @@ PAST_WINDOW = Style(dim=True, italic=True)
 CUT_MARK = " ⟦not read⟧"
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
-SHOWN_FEATURES, SHOWN_PAIRS = 10, 5
+SHOWN_FEATURES, SHOWN_PAIRS, SHOWN_SPANS = 10, 5, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
@@ -199,6 +201,69 @@ def explanations_text(several: Sequence[Explanation]) -> RenderableType:
     return Group(*views[:-1])
 
 
+def spans_text(found: SpanExplanations) -> RenderableType:
+    """Return the text with its spans, and what each word does for each of them."""
+    return View(partial(_spans, found))
+
+
+def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[RenderableType]:
+    if not len(found):
+        yield look.line("The model finds no span in this text.")
+        return
+    first = found[0]
+    several = f"{len(found)} spans" if len(found) > 1 else "one span"
+    yield look.line(f"{first.label} of {several}", "bold")
+    yield Padding(_with_spans(found, look), (1, 0, 1, 2))
+    for start in range(0, len(found), SHOWN_SPANS):
+        yield table_text(span_table(found.explanations[start : start + SHOWN_SPANS]), look, width)
+        yield Text()
+    yield look.line("The words of all spans are protected: scores are of the others.", "dim")
+    yield look.line(precision_sentence(first), "dim")
+    yield from look.notices(notices(found))
+
+
+def _with_spans(found: SpanExplanations, look: Look) -> Text:
+    """Return the text with every span in brackets, its class behind it."""
+    text, done = Text(overflow="fold"), 0
+    for e in sorted(found, key=lambda e: (e.asked.start, e.asked.end) if e.asked else (0, 0)):
+        if e.asked is None or e.asked.start < done:  # overlaps the one before
+            continue
+        text.append(look.safe(found.text[done : e.asked.start]))
+        text.append(look.safe(f"[{found.text[e.asked.start : e.asked.end]}]"), "bold")
+        text.append(look.safe(f" {e.target}"), "dim")
+        done = e.asked.end
+    return text.append(look.safe(found.text[done:]))
+
+
+def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> Table:
+    """Return the strongest words with their score for each span, a column each."""
+    scores = np.array([e.scores for e in several])
+    peaks = [largest(e) for e in several]
+    sizes = np.abs(scores) / np.array([peak or 1.0 for peak in peaks])[:, None]
+    order = sorted(strongest(sizes.max(axis=0), count))
+    columns = [
+        Column(
+            f"{e.target}{where(e).removeprefix(' at')}", partial(written, peak=p, signed=e.signed)
+        )
+        for e, p in zip(several, peaks, strict=True)
+    ]
+    rows = [
+        (
+            several[0].names[j],
+            *(
+                Cell(
+                    float(e.scores[j]),
+                    side(e, float(e.scores[j])) if size[j] >= FAINTEST else "dim",
+                )
+                for e, size in zip(several, sizes, strict=True)
+            ),
+        )
+        for j in order
+    ]
+    word = Column("word", widest=24)
+    return Table([word, *columns], rows, left_out=len(several[0]) - len(order))
+
+
 def comparison_text(c: Comparison) -> RenderableType:
     """Return the paper's Figure 1: one line per method, then where they disagree."""
     return View(partial(_comparison, c), widest=10**6)  # as wide as the terminal
@@ -236,7 +301,7 @@ def _comparison(c: Comparison, look: Look, width: int) -> Iterator[RenderableTyp
 
 def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Iterator[Text]:
     """Return who speaks for which class, what the model says, and what the words' marks mean."""
-    aim = look.safe(aims(explanations[0]))
+    aim = look.safe(aims(explanations[0]) + where(explanations[0]))
     yield Text.assemble((look.safe(what), "bold"), " for ", (aim, "bold"))
     before, name, after = opening(explanations, COLOURS if look.colour else SIGNS)
     yield look.line(before).append(look.safe(name), "bold").append(look.safe(after))

@@ -41,6 +41,11 @@ def aims(e: Explanation) -> str:
     )
 
 
+def where(e: Explanation) -> str:
+    """Return the place that was asked about, " at “Jordan”"; "" where it is the whole text."""
+    return "" if e.asked is None else f" at {e.asked.named(e.text)}"
+
+
 def quoted(name: str) -> str:
     """Return the name of a class in quotes."""
     return f"“{name}”"
@@ -193,7 +198,8 @@ def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tupl
     """
     e = explanations[0]
     name, sure = said(e)
-    return "The model says ", name, f"{sure} {_speaking(explanations, marks)}"
+    begin = f"At{where(e).removeprefix(' at')} the" if e.asked else "The"
+    return f"{begin} model says ", name, f"{sure} {_speaking(explanations, marks)}"
 
 
 def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:

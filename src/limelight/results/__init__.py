@@ -1,7 +1,14 @@
 """What every method returns: explanations, comparisons, their JSON and tables."""
 
 from limelight.results.comparison import Agreement, Comparison, agreement, rank_correlation
-from limelight.results.explanation import Anchor, Explanation, Explanations, Finding, Pairs
+from limelight.results.explanation import (
+    Anchor,
+    Explanation,
+    Explanations,
+    Finding,
+    Pairs,
+    SpanExplanations,
+)
 
 __all__ = [
     "Agreement",
@@ -11,6 +18,7 @@ __all__ = [
     "Explanations",
     "Finding",
     "Pairs",
+    "SpanExplanations",
     "agreement",
     "rank_correlation",
 ]

@@ -1,4 +1,4 @@
-"""Explanations and comparisons as JSON: one versioned schema each, read strictly.
+"""Explanations, comparisons and plans as JSON: one versioned schema each, read strictly.
 
 A record is what a file of one schema holds: ``Record.of(value)`` and ``record.value()`` are the two
 ways, which ``to_json`` and ``from_json`` of every result go (``results.faces.Stored``).
@@ -14,8 +14,10 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.comparison import Agreement, Comparison
 from limelight.results.explanation import Anchor, Explanation, Pairs, check_indices
+from limelight.results.plan import SamplingPlan
 from limelight.results.values import each_value, read_value, written_value
 from limelight.shapes import Float
+from limelight.text import Place
 
 SCHEMAS = Path(__file__).parent / "schemas"
 _LARGEST = 1 << 30  # bytes; a book of a million words stays below
@@ -123,7 +125,8 @@ class ExplanationRecord(_Record, omit_defaults=True):
     diagnostics: dict[str, Any] | None = None
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
-    units: str = "words"
+    asked: dict[str, Any] | None = None
+    units: str | None = None  # words; msgspec omits a default string that is this very object only
 
     @classmethod
     def of(cls, e: Explanation) -> "ExplanationRecord":
@@ -147,7 +150,8 @@ class ExplanationRecord(_Record, omit_defaults=True):
             heads=None if e.heads is None else e.heads.tolist(),
             diagnostics=each_value(written_value, e.diagnostics) or None,
             parts=list(e.parts) or None,
-            units=e.units,
+            asked=None if e.asked is None else e.asked.stored(),
+            units=None if e.units == "words" else e.units,
         )
 
     def value(self) -> Explanation:
@@ -156,7 +160,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
         rest = each_value(read_value, self.settings)
         facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
         found = {name: rest.pop(name) for name in _FOUND if name in rest}
-        if self.units != "words":  # files of 0.2 have it among the settings alone
+        if self.units is not None:  # files of 0.2 have it among the settings alone
             rest["features"] = self.units
         return Explanation(
             **{name: getattr(self, name) for name in _SAME},
@@ -171,6 +175,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             anchor=self._anchor(),
             notices=tuple(self.notices),
             parts=tuple(self.parts or ()),
+            asked=None if self.asked is None else Place.read(self.asked),
             settings=rest,
             diagnostics=found | each_value(read_value, self.diagnostics or {}),
             **facts,
@@ -236,6 +241,64 @@ class ComparisonRecord(_Record):
         return Comparison(
             explanations=tuple(record.value() for record in self.explanations),
             notices=tuple(self.notices),
+        )
+
+
+class PlannedFeature(_Record, omit_defaults=True):
+    """One feature of a plan; ``samples`` follows from the rest and is there for readers.
+
+    Only features of a pair have a ``side``.
+    """
+
+    text: str
+    score: float
+    deviation: float
+    samples: int
+    side: Literal["", "first", "second"] = ""
+
+
+class PlanRecord(_Record):
+    """What ``SamplingPlan.to_json`` writes."""
+
+    schema: Literal["limelight.plan/1"]
+    text: str
+    target: str
+    against: str | None
+    scale: str
+    error: float
+    needed: int
+    overhead: int
+    left: float
+    pilot: int | None
+    bandwidth: float | Literal["inf"]
+    ridge: float
+    row0: bool
+    sizes: str
+    replacement: str
+    features: list[PlannedFeature]
+    notices: tuple[str, ...]
+    model: str
+    version: str
+
+    @classmethod
+    def of(cls, plan: SamplingPlan) -> "PlanRecord":
+        """Return the record of a plan."""
+        own = {name: getattr(plan, name) for name in cls.__struct_fields__ if name != "schema"}
+        own["bandwidth"] = "inf" if plan.bandwidth == math.inf else plan.bandwidth
+        own["features"] = [PlannedFeature(text=row.pop("feature"), **row) for row in plan.rows()]
+        return cls(schema="limelight.plan/1", **own)
+
+    def value(self) -> SamplingPlan:
+        """Return the plan of this record."""
+        own = msgspec.structs.asdict(self)
+        del own["schema"], own["needed"]
+        rows = own.pop("features")
+        return SamplingPlan(
+            **own | {"bandwidth": float(self.bandwidth)},
+            features=tuple(row.text for row in rows),
+            sides=tuple(row.side for row in rows),
+            deviation=np.array([row.deviation for row in rows], dtype=np.float64),
+            scores=np.array([row.score for row in rows], dtype=np.float64),
         )
 
 

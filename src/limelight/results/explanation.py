@@ -15,7 +15,7 @@ from limelight.results.faces import Drawn, Page, Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
 from limelight.shapes import Float, Int
-from limelight.text import Features, Span, one_line, side_names, with_sides
+from limelight.text import Features, Place, Span, one_line, side_names, with_sides
 
 
 @final
@@ -76,6 +76,8 @@ def check_explanation(e: Any) -> None:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
     if e.parts:
         _check_parts(e.parts, e.text)
+    if e.asked is not None and not 0 <= e.asked.start < e.asked.end <= end:
+        raise InputError(f"asked must be a place inside the text of {end} characters.")
     if e.against == e.target:
         raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
@@ -157,7 +159,8 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     which ``link`` turns into probabilities; ``base_value`` is the explained output with every
     feature removed, None where the model has none; ``cut`` is the character at which the model
     stops reading, None if it reads everything. Where a pair was explained, ``text`` is both sides
-    joined by a newline, and ``parts`` their two spans.
+    joined by a newline, and ``parts`` their two spans. ``asked`` is the place of ``text`` that the
+    model was asked about, None where it is the whole of it.
 
     How: ``method``, its ``label``, whether its scores are ``signed``, and the ``settings`` that
     compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.
@@ -201,6 +204,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     model: str = ""
     version: str = ""
     parts: tuple[Span, ...] = ()
+    asked: Place | None = None
 
     def __post_init__(self) -> None:
         d = len(self.features)
@@ -245,8 +249,9 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
 
     @property
     def aim(self) -> str:
-        """What the scores speak for: "positive", or "positive against negative"."""
-        return self.target if self.against is None else f"{self.target} against {self.against}"
+        """What the scores speak for: "positive", "ORG against O", "ORG at “Jordan”"."""
+        aim = self.target if self.against is None else f"{self.target} against {self.against}"
+        return aim if self.asked is None else f"{aim} at {self.asked.named(self.text)}"
 
     @property
     def units(self) -> str:
@@ -301,6 +306,39 @@ class Explanations(Shown, Tabular, list[Explanation]):
 
     def _table(self) -> Table:
         return feature_rows(enumerate(self))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SpanExplanations(EqualByFields, Page, Tabular):
+    """One explanation for every span that a model finds in ``text``, all of the same words.
+
+    There may be none. The words of all spans are protected, so that the same masks serve each.
+    """
+
+    _terminal = "terminal.spans_text"
+    _page = "html.spans_page"
+    _fragment = "html.spans_fragment"
+
+    text: str
+    explanations: tuple[Explanation, ...]
+
+    def __len__(self) -> int:
+        return len(self.explanations)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self.explanations)
+
+    def __getitem__(self, number: int) -> Explanation:
+        return self.explanations[number]
+
+    def __repr__(self) -> str:
+        aims = ", ".join(one_line(e.aim, 30) for e in self.explanations[:4]) or "no span"
+        more = ", …" * (len(self) > 4)
+        return f"<SpanExplanations of {one_line(self.text, 40)!r}: {aims}{more}>"
+
+    def _table(self) -> Table:
+        return feature_rows((0, e) for e in self)
 
 
 FEATURE_COLUMNS = (

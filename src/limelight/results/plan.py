@@ -2,9 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, final
 
-import msgspec
 import numpy as np
 
 from limelight.errors import InputError, nearest
@@ -37,7 +36,7 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
     """
 
     _terminal = "terminal_lists.plan_text"
-    _record = "plan.PlanRecord"
+    _record = "codec.PlanRecord"
 
     text: str
     features: tuple[str, ...]
@@ -181,61 +180,3 @@ def _check_count(samples: int) -> None:
         raise InputError(f"samples must be at least 1; got {samples}.")
     if samples > _BEYOND:
         raise InputError(f"samples must be at most {_BEYOND:.1e}, which nobody draws.")
-
-
-class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One feature of a plan; ``samples`` follows from the rest and is there for readers.
-
-    Only features of a pair have a ``side``.
-    """
-
-    text: str
-    score: float
-    deviation: float
-    samples: int
-    side: Literal["", "first", "second"] = ""
-
-
-class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What ``SamplingPlan.to_json`` writes."""
-
-    schema: Literal["limelight.plan/1"]
-    text: str
-    target: str
-    against: str | None
-    scale: str
-    error: float
-    needed: int
-    overhead: int
-    left: float
-    pilot: int | None
-    bandwidth: float | Literal["inf"]
-    ridge: float
-    row0: bool
-    sizes: str
-    replacement: str
-    features: list[PlannedFeature]
-    notices: tuple[str, ...]
-    model: str
-    version: str
-
-    @classmethod
-    def of(cls, plan: SamplingPlan) -> "PlanRecord":
-        """Return the record of a plan."""
-        own = {name: getattr(plan, name) for name in cls.__struct_fields__ if name != "schema"}
-        own["bandwidth"] = "inf" if plan.bandwidth == math.inf else plan.bandwidth
-        own["features"] = [PlannedFeature(text=row.pop("feature"), **row) for row in plan.rows()]
-        return cls(schema="limelight.plan/1", **own)
-
-    def value(self) -> SamplingPlan:
-        """Return the plan of this record."""
-        own = msgspec.structs.asdict(self)
-        del own["schema"], own["needed"]
-        rows = own.pop("features")
-        return SamplingPlan(
-            **own | {"bandwidth": float(self.bandwidth)},
-            features=tuple(row.text for row in rows),
-            sides=tuple(row.side for row in rows),
-            deviation=np.array([row.deviation for row in rows], dtype=np.float64),
-            scores=np.array([row.score for row in rows], dtype=np.float64),
-        )

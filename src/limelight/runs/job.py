@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Unpack, final
+from typing import Any, Unpack, cast, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +24,10 @@ from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.explaining import readings
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import configured, default_method, several_methods
-from limelight.models import Model, checked_model
+from limelight.models import Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
-from limelight.models.protocol import playing
+from limelight.models.protocol import Spans, playing
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, Watcher, estimate
@@ -158,7 +158,7 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
     for one in work.texts(usable)[0]:
         try:
-            next(readings(work.model, [one.given], work.record.question))
+            next(readings(work.model, [one.asked], work.record.question))
         except InputError as error:
             if not error.one_text:
                 raise
@@ -257,6 +257,7 @@ def explain_data(
     pair_column: str | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
+    at_column: str | None = None,
     labels: Labels | None = None,
     budget: BudgetGiven | None = None,
     texts_kept: bool = True,
@@ -304,6 +305,10 @@ def explain_data(
         The column of ids; by default one of a usual name, else the number of the row.
     label_column
         The column of labels; by default one of a usual name, else there are none.
+    at_column
+        With a model that finds spans: the column of the place that each text is asked about, as
+        ``at`` of :func:`limelight.explain` takes it ("Jordan", "5:11"). Without it, and without
+        ``at``, every span that the model finds is explained, one row each.
     labels
         Which class a label is, where they are numbers or other names than the classes have: the
         classes in the order of the numbers, ["World", "Sports"], or {"neg": "negative"}.
@@ -338,7 +343,11 @@ def explain_data(
     """
     question, own = split(settings, all_classes=all_classes)
     model = question.grouped(checked_model(model))
-    opened = opened_data(data, text=text_column, id=id_column, label=label_column, pair=pair_column)
+    opened = opened_data(
+        data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=at_column
+    )
+    if why_not(model, "spans") is None and question.at is None and at_column is None:
+        opened, limit = one_row_per_span(model, opened, question, limit), None
     record = plan_run(
         model,
         opened,
@@ -360,6 +369,40 @@ def explain_data(
         meter = job.meter(shown)
         job.do(executor, workers, work, meter)
     return Run(output)
+
+
+def one_row_per_span(model: Model, data: DataSet, question: Question, limit: int | None) -> DataSet:
+    """Return the texts as a table in memory, each once for every span that ``model`` finds in it.
+
+    A text that cannot be read stays, to be told of in its row; one without a span does not.
+    """
+    record, columns = data.record(texts_kept=True, limit=limit), data.columns
+    carried = stored_names(columns.carried)
+    names, parts = [*INPUT, *carried], list[pa.Table]()
+    for shard in data.shards(record, _SHARD, range(-(-record.rows // _SHARD))):
+        table = shard.rename_columns(names)
+        rows, at = list[int](), list[str | None]()
+        texts = zip(*(table.column(name).to_pylist() for name in ("text", "pair")), strict=True)
+        for row, (text, pair) in enumerate(texts):
+            try:
+                given = text if pair is None else (text, pair)
+                spans = cast(Spans, model).spans(given, first_pieces=question.first_pieces)
+            except InputError:
+                spans, at = (), [*at, None]
+                rows.append(row)
+            start = 0 if pair is None else len(text) + 1  # places are those of the second text
+            at += [f"{one.start - start}:{one.end - start}" for one in spans]
+            rows += [row] * len(spans)
+        found = table.take(pa.array(rows, pa.int64()))
+        parts.append(found.set_column(names.index("at"), "at", pa.array(at, pa.string())))
+    whole = pa.concat_tables(parts).drop_columns(["row", "error"])
+    if not len(whole):
+        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+    pair = None if columns.pair is None else "pair"
+    label = None if columns.label is None else "label"
+    unused = [name for name, used in (("pair", pair), ("label", label)) if used is None]
+    whole = whole.drop_columns(unused)
+    return opened_data(whole, text="text", id="id", label=label, pair=pair, at="at")
 
 
 def _engine(

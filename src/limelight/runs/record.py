@@ -128,6 +128,8 @@ def write_record(path: Path, record: RunRecord) -> None:
     written = _fields(record)
     if record.data.labels is None:  # runs of 0.2 do not say so
         del written["data"]["labels"]
+    if record.data.columns.at is None:
+        del written["data"]["columns"]["at"]
     written["sha256"] = _digest(written)
     write_whole(path, msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
 

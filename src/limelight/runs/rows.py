@@ -17,7 +17,7 @@ from limelight.results import Explanation
 from limelight.results.explanation import Anchor, Pairs
 from limelight.results.values import read_value, written_value
 from limelight.runs.record import RunRecord
-from limelight.text import Given, joined
+from limelight.text import AskedText, Given, Place, joined
 
 
 def _list(kind: Any) -> pa.DataType:
@@ -62,6 +62,7 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
     "intercept": pa.float32(),
     "cut": pa.uint32(),
     "parts": _list(_list(pa.uint32())),
+    "asked": pa.string(),
     "pairs": _list(_PAIR),
     "anchor": _ANCHOR,
     "notices": _list(pa.string()),
@@ -69,7 +70,7 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
     "diagnostics": pa.string(),
     "error": pa.string(),
 }
-NEEDED = [name for name in OWN_COLUMNS if name != "parts"]  # which older runs lack
+NEEDED = [name for name in OWN_COLUMNS if name not in ("parts", "asked")]  # older runs lack these
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
 # side by side compress to two thirds.
 _SPLIT = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
@@ -150,6 +151,12 @@ class DataText(NamedTuple):
     id: str
     given: Given | None
     label: str | None
+    at: str | None = None
+
+    @property
+    def asked(self) -> Any:
+        """The text with the place that it is asked about, where the data name one."""
+        return self.given if self.at is None else AskedText(self.given, at=self.at)
 
     @property
     def whole(self) -> str | None:
@@ -228,6 +235,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         anchor=_map(_anchor, row["anchor"]),
         cut=row["cut"],
         parts=tuple(tuple(part) for part in row.get("parts") or ()),
+        asked=_map(lambda stored: Place.read(json.loads(stored)), row.get("asked")),
         notices=tuple(row["notices"]),
         settings=read_value(json.loads(row["settings"])),
         diagnostics=read_value(json.loads(row["diagnostics"] or "{}")),
@@ -371,6 +379,7 @@ _VALUES: dict[str, Callable[[Explanation], Any]] = {
     "intercept": lambda e: e.intercept,
     "cut": lambda e: e.cut,
     "parts": lambda e: [list(part) for part in e.parts] or None,
+    "asked": lambda e: _map(lambda place: json.dumps(place.stored()), e.asked),
     "pairs": lambda e: _map(_pair_rows, e.pairs),
     "anchor": lambda e: _map(_anchor_row, e.anchor),
     "settings": lambda e: _json(e.settings),

@@ -65,7 +65,7 @@ class ShardWork:
         done, failed = len(asked) - len(usable), len(asked) - len(usable)
         for part in _parts(usable, max(together(self.model, self.chosen), _TOGETHER)):
             for i, of_text in zip(
-                part, self._explained([asked[i].given for i in part]), strict=True
+                part, self._explained([asked[i].asked for i in part]), strict=True
             ):
                 found[i] = of_text
                 failed += any(isinstance(one, str) for one in of_text)
@@ -85,15 +85,15 @@ class ShardWork:
 
         A label that names a class becomes its name; another stays as it is.
         """
-        names = ("row", "id", "text", "label", "pair")
+        names = ("row", "id", "text", "label", "pair", "at")
         asked = []
-        for row, id, text, label, pair in zip(
+        for row, id, text, label, pair, at in zip(
             *(texts.column(name).to_pylist() for name in names), strict=True
         ):
             number = self._labels.number(label)
             given = text if text is None or pair is None else (text, pair)
             called = label if number is None else self.model.classes[number]
-            asked.append(DataText(row, id, given, called))
+            asked.append(DataText(row, id, given, called, at))
         return asked, texts.column("error").to_pylist()
 
     def doubts(self, texts: pa.Table) -> Iterator[str]:
@@ -259,7 +259,7 @@ def _work(job: Job) -> ShardWork:
         record = replace(record, question=cut)
     if job.source is None:
         return ShardWork(_unpickled(job.pickled or b"", "model"), record)
-    model = job.source.loaded()
+    model = record.question.grouped(job.source.loaded())
     if model.fingerprint != record.model.fingerprint:
         raise InputError(
             f"the model at '{job.source.path}' is not the one of this run any more; put it back."

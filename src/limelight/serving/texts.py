@@ -61,6 +61,8 @@ def _sent(field: AskedField) -> tuple[str, Any, Any]:
     """Return a field of the question as a page sends it, no longer than people type."""
     if field.default == ():
         return field.name, Annotated[list[_Word], Meta(max_length=200)], []
+    if isinstance(field.default, bool):
+        return field.name, bool, field.default
     return field.name, (_Short | _Number | None if field.default is None else _Short), field.default
 
 

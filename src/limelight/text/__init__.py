@@ -26,6 +26,7 @@ from limelight.text.features import (
     unit_name,
     unit_spans,
 )
+from limelight.text.places import AskedText, FoundSpan, Place, found_places, place_at
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
 from limelight.text.units import Cutter, checked_spans, icu_words, sentence_spans
 
@@ -34,12 +35,15 @@ __all__ = [
     "FEATURES",
     "SIDES",
     "UNK",
+    "AskedText",
     "Cutter",
     "Document",
     "Features",
+    "FoundSpan",
     "Given",
     "Nested",
     "Pair",
+    "Place",
     "Span",
     "Tokens",
     "Unit",
@@ -51,12 +55,14 @@ __all__ = [
     "checked_text_or_pair",
     "features_of",
     "few_names",
+    "found_places",
     "icu_words",
     "inside_character",
     "joined",
     "name_of_one",
     "nested",
     "one_line",
+    "place_at",
     "sentence_spans",
     "side_at",
     "side_names",

@@ -10,6 +10,7 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
+from limelight.text.places import AskedText, Place
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
@@ -60,7 +61,8 @@ class Document:
     ``cut`` is the character at which the model stops reading; None if it reads everything.
     ``input`` is the model's own business: ids, pieces, windows. ``windows`` is set if the text
     was read in several windows. ``parts`` are the places of the two sides of a pair in ``text``;
-    there are none where it is one text.
+    there are none where it is one text. ``asked`` is what is asked of the text: nothing more where
+    it is empty, else a place of it each, and the model then answers for each of them in turn.
     """
 
     text: str
@@ -70,6 +72,7 @@ class Document:
     input: Any = None
     windows: Windows | None = None
     parts: tuple[Span, ...] = ()
+    asked: tuple[Place, ...] = ()
 
     @property
     def given(self) -> Given:
@@ -78,6 +81,11 @@ class Document:
             return self.text
         (a, b), (c, d) = self.parts
         return self.text[a:b], self.text[c:d]
+
+    @property
+    def asked_text(self) -> Any:
+        """What was read, with what was asked of it: the same question for another model."""
+        return AskedText(self.given, self.asked) if self.asked else self.given
 
 
 def checked_text(text: Any) -> str:

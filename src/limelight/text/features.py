@@ -81,6 +81,7 @@ def features_of(
     *,
     protect: Collection[str] = (),
     side: str | None = None,
+    protect_asked: bool = False,
 ) -> Features:
     """Return what is scored: one of ``FEATURES``, spans, a cutter's units, or groups of tokens.
 
@@ -93,6 +94,7 @@ def features_of(
 
     Of a pair, a word that stands on both sides is two features: what it does for the model differs
     from one to the other. With ``side``, "first" or "second", only words of that side are scored.
+    With ``protect_asked`` the words that are asked about stay, and what they do is not scored.
     """
     name, parts, cut = unit_name(unit), document.parts, unit_spans(document, unit)
     sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
@@ -106,12 +108,17 @@ def features_of(
     if protect:
         strings = document.tokens.strings
         groups = [None if s in protect else g for s, g in zip(strings, groups, strict=True)]
+    if protect_asked:
+        for place in document.asked:
+            for i in place.tokens(document.tokens.spans, document.text):
+                groups[i] = None
     row: dict[Hashable, int] = {}
     of_token = [-1 if g is None else row.setdefault(g, len(row)) for g in groups]
     if not row:
+        asked = "; protect_span=False scores those that are asked about" * bool(document.asked)
         raise InputError(
             f"there is nothing to explain: no {name_of_one(name)} of this text is left that the "
-            "model reads and that is not protected."
+            f"model reads and that is not protected{asked}."
         )
     if name in ("words", "positions"):
         return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))

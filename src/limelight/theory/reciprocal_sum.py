@@ -61,16 +61,13 @@ def reciprocal_sum(R: float, tolerance: float, power: float = 1.0) -> Reciprocal
         raise DomainError(f"1/x needs an interval [1, R] with 1 ≤ R ≤ {MOST_RATIO:g}; got R = {R}.")
     if not 0 < power <= 1:
         raise DomainError(f"a sum of exponentials for x^−p needs 0 < p ≤ 1; got p = {power}.")
-    return _fitted(*_bucket(R, tolerance), power)
-
-
-def _bucket(R: float, tolerance: float) -> tuple[int, int]:
-    """Half-decades of R, rounded up, and eighths of a binary order of the tolerance, down."""
-    # log10 of a whole half-decade may come out too large by a rounding; it must not cost a bucket.
+    # Rounded up; but log10 of a whole half-decade may come out too large by a rounding, which must
+    # not cost another.
     half_decades = max(1, math.ceil(2 * math.log10(R) - 1e-12))
-    # A share above a half says nothing of 1/x: what is asked of it may be next to nothing, as under
-    # a huge penalty, and a sum of no terms would do, which has no certificate.
-    return half_decades, math.floor(8 * math.log2(min(max(tolerance, 1e-13), 0.5)) + 1e-9)
+    # Rounded down. A share above a half says nothing of 1/x: what is asked of it may be next to
+    # nothing, as under a huge penalty, and a sum of no terms would do, which has no certificate.
+    eighths = math.floor(8 * math.log2(min(max(tolerance, 1e-13), 0.5)) + 1e-9)
+    return _fitted(half_decades, eighths, power)
 
 
 @lru_cache(maxsize=1024)

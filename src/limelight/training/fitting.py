@@ -30,13 +30,20 @@ _NOTHING = (
 class Examples:
     """Texts with their signals and sampled values: N features of n texts, C outputs.
 
-    ``noise`` is the squared standard error of the values, NaN where one pair was drawn.
+    ``spread`` is the variance of one draw, NaN where there is one only, and ``draws`` how many a
+    value is the mean of.
     """
 
     inputs: Inputs
     values: Float[np.ndarray, "N C"]
-    noise: Float[np.ndarray, "N C"]
+    spread: Float[np.ndarray, "N C"]
+    draws: Int[np.ndarray, " N"]
     hashes: Int[np.ndarray, " N"]
+
+    @property
+    def noise(self) -> Float[np.ndarray, "N C"]:
+        """The squared standard errors of the values."""
+        return self.spread / self.draws[:, None]
 
     @property
     def n(self) -> int:
@@ -55,7 +62,8 @@ class Examples:
             number,
             self.inputs.word[rows] if len(self.inputs.word) else self.inputs.word,
         )
-        return Examples(inputs, self.values[rows], self.noise[rows], self.hashes[rows])
+        rest = (self.values, self.spread, self.draws, self.hashes)
+        return Examples(inputs, *(one[rows] for one in rest))
 
     def means(self, x: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "n C"]:
         """Return the mean of ``x`` over the features of each text."""
@@ -69,33 +77,38 @@ def fit_examples(
     held: Bool[np.ndarray, " n"],
     *,
     seed: int,
+    curve: bool = True,
     heard: Callable[[float], None] | None = None,
 ) -> Learned:
-    """Return the networks fitted to the texts that are not ``held``, their errors and a report."""
+    """Return the networks fitted to the texts that are not ``held``, their errors and a report.
+
+    With a ``curve``, one network is also fitted to a half and to a quarter of the texts.
+    """
     order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(~held))
     training, aside = examples.only(np.sort(order)), examples.only(np.flatnonzero(held))
-    arrays, curve = _standards(training), dict[int, float]()
-    n = len(order)
-    for done, (member, count) in enumerate([(0, n // 4), (0, n // 2), (1, n), (0, n)]):
+    arrays, reached, n = _standards(training), dict[int, float](), len(order)
+    fits = [(1, n), (0, n)] if not curve else [(0, n // 4), (0, n // 2), (1, n), (0, n)]
+    for done, (member, count) in enumerate(fits):
         some = examples.only(np.sort(order[:count]))
         weights, found = _fit_member(some, aside, arrays, seed=seed + member)
         if member == 0:
-            curve[count] = explained(found, aside)
+            reached[count] = explained(found, aside)
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if heard is not None:
-            heard((done + 1) / 4)
-    arrays["errors"] = np.zeros(4)
+            heard((done + 1) / len(fits))
+    arrays["errors"] = arrays["draws"] = np.zeros(4)
     members = Learned({}, arrays).predicted(aside.inputs).members
     values = members.mean(axis=0)
     unseen = Learned({}, arrays).unseen(Learned({}, arrays).standard(aside.inputs))
-    arrays["errors"], coverage = _error_model(members, aside, arrays["scale"], unseen)
+    errors = _error_model(members, aside, arrays["scale"], unseen)
+    arrays["errors"], arrays["draws"], coverage = errors
     report: dict[str, Any] = {
         "texts": n,
         "held_out": aside.n,
         "r2": explained(values, aside),
         "rank_correlation": _rank_correlation(values, aside),
-        "curve": [{"texts": count, "r2": curve[count]} for count in sorted(curve)],
+        "curve": [{"texts": count, "r2": reached[count]} for count in sorted(reached)],
         "coverage": coverage,
     }
     # How much nearer to the values than 0 is, text by text: their noise is in both and cancels.
@@ -243,8 +256,10 @@ def _error_model(
     truth: Examples,
     scale: Float[np.ndarray, " C"],
     unseen: Float[np.ndarray, " N"],
-) -> tuple[Float[np.ndarray, " 4"], dict[str, Any]]:
-    """Return how errors follow from size, disagreement and length, and how often ±2 of them hold.
+) -> tuple[Float[np.ndarray, " 4"], Float[np.ndarray, " 4"], dict[str, Any]]:
+    """Return how errors follow from size, disagreement and length, and so the noise of a draw.
+
+    Beside it, how often ±2 errors hold.
 
     The squared distance of a score from a noisy value has as its mean the squared error of the
     score plus the noise. Coverage is that of errors which were fitted to the other half of texts.
@@ -256,8 +271,9 @@ def _error_model(
     flat = design.reshape(-1, design.shape[-1])
     squares = ((values - truth.values / scale) ** 2).ravel()
     # The noise of one value from two or three draws is itself mostly noise: it follows the same.
-    seen = (truth.noise / scale**2).ravel()
-    noise = np.exp(flat @ _log_linear(flat, seen, np.zeros_like(seen))) * bool(seen.any())
+    seen, several = (truth.spread / scale**2).ravel(), np.repeat(truth.draws, len(scale))
+    of_draw = _log_linear(flat, seen, np.zeros_like(seen))
+    noise = np.exp(flat @ of_draw) / several if np.nansum(seen) else np.zeros_like(seen)
     noise = noise + np.repeat(unseen, values.shape[1])
     half = np.repeat((owner % 2 == 0)[:, None], values.shape[1], axis=1).ravel()
     variance = np.empty_like(squares)
@@ -270,13 +286,21 @@ def _error_model(
         inside: np.ndarray = squares <= 4 * (factor * variance + noise)
         return inside
 
-    factors = np.geomspace(0.25, 64, 65)
-    factor = next((f for f in factors if holds(f).mean() >= _COVERED), factors[-1])
+    # Few texts may show hardly more than noise: at least what they allow for by one standard error.
     theta = _log_linear(flat, squares, noise)
+    left = truth.means((squares - noise).reshape(values.shape)).mean(axis=1)
+    allowed = max(left.mean(), 0.0) + left.std() / np.sqrt(max(len(left) - 1, 1))
+    least = max(1.0, allowed / max(np.exp(flat @ theta).mean(), 1e-300)) if allowed else 1.0
+    factors = np.geomspace(least, 64 * least, 65)
+    factor = next((f for f in factors if holds(f).mean() >= _COVERED), factors[-1])
     theta[0] += np.log(factor)
     inside, order = holds(factor), np.argsort(np.abs(values).ravel(), kind="stable")
     deciles = [float(inside[part].mean()) for part in np.array_split(order, 10) if len(part)]
-    return theta, {"overall": float(inside.mean()), "deciles": deciles, "factor": float(factor)}
+    return (
+        theta,
+        of_draw,
+        {"overall": float(inside.mean()), "deciles": deciles, "factor": float(factor)},
+    )
 
 
 def _log_linear(

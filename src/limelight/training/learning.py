@@ -63,13 +63,11 @@ class Drawn(NamedTuple):
         return self.draws.mean(axis=0).T
 
     @property
-    def noise(self) -> Float[np.ndarray, "d C"]:
-        """The squared standard error of the mean; NaN of a single pair, which shows no spread."""
-        n = len(self.draws)
-        exact = np.zeros(self.draws.shape[1:]).T  # two words have one pair of orders
-        if self.draws.shape[2] <= 2:
-            return exact
-        return self.draws.var(axis=0, ddof=1).T / n if n > 1 else exact + np.nan
+    def spread(self) -> Float[np.ndarray, "d C"]:
+        """The variance of one draw; NaN of a single pair, which shows none."""
+        if self.draws.shape[2] <= 2:  # two words have one pair of orders
+            return np.zeros(self.draws.shape[1:]).T
+        return self.draws.var(axis=0, ddof=1).T if len(self.draws) > 1 else self.mean + np.nan
 
 
 def learn(
@@ -372,7 +370,8 @@ def examples_of(
     return Examples(
         Inputs(*(np.concatenate(several) for several in zip(*parts, strict=True))),
         np.concatenate([one.mean for one in drawn]),
-        np.concatenate([one.noise for one in drawn]),
+        np.concatenate([one.spread for one in drawn]),
+        np.concatenate([np.full(one.draws.shape[2], len(one.draws)) for one in drawn]),
         np.concatenate(hashes),
     )
 
@@ -448,7 +447,7 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
             f"Share of the way from a random order of the words to greedy deletion, on "
             f"{share['texts']} of them: {share['share']:.2f} [{low:.2f}, {high:.2f}]."
         )
-    *_, half, whole = report["curve"]
+    half, whole = report["curve"][-2:]
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
     more = max(1 - left, whole["r2"])
     told = ", ".join(f"{one['r2']:.0%} from {one['texts']:,}" for one in report["curve"])

@@ -187,7 +187,7 @@ class CollapsedDocuments:
         ids = encoded(document).ids
         d = len(ids)
         word, place = ids[:, None], 1 + np.arange(d)[None, :]
-        logit = tables.logit_at(word, place)
+        logit = tables.logit(word, place)
         u = tables.word_value[word] + tables.position_value[place]
         # Per head, as in other games: a head far below another must not underflow.
         top = np.maximum(logit.max(axis=(0, 1)), self.base_logit[i].max(axis=-1))

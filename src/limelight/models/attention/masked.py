@@ -152,7 +152,7 @@ class DeletionScorer:
         """g and g·u of each used word at each place."""
         tables, words = self.tables, self._used[:, None]
         places = np.arange(len(tables.position_logit))
-        logit = tables.logit_at(words, places)
+        logit = tables.logit(words, places)
         g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
         u = tables.word_value[words] + tables.position_value[places]
         return np.concatenate([g, g * u], axis=2).reshape(*g.shape[:2], -1)

@@ -68,15 +68,12 @@ class Tables:
     position_value: Float[np.ndarray, "T_max C K"]
     units: UnitTables | None = None
 
-    def logit(self, ids: Int[np.ndarray, "*n T"]) -> Float[np.ndarray, "*n T K"]:
-        """Return ℓ of each word in ``ids`` at its place."""
-        return self.logit_at(ids, np.arange(ids.shape[-1]))
-
-    def logit_at(
-        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"]
+    def logit(
+        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"] | None = None
     ) -> Float[np.ndarray, "*n K"]:
-        """Return ℓ of words at places, one for one."""
-        logit = self.linear_at(words, places)
+        """Return ℓ of words at places, one for one; by default of rows of words from place 0 on."""
+        places = np.arange(words.shape[-1]) if places is None else places
+        logit = self.word_logit[words] + self.position_logit[places]
         return logit if self.units is None else logit + self.units.logits(words, places)
 
     def linear_at(

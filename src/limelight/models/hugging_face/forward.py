@@ -19,20 +19,25 @@ from limelight.errors import DomainError, InputError
 from limelight.models.engine import failing_text, out_of_memory
 from limelight.shapes import Float, Int
 
-# A segment travels in the upper half of its id: a row stays one array of integers, so that masks,
-# batches, cache keys and paddings need not know that there are segments.
-_BITS = 32
-_TOKEN = (1 << _BITS) - 1
+# A segment travels in the upper half of its id, and above it the mark of a piece that is asked
+# about: a row stays one array of integers, so that masks, batches, cache keys and paddings need not
+# know that there are segments and places.
+_BITS, _MARK_BITS = 32, 40
+_TOKEN, _SEGMENT = (1 << _BITS) - 1, (1 << (_MARK_BITS - _BITS)) - 1
 MASKED_OUT = -1  # stands for a piece that attention does not see
 _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
 _HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
 
 
 def with_segments(
-    ids: Int[np.ndarray, " L"], segment: Int[np.ndarray, " L"]
+    ids: Int[np.ndarray, " L"],
+    segment: Int[np.ndarray, " L"] | None,
+    mark: Int[np.ndarray, " L"] | None = None,
 ) -> Int[np.ndarray, " L"]:
-    """Return ids and segments as one row."""
-    row: np.ndarray = ids + (segment.astype(np.int64) << _BITS)
+    """Return ids, segments and marks as one row."""
+    row: np.ndarray = ids
+    for upper, bits in ((segment, _BITS), (mark, _MARK_BITS)):
+        row = row if upper is None else row + (upper.astype(np.int64) << bits)
     return row
 
 
@@ -46,7 +51,8 @@ def network_input(
 ) -> dict[str, Any]:
     """Return what the network is called with; a negative id is ``filler``, and is not attended to.
 
-    Segments are given only where there are several, to networks that tell them apart.
+    Segments are given only where there are several, to networks that tell them apart, and marks
+    only where a piece has one.
     """
     given = torch.as_tensor(rows).to(network.device)
     there = given >= 0
@@ -56,8 +62,11 @@ def network_input(
         "attention_mask": there.long(),
     }
     most = int(rows.max(initial=0)) >> _BITS  # on the host: a GPU would have to be waited for
+    if most >> (_MARK_BITS - _BITS):
+        inputs["marks"] = (given >> _MARK_BITS).masked_fill(~there, 0)
+        most = int(((rows[rows >= 0] >> _BITS) & _SEGMENT).max())
     if most and tells_apart(network, most):
-        inputs["token_type_ids"] = (given >> _BITS).masked_fill(~there, 0)
+        inputs["token_type_ids"] = ((given >> _BITS) & _SEGMENT).masked_fill(~there, 0)
     return inputs
 
 
@@ -200,12 +209,7 @@ def network_outputs(
     given = network_input(network, ids, filler=filler)
     care = contextlib.nullcontext() if ours else restoring(network)
     with care, torch.inference_mode(), without_plans(network.device.type):
-        found = network(**given).logits.double().cpu().numpy()
-    if found.shape[1] != (labels := len(network.config.id2label)):
-        raise InputError(
-            f"the model returns {found.shape[1]} outputs, but its config.id2label names "
-            f"{labels} classes; make the two agree."
-        )
+        found: np.ndarray = network(**given).logits.double().cpu().numpy()
     return found
 
 

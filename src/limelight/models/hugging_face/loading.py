@@ -8,8 +8,11 @@ from typing import Any
 
 import torch
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     AutoTokenizer,
     PreTrainedConfig,
 )
@@ -18,6 +21,7 @@ from transformers.utils import find_adapter_config_file, logging
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json
 from limelight.models.hugging_face.model import HuggingFace
+from limelight.models.hugging_face.tags import PlaceForSequenceClassification, finds_spans
 from limelight.text import one_line
 
 _MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
@@ -49,6 +53,8 @@ def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFac
         from limelight.models.hugging_face.prompt import next_token_classifier
 
         network, tokenizer = next_token_classifier(network, tokenizer, *asked)
+    elif finds_spans(network):
+        network = PlaceForSequenceClassification(network)
     model = HuggingFace(network=network, tokenizer=tokenizer)
     _ = model.check
     return model
@@ -64,7 +70,7 @@ def from_pretrained(
     try:
         with _quiet():
             _check_fetched(name, local_files_only=not network)
-            kind = AutoModelForSequenceClassification if asked is None else AutoModelForCausalLM
+            kind = AutoModelForCausalLM if asked is not None else _kind(name, **options)
             model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
@@ -90,6 +96,18 @@ def from_pretrained(
             "put its files next to the model, with tokenizer.save_pretrained(…)."
         )
     return _classifier(_moved(model, device).eval(), tokenizer, asked)
+
+
+def _kind(name: str, **options: Any) -> Any:
+    """Return what loads the model: its configuration names the classes that it was saved from."""
+    saved = AutoConfig.from_pretrained(name, **options).architectures or []
+    for ending, kind in (
+        ("ForTokenClassification", AutoModelForTokenClassification),
+        ("ForQuestionAnswering", AutoModelForQuestionAnswering),
+    ):
+        if any(one.endswith(ending) for one in saved):
+            return kind
+    return AutoModelForSequenceClassification
 
 
 def check_folder(folder: Path) -> None:

@@ -56,6 +56,16 @@ def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
     return MaskedRows(lambda keep: stays(keep).sum(axis=1), rows)
 
 
+def check_asked_stay(pieces: Pieces, features: Features, replacement: str) -> None:
+    """Refuse to take away what is asked about: something must stand there to be asked."""
+    if pieces.mark is not None and (feature_of_piece(pieces, features)[pieces.mark > 0] >= 0).any():
+        raise InputError(
+            f"with protect_span=False the words that are asked about are removed, and "
+            f"{replacement!r} leaves nothing in their place; use replacement='mask' or 'unk', if "
+            "the model has one, or protect the span."
+        )
+
+
 def _stays(
     keep: Bool[np.ndarray, "n d"], feature: Int[np.ndarray, " L"]
 ) -> Bool[np.ndarray, "n L"]:

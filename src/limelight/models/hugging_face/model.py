@@ -1,7 +1,7 @@
 """Sequence classifiers of the transformers library."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -34,6 +34,7 @@ from limelight.models.hugging_face.lrp import (
 )
 from limelight.models.hugging_face.masking import (
     MaskedText,
+    check_asked_stay,
     deleted,
     ids_moved,
     nothing_token,
@@ -43,6 +44,12 @@ from limelight.models.hugging_face.masking import (
 from limelight.models.hugging_face.pieces import document_of, ids_read, pieces_in, pieces_of
 from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, example_ids
 from limelight.models.hugging_face.signals import signals
+from limelight.models.hugging_face.tags import (
+    PlaceForSequenceClassification,
+    answer_spans,
+    marked,
+    tagged_spans,
+)
 from limelight.models.protocol import (
     Attended,
     Capability,
@@ -57,7 +64,17 @@ from limelight.models.protocol import (
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Given, check_listed, features_of, few_names, one_line
+from limelight.text import (
+    Document,
+    Features,
+    FoundSpan,
+    Given,
+    Place,
+    check_listed,
+    features_of,
+    few_names,
+    one_line,
+)
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
@@ -120,7 +137,7 @@ class HuggingFace:
         A single output is that of number 1; of a language model the labels were given names here.
         """
         config = self.network.config
-        if self.link == "none" or hasattr(config, "next_token"):
+        if self.link == "none" or hasattr(config, "next_token") or self._asked_at is not None:
             return None
         return tuple(sorted(config.id2label)) if len(config.id2label) > 1 else (0, 1)
 
@@ -149,8 +166,15 @@ class HuggingFace:
             "chooses": chooses,
             "freezes": refused.get("differentiates") or self._why_not_frozen,
             "pairs": getattr(self.tokenizer, "why_no_pairs", None),
+            "spans": "this one classifies whole texts",
             "signals": self._why_no_signals,
         }
+        if (head := self._asked_at) is not None:
+            own["spans"] = None
+            own["cuts"] = "this one is asked about a place in what it reads of a text"
+            own["signals"] = "what is learned of one place says nothing of another"
+            if head.paths is not None:
+                own["pairs"] = "a tagger reads one text"
         return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
     @cached_property
@@ -206,12 +230,47 @@ class HuggingFace:
         """How many pieces the model reads, special ones included."""
         return longest_input(self.network, self.tokenizer)
 
-    def read(self, text: Given, *, pieces: bool = False) -> Document:
+    @property
+    def _asked_at(self) -> PlaceForSequenceClassification | None:
+        """The network as one that is asked about places, None where it classifies whole texts."""
+        return self.network if isinstance(self.network, PlaceForSequenceClassification) else None
+
+    def with_classes(self, names: Collection[Any]) -> "HuggingFace":
+        """Return a tagger whose classes are its tags where one of the ``names`` is no type."""
+        head = self._asked_at
+        tags = () if head is None or head.paths is None else head.tags
+        return self._by_tag if any(n in tags and n not in self.classes for n in names) else self
+
+    @cached_property
+    def _by_tag(self) -> "HuggingFace":
+        head = PlaceForSequenceClassification(self.network.network, types=False)
+        return replace(self, network=head)
+
+    def spans(self, text: Given, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
+        """Return the spans that a tagger finds, or the answer in the passage of a pair."""
+        head: PlaceForSequenceClassification = self.network
+        document = self.read(text)
+        words, places = pieces_in(document), document.tokens.spans
+        with self._naming(document):
+            if head.paths is not None:
+                text = document.text
+                return tagged_spans(head, words, places, text, first_pieces=first_pieces)
+            if not document.parts:
+                raise InputError(
+                    "an answer is looked for in a passage; give a pair, (question, passage)."
+                )
+            return answer_spans(head, words, places)
+
+    def read(self, text: Given, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
         """Return a text or a pair in the tokenizer's words, or in its ``pieces``."""
         document = document_of(
             self.tokenizer, text, limit=self.limit, apart=pieces, classes=self.classes
         )
         self.check_ids(pieces_in(document).ids)
+        if asked:
+            words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
+            tags = self.network.paths is not None
+            document = marked(document, asked, words, spans, tags=tags)
         return replace(document, notices=document.notices + self.check.notices)
 
     def check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
@@ -273,6 +332,8 @@ class HuggingFace:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
         self._forward.renew()
         pieces = pieces_in(document)
+        if replacement in ("delete", "pad"):
+            check_asked_stay(pieces, features, replacement)
         if replacement == "delete":
             masked = deleted(pieces, features, nothing=nothing_token(self.tokenizer))
         else:  # a piece that becomes padding is masked out; any other token is attended to

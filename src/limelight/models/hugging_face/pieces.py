@@ -39,7 +39,8 @@ class Pieces:
     ``before`` stand before the text and ``after`` follow it. ``room`` pieces of the text fit
     among them. Of a pair, ``side`` is 0 or 1 at the pieces of either text and -1 at special ones,
     ``side_of_word`` the same of each of ``strings``, and ``segment`` what the tokenizer calls the
-    type of a token; of a single text none of them is there.
+    type of a token; of a single text none of them is there. ``mark`` is set where a text is asked
+    about places: 0 at other pieces (see ``hugging_face.tags``).
     """
 
     ids: Int[np.ndarray, " L"]
@@ -51,11 +52,12 @@ class Pieces:
     side: Int[np.ndarray, " L"] | None = None
     side_of_word: tuple[int, ...] = ()
     segment: Int[np.ndarray, " L"] | None = None
+    mark: Int[np.ndarray, " L"] | None = None
 
     @cached_property
     def row(self) -> Int[np.ndarray, " L"]:
-        """The ids with their segments, as networks are asked about them."""
-        return self.ids if self.segment is None else with_segments(self.ids, self.segment)
+        """The ids with their segments and marks, as networks are asked about them."""
+        return with_segments(self.ids, self.segment, self.mark)
 
     @property
     def cut(self) -> int:

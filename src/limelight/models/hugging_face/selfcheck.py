@@ -154,6 +154,11 @@ def _answer(network: Any, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C
         raise InputError(
             f"{type(network).__name__} cannot be asked about a text alone ({said(error)})."
         ) from error
+    if found.shape[1] != (labels := len(network.config.id2label)):
+        raise InputError(
+            f"the model returns {found.shape[1]} outputs, but its config.id2label names "
+            f"{labels} classes; make the two agree."
+        )
     if not np.isfinite(found).all():
         raise InputError("the model returns numbers that are not finite; check its weights.")
     return found

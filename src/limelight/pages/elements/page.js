@@ -38,11 +38,12 @@ heard(document, "limelight-point", ({ target, detail: { feature } }) => {
 // The switch between methods.
 const tabs = all("[role=tab]"), choosers = all("[data-choose]");
 const choose = switchedTabs(tabs, all("[role=tabpanel]"), (index) => {
-  choosers.forEach((button, k) => button.setAttribute("aria-pressed", String(k === index)));
+  for (const button of choosers) button.setAttribute("aria-pressed", String(Number(button.dataset.choose) === index));
 });
-choosers.forEach((button, k) => button.addEventListener("click", () => {
+for (const button of choosers) button.addEventListener("click", () => {
+  const k = Number(button.dataset.choose);
   choose(k);
   byId("closer").scrollIntoView({ block: "start" });
   tabs[k].focus({ preventScroll: true });
-}));
+});
 if (tabs.length) choose(0);

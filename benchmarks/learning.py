@@ -1,0 +1,352 @@
+"""What a learned method reaches, with how many texts, from which signals, and how fast.
+
+python benchmarks/learning.py --pack carry     # where there is pyarrow: texts as .jsonl.gz
+python benchmarks/learning.py --curve --model minilm-imdb --texts imdb_train.jsonl.gz \
+       --held imdb_test.jsonl.gz --output OUT
+    share on 110 held-out reviews by number of texts and by signals, together with one pair of
+    orders, coverage of ±2 standard errors, values that were shuffled
+python benchmarks/learning.py --speed --model minilm-imdb --texts imdb_train.jsonl.gz --output OUT
+    10,000 reviews under the method in OUT/method (which --curve writes), and by the model alone
+python benchmarks/learning.py --others --output OUT [--sick FOLDER --sick-texts sick.jsonl.gz]
+       [--gpt2 FOLDER --texts imdb_train.jsonl.gz] [--model minilm-imdb --sst2 sst2.jsonl.gz]
+    pairs of sentences, a language model, and sentences under the method of reviews
+
+Values that are drawn stay in OUT, and are not drawn again: fits can be repeated. Results are
+written to OUT as they come. --smoke runs any of them on a few short texts, in a minute or two.
+"""
+
+import argparse
+import gzip
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import limelight
+from limelight.explainers.learned import SIGNALS, WITH_STATES, Learned
+from limelight.question import Question
+from limelight.text import token_strings
+from limelight.training import fitting, learning
+
+SIZES = (50, 200, 500, 1500)
+ABLATED = (200, 1500)  # texts, with which signals are left out one by one
+LEFT_OUT = ("embedding", "middle", "last", "head", "places", "outputs")
+BEGUN = time.perf_counter()
+ASKED = Question()
+
+
+def main() -> None:
+    """Run what was asked for."""
+    asked = parsed()
+    if asked.pack is not None:
+        pack(asked.pack)
+        return
+    asked.output.mkdir(parents=True, exist_ok=True)
+    for wanted, run in ((asked.curve, curve), (asked.speed, speed), (asked.others, others)):
+        if wanted:
+            run(asked)
+
+
+def parsed() -> argparse.Namespace:
+    """Return the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    for name in ("curve", "speed", "others", "smoke"):
+        parser.add_argument(f"--{name}", action="store_true")
+    for name in ("pack", "model", "texts", "held", "sick", "sick-texts", "gpt2", "sst2"):
+        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--output", type=Path, default=Path("learning"))
+    parser.add_argument("--device", default=None)
+    parser.add_argument("--reviews", type=int, default=110, help="held-out texts that are judged")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--reference", type=int, default=25, help="pairs of the reference values")
+    return parser.parse_args()
+
+
+def say(sentence: str) -> None:
+    """Print a sentence with the seconds since the start."""
+    print(f"[{time.perf_counter() - BEGUN:6.1f} s] {sentence}", flush=True)
+
+
+def write(asked: argparse.Namespace, name: str, found: Any) -> None:
+    """Write what was found so far."""
+    (asked.output / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def read(path: Path) -> list[Any]:
+    """Return the texts of a file; a pair is a tuple."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        given = [json.loads(line)["text"] for line in lines]
+    return [tuple(one) if isinstance(one, list) else one for one in given]
+
+
+def pack(folder: Path) -> None:
+    """Write texts as a machine without pyarrow can read them, in random order."""
+    import pyarrow.parquet as parquet
+
+    data = Path(__file__).resolve().parents[2] / "shared" / "data"
+    wanted = {
+        "imdb_train": ("imdb/train.parquet", ["text"], 10_000),
+        "imdb_test": ("imdb/test.parquet", ["text"], 2_000),
+        "sick": ("sick/train.parquet", ["sentence_a", "sentence_b"], 1_000),
+        "sst2": ("sst2/dev.parquet", ["text"], 200),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (file, columns, count) in wanted.items():
+        table = parquet.read_table(data / file, columns=columns).to_pydict()
+        rows = list(zip(*table.values(), strict=True))
+        order = np.random.default_rng(0).permutation(len(rows))[:count]
+        with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as lines:
+            for i in order:
+                text = rows[i][0] if len(columns) == 1 else list(rows[i])
+                lines.write(json.dumps({"text": text}) + "\n")
+
+
+def usual_reviews(path: Path, count: int, *, smoke: bool) -> list[str]:
+    """Return reviews of about 150 tokens, about 100 different words; of 12 tokens for a trial."""
+    if smoke:
+        return [" ".join(text.split()[:12]) for text in read(path)[:count]]
+    found = [text for text in read(path) if 100 <= len(token_strings(text)) <= 220]
+    if len(found) < count:
+        say(f"There are {len(found)} such reviews only.")
+    return found[:count]
+
+
+def drawn(model: Any, plan: learning.Plan, asked: Any, name: str) -> list[learning.Drawn]:
+    """Return the values of all texts of a plan: those that are stored, else drawn now."""
+    file = asked.output / f"{name}.npz"
+    if not file.exists():
+        found = list[Any]()
+        for start in range(0, len(plan.texts), 64):
+            numbers = range(start, min(start + 64, len(plan.texts)))
+            found += learning.drawn_values(model, plan, numbers, ASKED)
+            if start % 256 == 0:
+                say(f"{name}: {len(found)} of {len(plan.texts)} texts drawn")
+        assert all(one is not None for one in found)
+        np.savez(file, **{str(i): one.draws for i, one in enumerate(found)})
+    with np.load(file) as stored:
+        return [learning.Drawn(stored[str(i)]) for i in range(len(stored.files))]
+
+
+def part(examples: fitting.Examples, signals: tuple[str, ...], known: tuple[str, ...]) -> Any:
+    """Return the examples with some of their signals only."""
+    h, x = examples.inputs.texts.shape[1], examples.inputs
+    C = examples.values.shape[1]
+    own = {"head": h - C, "outputs": C}
+    width = (x.words.shape[1] - 5 - ("lrp" in known) * C) // 3
+    sizes = {"embedding": width, "middle": width, "last": width, "lrp": C, "places": 5}
+    words = [name for name in ("embedding", "middle", "last", "lrp", "places") if name in known]
+    kept = [
+        np.concatenate([np.full(size[name], name in signals) for name in names])
+        for size, names in ((sizes, words), (own, ("head", "outputs")))
+    ]
+    inputs = x._replace(words=x.words[:, kept[0]], texts=x.texts[:, kept[1]])
+    return replace(examples, inputs=inputs)
+
+
+def curve(asked: argparse.Namespace) -> None:
+    """Find the share by number of texts and by signals; everything is judged in one go."""
+    sizes = (20, 40) if asked.smoke else SIZES
+    ablated = (40,) if asked.smoke else ABLATED
+    reviews = 3 if asked.smoke else asked.reviews
+    model = limelight.load(asked.model, device=asked.device)
+    texts = usual_reviews(asked.texts, max(sizes), smoke=asked.smoke)
+    held = usual_reviews(asked.held, reviews, smoke=asked.smoke)
+    plan = learning.Plan(texts, asked.pairs, 0)
+    of_held = learning.Plan(held, 4 if asked.smoke else asked.reference, 1)
+    values, reference = (
+        drawn(model, plan, asked, "values"),
+        drawn(model, of_held, asked, "reference"),
+    )
+    known = (*WITH_STATES, "lrp")
+    known = tuple(name for name in SIGNALS if name in known)
+    examples = learning.examples_of(model, texts, values, ASKED, known)
+    others = learning.examples_of(model, held, reference, ASKED, known)
+    say(f"signals of {examples.n} and {others.n} texts")
+    rng = np.random.default_rng(0)
+    scores: dict[str, np.ndarray] = {"25 pairs": others.values}
+    for count in (1, 2, 5):
+        scores[f"{count} pair{'s' * (count > 1)}"] = np.concatenate(
+            [one.draws[:count].mean(axis=0).T for one in reference]
+        )
+    found: dict[str, Any] = {"texts": sizes, "held_out": len(held), "fits": {}}
+    shuffled = rng.permutation(len(examples.values))
+    noise = replace(examples, values=examples.values[shuffled], spread=examples.spread[shuffled])
+    runs = [(f"{n} texts", examples, WITH_STATES, n) for n in sizes]
+    runs += [(f"{n} texts, with lrp", examples, known, n) for n in ablated]
+    runs += [
+        (f"{n} texts, without {name}", examples, tuple(s for s in WITH_STATES if s != name), n)
+        for n in ablated
+        for name in LEFT_OUT
+    ]
+    runs += [(f"{sizes[-2]} texts, shuffled values", noise, WITH_STATES, sizes[-2])]
+    for name, source, signals, n in runs:
+        begun = time.perf_counter()
+        some = part(source.only(np.arange(n)), signals, known)
+        whole = n == sizes[-1] and signals == WITH_STATES
+        learned = fitting.fit_examples(
+            some, learning.Plan(texts[:n], 3, 0).held, seed=0, curve=whole
+        )
+        predicted = learned.predicted(part(others, signals, known).inputs)
+        scores[name] = predicted.values
+        report = dict(learned.report) | coverage(predicted, others)
+        report["seconds"] = time.perf_counter() - begun
+        found["fits"][name] = report
+        say(f"{name}: R² {report['r2_reference']:.3f}, ±2 hold {report['covered']:.3f}")
+        write(asked, "curve", found)
+        if name in (f"{sizes[1]} texts", f"{sizes[-1]} texts"):
+            scores |= dict(together(name, predicted, others, scores))
+        if whole:
+            save(asked, model, learned, values)
+    say(f"judging {len(scores)} kinds of scores on {len(held)} texts")
+    judged = limelight.judge(
+        model,
+        held,
+        {n: of_texts(model, held, others, x) for n, x in scores.items()},
+        columns=[],
+        curves=False,
+    )
+    found["shares"] = {
+        row.method: {"share": row.share, "interval": row.interval} for row in judged.methods
+    }
+    found["greedy"] = judged.greedy
+    write(asked, "curve", found)
+    for row in judged.methods:
+        say(f"share {row.share:.3f} [{row.interval[0]:.3f}, {row.interval[1]:.3f}]  {row.method}")
+
+
+def coverage(predicted: Any, truth: fitting.Examples) -> dict[str, Any]:
+    """Return how often ±2 standard errors hold the reference, its own error taken into account."""
+    off = (predicted.values - truth.values) ** 2
+    inside = off <= 4 * (predicted.stderr**2 + truth.noise)
+    order = np.argsort(np.abs(predicted.values).ravel())
+    deciles = [float(inside.ravel()[own].mean()) for own in np.array_split(order, 10)]
+    r2 = fitting.explained(predicted.values, truth)
+    return {"covered": float(inside.mean()), "covered_deciles": deciles, "r2_reference": r2}
+
+
+def together(name: str, predicted: Any, truth: Any, scores: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the scores with some pairs of orders, by inverse variances; and so that they add up."""
+    own = predicted.stderr**2
+    for count in (1, 2):
+        pairs = scores[f"{count} pair{'s' * (count > 1)}"]
+        share = own / (own + predicted.draw**2 / count)
+        yield f"{name} and {count} pair(s)", predicted.values + share * (pairs - predicted.values)
+        yield f"{name} and {count} pair(s), half and half", (predicted.values + pairs) / 2
+    missing = truth.means(truth.values - predicted.values)[truth.inputs.owner]
+    yield (
+        f"{name}, adding up",
+        predicted.values + missing * own / truth.means(own)[truth.inputs.owner],
+    )
+
+
+def of_texts(model: Any, texts: list[Any], truth: fitting.Examples, scores: np.ndarray) -> Any:
+    """Return a function that judge asks: the scores of a text for the class that is judged."""
+    rows = {text: scores[truth.inputs.owner == i] for i, text in enumerate(texts)}
+    names = model.classes[-scores.shape[1] :]
+    one = scores.shape[1] == 1  # an output that speaks for the second class
+
+    def scored(_: Any, text: Any, target: str) -> np.ndarray:
+        if one:
+            return rows[text][:, 0] * (1 if target == names[0] else -1)
+        return rows[text][:, names.index(target)]
+
+    return scored
+
+
+def save(asked: Any, model: Any, learned: Learned, values: list[learning.Drawn]) -> None:
+    """Write the method, as ``limelight.learn`` would."""
+    record = {
+        "model": model.fingerprint,
+        "classes": list(model.classes),
+        "outputs": list(range(values[0].draws.shape[1])),
+        "features": "words",
+        "signals": list(WITH_STATES),
+        "pairs": asked.pairs,
+        "seed": 0,
+        "version": limelight.__version__,
+        **learned.record,
+    }
+    record["report"] = dict(record["report"]) | {"said": []}
+    replace(learned, record=record).save(asked.output / "method")
+
+
+def speed(asked: argparse.Namespace) -> None:
+    """Explain many reviews by the method in OUT/method, and count what it takes."""
+    from limelight.models.hugging_face import forward, signals
+
+    model = limelight.load(asked.model, device=asked.device)
+    learned = Learned.load(asked.output / "method")
+    texts = read(asked.texts)[: 20 if asked.smoke else 10_000]
+    rows, own = list[int](), forward.network_input
+
+    def counted(network: Any, ids: Any, **more: Any) -> Any:
+        rows.append(len(ids))
+        return own(network, ids, **more)
+
+    limelight.explain(model, texts[:300], learned)  # what is set up once
+    model.logits(texts[:300])
+    forward.network_input = signals.network_input = counted
+    begun = time.perf_counter()
+    explained = limelight.explain(model, texts, learned)
+    taken = time.perf_counter() - begun
+    passes = sum(rows) / len(texts)
+    begun = time.perf_counter()
+    model.logits(texts)
+    bare = time.perf_counter() - begun
+    few = texts[: 2 if asked.smoke else 32]
+    begun = time.perf_counter()
+    limelight.explain(model, few, "shapley", pairs=2)
+    pairs = (time.perf_counter() - begun) / len(few)
+    found = {
+        "texts": len(texts),
+        "words": sum(len(one.features) for one in explained),
+        "seconds": taken,
+        "forward_passes_a_text": passes,
+        "seconds_of_the_model_alone": bare,
+        "ratio": taken / bare,
+        "two_pairs_seconds_a_text": pairs,
+        "faster_than_two_pairs": pairs / (taken / len(texts)),
+    }
+    say(json.dumps(found))
+    write(asked, "speed", found)
+
+
+def others(asked: argparse.Namespace) -> None:
+    """Learn other models, and explain other texts under the method of reviews."""
+    found: dict[str, Any] = {}
+    count, judged = (24, 2) if asked.smoke else (500, 60)
+    cases = list[tuple[str, Any, list[Any]]]()
+    if asked.sick is not None:
+        cases.append(("sick", {"path": asked.sick}, read(asked.sick_texts)[:count]))
+    if asked.gpt2 is not None:
+        template = {"template": "{text} this film is", "labels": {"bad": "bad", "good": "good"}}
+        reviews = usual_reviews(asked.texts, count, smoke=asked.smoke)
+        cases.append(("gpt2", {"path": asked.gpt2, **template}, reviews))
+    for name, given, texts in cases:
+        model = limelight.load(given.pop("path"), device=asked.device, **given)
+        begun = time.perf_counter()
+        learned = limelight.learn(model, texts, output=asked.output / name, judged=judged)
+        found[name] = dict(learned.report) | {"seconds": time.perf_counter() - begun}
+        say(f"{name}: {learned}")
+        write(asked, "others", found)
+    if asked.sst2 is not None:
+        model = limelight.load(asked.model, device=asked.device)
+        learned = Learned.load(asked.output / "method")
+        texts = read(asked.sst2)[: 2 * judged]
+        told = [
+            any("unlike" in n for n in e.notices) for e in limelight.explain(model, texts, learned)
+        ]
+        found["sst2"] = {"texts": len(texts), "notices": float(np.mean(told))}
+        judgement = limelight.judge(model, texts, [learned, "loo", "lrp"], columns=[], curves=False)
+        for row in judgement.methods:
+            found["sst2"][row.method] = {"share": row.share, "interval": row.interval}
+        say(f"sst2: {found['sst2']}")
+        write(asked, "others", found)
+
+
+if __name__ == "__main__":
+    main()

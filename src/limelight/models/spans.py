@@ -1,0 +1,220 @@
+"""Functions that find spans, spaCy's pipelines among them: a score of a tag at a place."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.models.engine import Engine, failing_text, out_of_memory, short
+from limelight.models.functions import Function, log_odds, removed_words, wrapped_function
+from limelight.models.protocol import CAPABILITIES, Capability, Link
+from limelight.sampling.sample import Game
+from limelight.shapes import Bool, Float
+from limelight.text import Document, Features, FoundSpan, Place, Span, few_names, one_line
+
+_OUTSIDE = "O"
+# A tagger keeps what it is less sure of to itself, so 0 is no probability: its log-odds, however
+# they are bounded, must not outweigh all that is found.
+_LEAST = 1e-3
+_HELD = (
+    f"Scores of spans are explained as log-odds, held between {_LEAST} and {1 - _LEAST}: "
+    f"{_LEAST} stands for a tag that is not found."
+)
+_ENTITIES = ("ner", "entity", "ruler")  # parts of spaCy's pipelines that name entities
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SpanFunction:
+    """A function from texts to lists of (start, end, tag, score); see :func:`limelight.wrap`.
+
+    The score of a tag at a place is the largest of the spans of that tag which cover it, 0 where
+    there is none; that of "O" is 1 less the largest of all. What is explained is its log-odds, the
+    score held between 0.001 and 0.999, or with ``scale="score"`` the score itself.
+    """
+
+    function: Callable[[list[str]], Sequence[Sequence[Any]]]
+    words: Function  # how texts are cut into words
+
+    def __repr__(self) -> str:
+        return f"<SpanFunction {one_line(self.fingerprint)} of {few_names(self.classes)}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"function": self.function, "words": self.words}  # answers are asked again
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The tags, and "O" for none of them."""
+        return self.words.classes
+
+    @property
+    def link(self) -> Link:
+        """How outputs become scores: by the sigmoid of each, where they are probabilities."""
+        return "none" if self.words.scale == "score" else "sigmoid"
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the function: nobody can see into it."""
+        return self.words.fingerprint
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed word: the mask if there is one, or nothing."""
+        return self.words.replacements
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What a function shows: its spans."""
+        hidden = "a function of texts shows only its answers"
+        return {**dict.fromkeys(CAPABILITIES, hidden), "spans": None, "chooses": None}
+
+    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:  # noqa: ARG002
+        """Return the spans that the function finds, in the order of the text."""
+        self.words.read(text)  # which refuses what is no text
+        return tuple(sorted(self._found([text])[0]))
+
+    def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
+        """Return the words of a text as they are written, punctuation marks included."""
+        document = self.words.read(text, pieces=pieces)
+        for place in asked:
+            place.tokens(document.tokens.spans, document.text)
+        notices = (_HELD,) if asked and self.link != "none" else ()
+        return Document(document.text, document.tokens, notices=notices, asked=asked)
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the scores at the places of each text, as log-odds unless they are scores."""
+        places = [tuple((one.start, one.end) for one in each.asked) for each in documents]
+        if not documents:
+            return np.empty((0, len(self.classes)))
+        return self._engine([(one.text, at) for one, at in zip(documents, places, strict=True)])
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
+        """Return the scores for each mask, at the places as they stand in what is left."""
+        spans, text = document.tokens.spans, document.text
+        asked = [place.tokens(spans, text) for place in document.asked]
+        written = removed_words(document, self.words.mask if replacement == "mask" else None)
+        if replacement == "delete" and any(
+            features.of_token[i] >= 0 for numbers in asked for i in numbers
+        ):
+            raise InputError(
+                "with protect_span=False the words that are asked about are removed, and 'delete' "
+                "leaves nothing in their place; wrap the function with mask=, or protect the span."
+            )
+
+        def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Span, ...]]:
+            stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
+            left, places = written(stays)
+            return left, tuple((places[own[0]][0], places[own[-1]][1]) for own in asked)
+
+        return lambda keep: self._engine([item(row) for row in keep])
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(
+            self._answer,
+            size=lambda item: len(item[0]),
+            key=lambda item: item,
+            budget=sys.maxsize,  # nobody knows what a text costs in there
+            most=self.words.batch_size,
+        )
+
+    def _answer(self, items: list[tuple[str, tuple[Span, ...]]]) -> Float[np.ndarray, "n C"]:
+        found = self._found([text for text, _ in items])
+        rows = [
+            [score for place in places for score in self._at(place, spans)]
+            for spans, (_, places) in zip(found, items, strict=True)
+        ]
+        scores = np.array(rows, dtype=np.float64)
+        return scores if self.link == "none" else log_odds(scores.clip(_LEAST, 1 - _LEAST))
+
+    def _at(self, place: Span, spans: Sequence[FoundSpan]) -> list[float]:
+        best = dict.fromkeys(self.classes, 0.0)
+        for one in spans:
+            if one.start <= place[0] and place[1] <= one.end and one.tag != _OUTSIDE:
+                best[one.tag] = max(best[one.tag], one.score)
+        return list((best | {_OUTSIDE: 1.0 - max(best.values())}).values())
+
+    def _found(self, texts: list[str]) -> list[list[FoundSpan]]:
+        try:
+            answers = list(self.function(list(texts)))
+        except (MemoryError, InputError):
+            raise
+        except Exception as error:
+            if out_of_memory(error):
+                raise
+            raise failing_text(
+                lambda some: list(self.function(list(some))),
+                texts,
+                error,
+                who="the function",
+                shown=str,
+                advice=" Set batch_size=1.",
+            ) from error
+        if len(answers) != len(texts):
+            raise InputError(
+                "the function must return one list of spans per text; it got "
+                f"{len(texts)} texts and returned {len(answers)} lists."
+            )
+        return [
+            [self._checked(one, text) for one in spans]
+            for spans, text in zip(answers, texts, strict=True)
+        ]
+
+    def _checked(self, span: Any, text: str) -> FoundSpan:
+        match span:
+            case (start, end, str(tag), score) if 0 <= start < end <= len(text) and 0 <= score <= 1:
+                if tag in self.classes:
+                    return FoundSpan(int(start), int(end), tag, float(score))
+                known = ", ".join(self.classes[1:])
+                raise InputError(
+                    f"the function returns the tag {tag!r}, which is none of its tags ({known}); "
+                    "name all of them in tags=[…]."
+                )
+        raise InputError(
+            "a span must be (start, end, tag, score), inside its text and with a score from 0 to 1;"
+            f" for the text {short(text)} the function returned {one_line(repr(span), 80)}."
+        )
+
+
+def span_function(function: Any, tags: Any, **given: Any) -> SpanFunction:
+    """Return a function of spans as a model; what is ``given`` are options of ``wrap``."""
+    if isinstance(tags, str) or not hasattr(tags, "__len__") or not len(tags):
+        raise InputError(f"tags must be a list of names, one or more; got {tags!r}.")
+    if given.get("scale", "probability") not in ("probability", "score"):
+        known = "'probability' or 'score'"
+        raise InputError(f"the scores of spans are a {known}; got {given['scale']!r}.")
+    if given.get("pairs"):
+        raise InputError("a function of spans takes one text at a time; leave pairs out.")
+    classes = [_OUTSIDE, *(str(tag) for tag in tags if tag != _OUTSIDE)]
+    words = wrapped_function(function, **given | {"classes": classes})
+    return SpanFunction(function=function, words=words)
+
+
+def is_spacy(anything: Any) -> bool:
+    """Whether this is a pipeline of spaCy, or looks like one: it names the labels of its parts."""
+    return callable(anything) and hasattr(anything, "pipe_labels")
+
+
+def from_spacy(pipeline: Any, tags: Any = None, **given: Any) -> SpanFunction:
+    """Return a pipeline whose documents have ``ents``; their score is 1, for spaCy has none."""
+    if tags is None:
+        parts = pipeline.pipe_labels.items()
+        named = [own for name, own in parts if any(part in name for part in _ENTITIES)]
+        tags = list(dict.fromkeys(label for labels in named for label in labels))
+        if not tags:
+            raise InputError("this pipeline has no part that names entities; give tags=[…].")
+
+    def spans(texts: list[str]) -> list[list[tuple[int, int, str, float]]]:
+        return [
+            [(one.start_char, one.end_char, one.label_, 1.0) for one in pipeline(text).ents]
+            for text in texts
+        ]
+
+    name = "spacy " + " ".join(
+        str(getattr(pipeline, "meta", {}).get(part, "")) for part in ("lang", "name", "version")
+    )
+    return span_function(spans, tags, **{"scale": "score", "name": name.strip()} | given)

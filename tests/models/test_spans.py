@@ -1,0 +1,464 @@
+"""Taggers, extractive answers and functions of spans, against direct calls of their networks."""
+
+import re
+from itertools import combinations, product
+from math import comb
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import processors
+from transformers import AutoModelForQuestionAnswering, AutoModelForTokenClassification, pipeline
+
+import limelight
+from limelight import InputError
+from limelight.models.hugging_face.lrp import FrozenWeights
+from limelight.models.hugging_face.tags import decoded
+from limelight.theory.lime_weights import size_weight
+
+from tiny_transformers import tiny, unusual
+
+BIO = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG")
+BILOU = ("O", *(f"{letter}-{name}" for name in ("PER", "ORG") for letter in "BILU"))
+TEXT = "the superb predictable film but a bad plot is good."
+SPAN = (4, 22)  # superb predictable: one piece, and two
+FAMILIES = ("bert", "distilbert", "roberta", "electra", "deberta-v2", "modernbert")
+families = pytest.mark.parametrize("family", FAMILIES)
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def network_of(family="bert", tags=BIO, kind=AutoModelForTokenClassification):
+    labels = {"labels": 2} if kind is AutoModelForQuestionAnswering else {}
+    network, tokenizer = unusual(family) if family == "modernbert" else tiny(family, **labels)
+    config = network.config
+    if kind is AutoModelForTokenClassification:
+        config.id2label = dict(enumerate(tags))
+        config.label2id = {tag: i for i, tag in enumerate(tags)}
+    torch.manual_seed(3)
+    return kind.from_config(config).eval().double(), tokenizer
+
+
+def tagger(*given, **more):
+    network, tokenizer = network_of(*given, **more)
+    return limelight.wrap(network, tokenizer=tokenizer), network, tokenizer
+
+
+class Direct:
+    """The mean over pieces of one tag each, from the network itself, its words masked by hand."""
+
+    def __init__(self, network, tokenizer, text, tag_of_word, *, first=False):
+        encoded = tokenizer(text, return_offsets_mapping=True)
+        self.network, self.mask = network, tokenizer.mask_token_id
+        self.ids, self.word = torch.tensor(encoded["input_ids"]), encoded.word_ids()
+        tags = network.config.label2id
+        places = [(i, word) for i, word in enumerate(self.word) if word in tag_of_word]
+        if first:
+            places = [(i, word) for i, word in places if self.word.index(word) == i]
+        self.at = [(i, tags[tag_of_word[word]]) for i, word in places]
+
+    def number(self, logits):
+        return sum(logits[:, i, tag] for i, tag in self.at) / len(self.at)
+
+    def values(self, removed):
+        """The number with each set of words removed."""
+        rows = self.ids.repeat(len(removed), 1)
+        for row, words in zip(rows, removed, strict=True):
+            for i, word in enumerate(self.word):
+                if word in words:
+                    row[i] = self.mask
+        with torch.no_grad():
+            found = self.number(self.network(rows, torch.ones_like(rows)).logits)
+        return found.numpy()
+
+    def times_input(self):
+        """The gradient of the number times the embedded text, at each word."""
+        table = self.network.get_input_embeddings()
+        given = table(self.ids[None]).detach().requires_grad_()
+        hook = table.register_forward_hook(lambda *_: given.clone())
+        logits = self.network(self.ids[None], torch.ones_like(self.ids[None])).logits
+        hook.remove()
+        (slope,) = torch.autograd.grad(self.number(logits).sum(), given)
+        products = (slope * given).sum(-1)[0].detach().numpy()
+        count = 1 + max(word for word in self.word if word is not None)
+        return np.array([
+            sum(p for p, w in zip(products, self.word, strict=True) if w == word)
+            for word in range(count)
+        ])  # fmt: skip
+
+
+def all_subsets(direct, words):
+    """Every mask of ``words``, true where one stays, and the number for each."""
+    masks = np.array(list(product([False, True], repeat=len(words))))
+    removed = [{w for w, kept in zip(words, row, strict=True) if not kept} for row in masks]
+    return masks, direct.values(removed)
+
+
+def shapley(masks, values):
+    d = masks.shape[1]
+    game = {tuple(np.flatnonzero(row)): v for row, v in zip(masks, values, strict=True)}
+    return np.array([
+        sum(
+            (game[tuple(sorted((*S, j)))] - game[S]) / (d * comb(d - 1, len(S)))
+            for k in range(d)
+            for S in combinations([i for i in range(d) if i != j], k)
+        )
+        for j in range(d)
+    ])  # fmt: skip
+
+
+def lime(masks, values):
+    d = masks.shape[1]
+    removed = d - masks.sum(axis=1)
+    sets = np.array([comb(d, s) for s in range(d + 1)])
+    weight = np.where(removed > 0, size_weight(d, 0.25)[removed] / sets[removed], 0.0)
+    design = np.column_stack([np.ones(len(masks)), masks]) * np.sqrt(weight)[:, None]
+    return np.linalg.lstsq(design, values * np.sqrt(weight), rcond=None)[0][1:]
+
+
+@families
+def test_methods_that_remove_words_match_direct_calls_of_the_network(family):
+    model, network, tokenizer = tagger(family)
+    direct = Direct(network, tokenizer, TEXT, {1: "B-ORG", 2: "I-ORG"})
+    others = [0, *range(3, 11)]
+    masks, values = all_subsets(direct, others)
+    asked = {"at": SPAN, "target": "ORG"}
+    e = limelight.explain(model, TEXT, "shapley", **asked)
+    assert e.features == ("the", "film", "but", "a", "bad", "plot", "is", "good", ".")
+    assert e.prediction["ORG"] == pytest.approx(values[-1], abs=1e-9)
+    assert e.base_value == pytest.approx(values[0], abs=1e-9)
+    np.testing.assert_allclose(e.scores, shapley(masks, values), atol=1e-8)
+    assert not np.allclose(e.scores, shapley(masks, direct.values([set()] * 512)), atol=1e-8)
+    found = limelight.explain(model, TEXT, "lime", **asked).scores
+    np.testing.assert_allclose(found, lime(masks, values), atol=1e-7)
+    alone = values[-1] - direct.values([{word} for word in others])
+    np.testing.assert_allclose(
+        limelight.explain(model, TEXT, "loo", **asked).scores, alone, atol=1e-8
+    )
+
+
+@families
+def test_gradients_and_relevances_match_autograd_on_the_network(family):
+    model, network, tokenizer = tagger(family)
+    direct = Direct(network, tokenizer, TEXT, {1: "B-ORG", 2: "I-ORG"})
+    asked = {"at": SPAN, "target": "ORG", "protect_span": False}
+    found = limelight.explain(model, TEXT, "gxi", **asked).scores
+    np.testing.assert_allclose(found, direct.times_input(), atol=1e-8)
+    with FrozenWeights():
+        known = direct.times_input()
+    np.testing.assert_allclose(
+        limelight.explain(model, TEXT, "lrp", **asked).scores, known, atol=1e-8
+    )
+    assert not np.allclose(found, known, atol=1e-3)
+    protected = limelight.explain(model, TEXT, "gxi", at=SPAN, target="ORG").scores
+    np.testing.assert_allclose(protected, np.delete(found, [1, 2]), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tags", "asked", "read"),
+    [
+        (BIO, {"target": "B-ORG"}, ("B-ORG", "B-ORG")),
+        (BIO, {"target": "PER"}, ("B-PER", "I-PER")),
+        (BIO, {"target": "ORG", "first_pieces": True}, ("B-ORG", "I-ORG")),
+        (BILOU, {"target": "PER"}, ("B-PER", "L-PER")),
+        (("O", "PER", "ORG"), {"target": "ORG"}, ("ORG", "ORG")),
+        (("O", "I-PER", "I-ORG"), {"target": "ORG"}, ("I-ORG", "I-ORG")),
+    ],
+)
+def test_a_type_is_read_as_its_scheme_says_and_a_tag_at_every_piece(tags, asked, read):
+    model, network, tokenizer = tagger("bert", tags)
+    words = dict(zip((1, 2), read, strict=True))
+    first = asked.get("first_pieces", False)
+    direct = Direct(network, tokenizer, TEXT, words, first=first)
+    e = limelight.explain(model, TEXT, "loo", at=SPAN, **asked)
+    assert e.prediction[asked["target"]] == pytest.approx(direct.values([set()])[0], abs=1e-9)
+    known = direct.values([set()])[0] - direct.values([{word} for word in (0, *range(3, 11))])
+    np.testing.assert_allclose(e.scores, known, atol=1e-9)
+    other = limelight.explain(model, TEXT, "loo", at=SPAN, **asked, against="O").scores
+    outside = Direct(network, tokenizer, TEXT, {1: "O", 2: "O"}, first=first)
+    gone = outside.values([set()])[0] - outside.values([{w} for w in (0, *range(3, 11))])
+    np.testing.assert_allclose(other, known - gone, atol=1e-9)
+
+
+def test_a_word_of_its_own_is_read_as_unit_or_as_beginning():
+    model, network, tokenizer = tagger("bert", BILOU)
+    direct = Direct(network, tokenizer, TEXT, {3: "U-ORG"})
+    found = limelight.explain(model, TEXT, "loo", at="film", target="ORG").prediction["ORG"]
+    assert found == pytest.approx(direct.values([set()])[0], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "tags", "spans"),
+    [
+        ("O B-ORG I-ORG O I-PER", BIO, [(1, 2, "ORG"), (4, 4, "PER")]),
+        ("B-ORG B-ORG I-PER", BIO, [(0, 0, "ORG"), (1, 1, "ORG"), (2, 2, "PER")]),
+        ("U-PER U-PER B-ORG I-ORG L-ORG I-ORG", BILOU,
+         [(0, 0, "PER"), (1, 1, "PER"), (2, 4, "ORG"), (5, 5, "ORG")]),
+        ("ORG ORG O ORG", ("O", "ORG"), [(0, 1, "ORG"), (3, 3, "ORG")]),
+        ("NN NN VB", ("NN", "VB"), [(0, 0, "NN"), (1, 1, "NN"), (2, 2, "VB")]),
+        ("O O", BIO, []),
+    ],
+)  # fmt: skip
+def test_tags_of_words_become_spans(words, tags, spans):
+    assert decoded(words.split(), tags) == spans
+
+
+def test_all_spans_are_asked_about_together():
+    model, *_ = tagger("roberta")
+    spans = model.spans(TEXT)
+    assert len(spans) > 2
+    one = limelight.explain_spans(model, TEXT, "shapley")
+    asked = model.engine.items
+    assert len(one) == len(spans)
+    words = {w for s in spans for w in TEXT[s.start : s.end].split()}
+    again, _, _ = tagger("roberta")
+    e = limelight.explain(again, TEXT, "shapley", at=0, protect=sorted(words))
+    assert asked <= 1.2 * again.engine.items
+    np.testing.assert_allclose(one[0].scores, e.scores, atol=1e-9)
+    assert [e.target for e in one] == [s.tag for s in spans]
+    for e, s in zip(one, spans, strict=True):
+        assert (e.asked.start, e.asked.end) == (s.start, s.end)
+        alone = limelight.explain(model, TEXT, "lrp", at=(s.start, s.end), target=s.tag)
+        together = limelight.explain_spans(model, TEXT, "lrp")[spans.index(s)]
+        score = dict(zip(alone.features, alone.scores, strict=True))
+        for word, found in zip(together.features, together.scores, strict=True):
+            assert found == pytest.approx(score[word], abs=1e-9)
+
+
+def test_repeated_words_stay_apart():
+    model, network, tokenizer = tagger()
+    text = "bad film is bad film"
+    places = [
+        limelight.explain(model, text, "loo", at=at, target="ORG") for at in ((0, 3), (12, 15))
+    ]
+    assert [e.aim for e in places] == ["ORG at “bad” (0:3)", "ORG at “bad” (12:15)"]
+    assert places[0].features == ("film", "is", "bad")  # the other one is not protected
+    assert places[0].spans[2] == ((12, 15),)
+    for e, word in zip(places, (0, 3), strict=True):
+        direct = Direct(network, tokenizer, text, {word: "B-ORG"})
+        gone = direct.values([set()])[0] - direct.values([{1, 4}, {2}, {3 - word}])
+        np.testing.assert_allclose(dict(e.as_list())["bad"], gone[2], atol=1e-9)
+    e = limelight.explain(model, text, "loo", at=(0, 3), target="ORG", features="positions")
+    assert e.features == ("film", "is", "bad", "film")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "sentence"),
+    [
+        ("bad film is bad", {"at": "bad"}, r"'bad' stands at 2 places of the text, 0:3, 12:15"),
+        ("bad film", {"at": "plot"}, "there is no 'plot' in the text"),
+        ("bad film", {"at": (1, 8)}, r"at must hold whole words; 1:8 cuts 'bad' \(0:3\)"),
+        ("bad film", {"at": (3, 4)}, "with a word between them"),
+        ("bad film", {"at": 99}, "at=99 is the number of a span, counting from 0"),
+        ("bad film", {"at": "bad film"}, "protect_span=False scores those that are asked about"),
+        ("film " * 40, {"at": (190, 194)}, "lies beyond the part of the text that the model reads"),
+        ("film " * 40, {"at": (140, 149)}, "lies beyond the part of the text that the model reads"),
+        ("bad film", {"at": "bad", "window": "auto"}, "window needs .* asked about a place"),
+        ("bad film", {"at": "bad", "target": "GPE"}, "no class 'GPE'"),
+        (("bad", "film"), {"at": "bad"}, "a tagger reads one text"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_refused_in_a_sentence(text, asked, sentence):
+    model, *_ = tagger()
+    with pytest.raises(InputError, match=sentence):
+        limelight.explain(model, text, "loo", **asked)
+
+
+def test_nothing_is_taken_away_where_it_is_asked_about():
+    model, *_ = tagger()
+    for replacement in ("delete", "pad"):
+        asked = {"at": "bad", "protect_span": False, "target": "ORG"}
+        with pytest.raises(InputError, match="leaves nothing in their place"):
+            limelight.explain(model, "bad film", "loo", replacement=replacement, **asked)
+    e = limelight.explain(
+        model, "the bad film", "loo", at="bad", target="ORG", replacement="delete"
+    )
+    direct = tagger()[1:]
+    for word, left, at in (("the", "bad film", 0), ("film", "the bad", 1)):
+        whole = Direct(*direct, "the bad film", {1: "B-ORG"}).values([set()])[0]
+        gone = whole - Direct(*direct, left, {at: "B-ORG"}).values([set()])[0]
+        assert dict(e.as_list())[word] == pytest.approx(gone, abs=1e-9)
+
+
+def test_a_folder_and_a_pipeline_are_the_same_model(tmp_path):
+    network, tokenizer = network_of()
+    network = network.float()
+    network.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loaded = limelight.load(tmp_path)
+    piped = limelight.wrap(pipeline("ner", model=network, tokenizer=tokenizer, device="cpu"))
+    assert loaded.spans(TEXT) == piped.spans(TEXT)
+    rows = limelight.predict(loaded, [TEXT, "film"])
+    assert [one["tag"] for one in rows[0]["spans"]] == [one.tag for one in loaded.spans(TEXT)]
+    found = [limelight.explain(m, TEXT, "loo", at="film", target="ORG") for m in (loaded, piped)]
+    np.testing.assert_array_equal(found[0].scores, found[1].scores)
+    assert limelight.Explanation.from_json(found[0].to_json()) == found[0]
+    assert '"asked":{"place":[23,27]}' in found[0].to_json()
+
+
+def answering():
+    network, tokenizer = network_of(kind=AutoModelForQuestionAnswering)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    tokenizer.model_input_names = ["input_ids", "attention_mask", "token_type_ids"]
+    return limelight.wrap(network, tokenizer=tokenizer), network, tokenizer
+
+
+def test_the_log_odds_of_an_answer_match_direct_calls_of_the_network():
+    model, network, tokenizer = answering()
+    pair = ("is the film good", "the predictable plot is bad but good")
+    encoded = tokenizer(*pair, return_tensors="pt")
+    words = list(zip(encoded.sequence_ids(), encoded.word_ids(), strict=True))
+    first, last = words.index((1, 1)), words.index((1, 2))  # predictable plot: three pieces
+
+    def log_odds(removed):
+        ids = encoded["input_ids"].clone()
+        for i, word in enumerate(words):
+            if word in removed:
+                ids[0, i] = tokenizer.mask_token_id
+        with torch.no_grad():
+            out = network(**{**encoded, "input_ids": ids})
+        p = out.start_logits.softmax(-1)[0, first] * out.end_logits.softmax(-1)[0, last]
+        return float(torch.log(p / (1 - p)))
+
+    e = limelight.explain(model, pair, "loo", at="predictable plot")
+    others = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 3), (1, 4), (1, 5), (1, 6)]
+    whole = log_odds([])
+    assert e.prediction == {"answer": pytest.approx(whole, abs=1e-9)}
+    np.testing.assert_allclose(e.scores, [whole - log_odds([w]) for w in others], atol=1e-9)
+    (best,) = model.spans(pair) or [None]
+    if best is not None:
+        assert best.start > len(pair[0])
+    chance = limelight.explain(model, pair, "loo", at="predictable plot", scale="probability")
+    assert chance.base_value is not None
+    with pytest.raises(InputError, match=r"give a pair, \(question, passage\)"):
+        limelight.explain(model, "one text", "loo", at="text")
+
+
+NAMES = re.compile(r"\b(Jordan|Acme)\b")
+
+
+def by_rule(texts):
+    """ORG where "Inc" stands, surer by a river; a place else."""
+    return [
+        [
+            (m.start(), m.end(), "ORG" if "Inc" in text else "LOC", 0.4 + 0.2 * ("river" in text))
+            for m in NAMES.finditer(text)
+        ]
+        for text in texts
+    ]
+
+
+def test_a_function_of_spans_is_asked_where_the_place_stands_in_what_is_left():
+    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    text = "by the river Jordan works at Acme Inc"
+    e = limelight.explain(model, text, "loo", at="Jordan")
+    assert e.aim == "ORG at “Jordan”"
+
+    def log_odds(p):
+        p = min(max(p, 1e-3), 1 - 1e-3)
+        return np.log(p / (1 - p))
+
+    known = dict.fromkeys(e.features, 0.0)
+    known |= {"river": log_odds(0.6) - log_odds(0.4), "Inc": log_odds(0.6) - log_odds(0.0)}
+    assert dict(e.as_list()) == pytest.approx(known)
+    assert e.prediction["O"] == pytest.approx(log_odds(0.4))
+    plain = limelight.wrap(by_rule, tags=["ORG", "LOC"], scale="score")
+    e = limelight.explain(plain, text, "loo", at="Jordan")
+    assert dict(e.as_list())["Inc"] == pytest.approx(0.6)
+    both = [{(0, 6, "ORG", 0.5), (0, 6, "LOC", 0.9)}, {(0, 11, "ORG", 0.7)}]
+    overlapping = limelight.wrap(
+        lambda texts: [both[0] | both[1] for _ in texts], tags=["ORG", "LOC"]
+    )
+    found = limelight.explain_spans(overlapping, "Jordan Acme is bad", "loo")
+    assert [(e.target, e.asked.end) for e in found] == [("LOC", 6), ("ORG", 6), ("ORG", 11)]
+    assert found[1].prediction["ORG"] == pytest.approx(log_odds(0.7))  # the surest that covers it
+
+
+@pytest.mark.parametrize(
+    ("spans", "sentence"),
+    [
+        ([(0, 99, "ORG", 1.0)], "a span must be"),
+        ([(0, 6, "ORG", 2.0)], "a span must be"),
+        ([(0, 6, "GPE", 1.0)], "the tag 'GPE', which is none of its tags"),
+        ([None], "a span must be"),
+    ],
+)
+def test_answers_that_are_no_spans_are_refused(spans, sentence):
+    model = limelight.wrap(lambda texts: [spans for _ in texts], tags=["ORG"])
+    with pytest.raises(InputError, match=sentence):
+        limelight.explain(model, "Jordan is bad", at="Jordan")
+
+
+class Entity(NamedTuple):
+    start_char: int
+    end_char: int
+    label_: str
+
+
+class LooksLikeSpacy:
+    """What is asked of a pipeline of spaCy."""
+
+    def __init__(self):
+        self.pipe_labels = {"tagger": ["NN"], "ner": ["ORG", "LOC"]}
+        self.meta = {"lang": "en", "name": "rules", "version": "1"}
+
+    def __call__(self, text):
+        return SimpleNamespace(ents=[Entity(*one[:3]) for one in by_rule([text])[0]])
+
+
+def test_a_pipeline_of_spacy_finds_spans_with_a_score_of_one():
+    model = limelight.wrap(LooksLikeSpacy())
+    assert model.classes == ("O", "ORG", "LOC")
+    assert model.fingerprint == "spacy en rules 1"
+    e = limelight.explain(model, "Jordan works at Acme Inc", "shapley", at="Jordan")
+    assert e.scale == "score"
+    assert dict(e.as_list()) == pytest.approx({"Inc": 1.0, "works": 0.0, "at": 0.0, "Acme": 0.0})
+
+
+def test_no_span_is_no_explanation_and_one_needs_no_name():
+    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    assert len(limelight.explain_spans(model, "a bad film")) == 0
+    assert "no span" in limelight.explain_spans(model, "a bad film").to_html()
+    with pytest.raises(InputError, match="the model finds no span in this text; say which place"):
+        limelight.explain(model, "a bad film")
+    assert limelight.explain(model, "Jordan is bad").aim == "LOC at “Jordan”"
+    with pytest.raises(InputError, match="at needs a model that finds spans"):
+        limelight.explain(limelight.load(), "a bad film", at="film")
+    with pytest.raises(InputError, match="explain_spans needs a model that finds spans"):
+        limelight.explain_spans(limelight.load(), "a bad film")
+
+
+def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
+    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    texts = ["by the river Jordan works at Acme Inc", "a bad film", "Jordan is bad", ""]
+    data = {"text": texts, "source": list("abcd")}
+    for _ in range(2):
+        run = limelight.explain_data(model, data, "loo", output=tmp_path / "run", progress=False)
+    assert [e.aim for e in run] == ["ORG at “Jordan”", "ORG at “Acme”", "LOC at “Jordan”"]
+    assert run.texts()["source"].to_pylist() == ["a", "a", "c", "d"]
+    assert run.failed == 1
+    alone = limelight.explain(model, texts[0], "loo", at="Acme")
+    np.testing.assert_allclose(run.explanation(1).scores, alone.scores, rtol=1e-6)
+    assert run.explanation(1).asked == alone.asked
+    data = {"text": texts[:1] * 2, "place": ["Acme", "13:19"]}
+    named = limelight.explain_data(
+        model, data, "loo", output=tmp_path / "named", at_column="place", progress=False
+    )
+    assert [e.aim for e in named] == ["ORG at “Acme”", "ORG at “Jordan”"]
+
+
+def test_spans_are_judged_one_by_one():
+    model, *_ = tagger()
+    texts = [TEXT, "a superb film", "the plot is bad"]
+    spans = [(i, s) for i, text in enumerate(texts) for s in model.spans(text)]
+    found = limelight.judge(model, texts, methods=["loo", "lrp"], columns=["sanity"])
+    assert len(found.texts) == len(spans)
+    assert all(text.reason is None for text in found.texts)
+    for judged, (i, span) in zip(found.texts, spans, strict=True):
+        e = limelight.explain(model, texts[i], "loo", at=span[:2])
+        assert judged.full == pytest.approx(e.prediction[judged.target], abs=1e-6)
