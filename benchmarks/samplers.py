@@ -105,7 +105,9 @@ def by_shapiq(name: str) -> Callable[[Asked, int, int, int], Found | None]:
             return None
         own = {"n": d, "random_state": seed}
         own |= {"pairing_trick": True} if name == "KernelSHAP" else {}
-        found = getattr(shapiq.approximator, name)(**own).approximate(calls, lambda x: f(x > 0))
+        found = getattr(shapiq.approximator, name)(**own).approximate(
+            calls, lambda x: f(np.atleast_2d(x) > 0)
+        )
         return np.array([found[(j,)] for j in range(d)]), None
 
     return estimate

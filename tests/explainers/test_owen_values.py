@@ -208,7 +208,9 @@ def test_zoom_says_what_it_did_not_look_at_and_keeps_its_budget():
 
     def value(texts):
         asked.extend(texts)
-        return np.array([[3.0 * ("w3" in t.replace(".", " ").split()) + len(t) / 99] for t in texts])
+        return np.array(
+            [[3.0 * ("w3" in t.replace(".", " ").split()) + len(t) / 99] for t in texts]
+        )
 
     model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
     text = " ".join(f"W{i} w{i + 1} w{i + 2} w{i + 3}." for i in range(0, 100, 4))
