@@ -1,8 +1,8 @@
 """Orders or a regression: which sampler comes closer to Shapley values, and at how many calls.
 
 python benchmarks/samplers.py                                  games that a processor can afford
-python benchmarks/samplers.py --gpu --model carry/minilm-imdb --data carry/test.jsonl.gz
-python benchmarks/samplers.py --long --model carry/minilm-imdb --data carry/test.jsonl.gz
+python benchmarks/samplers.py --gpu --device cuda --model carry/minilm-imdb --data FILE
+python benchmarks/samplers.py --long --device cuda --model carry/minilm-imdb --data FILE
 python benchmarks/samplers.py --packages FOLDER                with shapiq from a folder of packages
 
 Errors are ‖estimate − truth‖/‖truth‖, truth by all masks, by a closed form, or (``--gpu``, above 16
@@ -390,6 +390,7 @@ def main() -> None:
     parser.add_argument("--gpu", action="store_true", help="MiniLM, up to 120 words")
     parser.add_argument("--long", action="store_true", help="zoom on long reviews")
     parser.add_argument("--model", default=str(SHARED / "models" / "minilm-imdb"))
+    parser.add_argument("--device", help="where the model is, such as cuda")
     parser.add_argument("--data", type=Path, help=".jsonl or .jsonl.gz with texts")
     parser.add_argument("--packages", help="a folder of packages, where shapiq is")
     arguments = parser.parse_args()
@@ -400,7 +401,8 @@ def main() -> None:
         measures = list(measured(affordable(smoke=smoke), seeds=1 if smoke else SEEDS))
         report("samplers", measures, arguments, data="texts of SST-2, IMDB, SICK and AG News")
         return
-    model, texts = limelight.load(arguments.model), lines(arguments.data)
+    device = {"device": arguments.device} if arguments.device else {}
+    model, texts = limelight.load(arguments.model, **device), lines(arguments.data)
     if arguments.long:
         texts = [text for text in texts if smoke or len(text.split()) > 600]
         name, measures = "long_documents_cuda", list(long_documents(model, texts, smoke=smoke))
