@@ -458,6 +458,7 @@ class Settings(TypedDict, total=False):
     sizes: str
     slack: float
     spare: int
+    start: Any  # a learned method, or its folder: what that is, later rooms know
     steps: int
     threshold: float
     tolerance: float | None

@@ -147,7 +147,8 @@ def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
             "shapley",
             {"per_head": True},
             "the setting 'per_head' of method 'shapley' does nothing for this model; here it takes "
-            "'sampler', 'pairs', 'spare', 'replacement', 'seed', 'tolerance' or 'max_pairs'.",
+            "'sampler', 'pairs', 'spare', 'start', 'replacement', 'seed', 'tolerance' or "
+            "'max_pairs'.",
         ),
         ("function", "lime", {"feature_selection": "auto"}, "no setting of method 'lime' named 'f"),
         ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' does nothi"),

@@ -114,8 +114,8 @@ def test_every_family_answers_every_method(family, method):
     assert np.isfinite(e.scores).all()
     scored = np.flatnonzero(e.scores).tolist()
     assert scored == list(e.anchor.features) if method == "anchors" else scored
-    # Calls to spare are named only where a budget left some.
-    assert set(METHODS[method].ways[-1].settings) - {"spare"} <= set(e.settings)
+    # Calls to spare are named only where a budget left some, and a start where there is one.
+    assert set(METHODS[method].ways[-1].settings) - {"spare", "start"} <= set(e.settings)
     assert limelight.Explanation.from_json(e.to_json()).to_json() == e.to_json()
 
 

@@ -1,5 +1,6 @@
 """Type and see, in a real browser."""
 
+import json
 import time
 from urllib.parse import quote
 from xml.etree import ElementTree
@@ -441,3 +442,46 @@ def test_a_server_that_ends_in_the_middle_of_an_answer_is_said(opened):
     page_served.stop()
     page.wait_for_selector("#trouble:not([hidden])")
     assert page.input_value("#text") == words
+
+
+LONG = "Mr. Smith paid $12.50. The plot is dull, but fun.\n\nIt is superb!"
+
+
+def parts_shown(page, parts):
+    """Wait until LIME's features are ``parts``."""
+    page.wait_for_function(
+        "([words, parts]) => JSON.stringify([...document.querySelectorAll(`${words} .w`)]"
+        ".map((node) => node.textContent)) === parts",
+        arg=[WORDS, json.dumps(parts, ensure_ascii=False, separators=(",", ":"))],
+    )
+
+
+def test_a_sentence_opens_into_its_words_and_closes_again(opened, shipped):
+    sentences = ["Mr. Smith paid $12.50.", "The plot is dull, but fun.", "It is superb!"]
+    words = ["The", "plot", "is", "dull", ",", "but", "fun", "."]
+    page = opened(link(text=LONG, features="sentences"))
+    parts_shown(page, sentences)
+    hint = "Click a sentence, or press Enter on it, to see its words."
+    assert page.inner_text(".readout") == hint
+    assert "green sentences speak for it" in page.inner_text(".opening")
+    word(page, "The plot").click()
+    parts_shown(page, words)
+    inside = [(a, b) for a, b in shipped.read(LONG).tokens.spans if 23 <= a < 49]
+    e = limelight.explain(shipped, LONG, "lime", features=inside)
+    shown = page.eval_on_selector(WORDS, "node => node.explanation.features.map((f) => f.score)")
+    np.testing.assert_allclose(shown, e.scores, rtol=1e-9)
+    assert page.inner_text(WORDS).startswith("Mr. Smith paid")  # the rest stays, without a score
+    page.reload()  # a link holds what was open
+    parts_shown(page, words)
+    page.click("#back")
+    parts_shown(page, sentences)
+    word(page, "superb").focus()
+    page.keyboard.press("Enter")
+    parts_shown(page, ["It", "is", "superb", "!"])
+    page.wait_for_function("() => document.activeElement.matches('.w')")
+    page.keyboard.press("Escape")
+    parts_shown(page, sentences)
+    word(page, "The plot").click()
+    parts_shown(page, words)
+    page.get_by_role("button", name="Remove this one").click()
+    settled(page, "Mr. Smith paid $12.50.\n\nIt is superb!")

@@ -1,5 +1,6 @@
 """A method learned from sampled values, against enumeration and against games of known truth."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -162,8 +163,8 @@ def test_shuffled_values_teach_nothing(bert):
     drawn = learning.drawn_values(bert, plan, range(60), question)
     examples = learning.examples_of(bert, plan.texts, drawn, question, learning.WITH_STATES)
     order = np.random.default_rng(0).permutation(len(examples.values))
-    shuffled = fitting.Examples(
-        examples.inputs, examples.values[order], examples.noise[order], examples.hashes
+    shuffled = dataclasses.replace(
+        examples, values=examples.values[order], spread=examples.spread[order]
     )
     found = fitting.fit_examples(shuffled, plan.held, seed=0)
     assert found.report["r2"] < 0.1
@@ -231,3 +232,58 @@ def test_judge_and_compare_take_it_as_any_method(bert, of_bert):
 
 def test_a_window_hides_what_a_word_is_beside(bert):
     assert "leave window out" in why_not(bert.in_windows(8), "signals")
+
+
+def test_a_learned_start_and_one_pair_are_nearer_than_either_alone(bert, of_bert):
+    texts = [text for text in texts_of(PLAIN, 120, seed=12) if len(set(text.split())) > 3]
+    truth = np.concatenate([one.scores for one in package.explain(bert, texts, "shapley")])
+    alone = np.concatenate([one.scores for one in package.explain(bert, texts, of_bert)])
+    # max_pairs keeps all masks from being asked, which are few.
+    for pairs in (1, 3):
+        found = package.explain(
+            bert, texts, "shapley", start=of_bert, pairs=pairs, max_pairs=pairs, sampler="orders"
+        )
+        there = np.concatenate([["unbiased" in one.diagnostics] * len(one.scores) for one in found])
+        some = [one for one in found if "unbiased" in one.diagnostics]
+        scores, stderr, drawn, spread = (
+            np.concatenate(list(each))
+            for each in (
+                (one.scores for one in some),
+                (one.stderr for one in some),
+                (one.diagnostics["unbiased"] for one in some),
+                (one.diagnostics["unbiased_stderr"] for one in some),
+            )
+        )
+        off, unbiased_off = scores - truth[there], drawn - truth[there]
+        assert np.mean(np.abs(off) <= 2 * stderr) >= 0.93
+        assert np.mean(np.abs(unbiased_off) <= 2 * spread) >= 0.93
+        others = np.mean(unbiased_off**2), np.mean((alone - truth)[there] ** 2)
+        assert np.mean(off**2) < 0.95 * min(others)
+        for one in some:  # as Shapley values do
+            assert sum(one.scores) == pytest.approx(sum(one.diagnostics["unbiased"]), abs=1e-9)
+
+
+def test_a_budget_on_a_learned_method_is_spent_on_pairs_of_orders(bert, of_bert, tmp_path):
+    text, asked = "a good film , the plot is predictable", {"budget": "40 calls"}
+    of_bert.save(tmp_path)
+    found = package.explain(bert, text, of_bert, **asked)
+    by_name = package.explain(bert, text, "shapley", start=f"learned:{tmp_path}", **asked)
+    assert found.to_json() == by_name.to_json()
+    assert found.settings["start"] == of_bert.digest == Learned.load(tmp_path).digest
+    assert found.method == "shapley"
+    assert any("means of those of the learned method" in notice for notice in found.notices)
+    again = package.Explanation.from_json(found.to_json())
+    assert again.diagnostics["unbiased"] == found.diagnostics["unbiased"]
+
+
+def test_what_a_start_has_not_learned_is_refused(function, of_function, bert, of_bert):
+    shapley = {"method": "shapley", "pairs": 2, "max_pairs": 2}
+    for start, asked, said in (
+        (of_function, {}, "learned from another model"),
+        (of_bert, {"scale": "probability"}, "knows logits only"),
+        (of_bert, {"replacement": "delete"}, "leave replacement out"),
+        ("nowhere", {}, "no learned method at 'nowhere'"),
+        (None, {"pairs": 1}, "pairs must be at least 2"),
+    ):
+        with pytest.raises(InputError, match=said):
+            package.explain(bert, "a good film of words", start=start, **{**shapley, **asked})

@@ -130,6 +130,7 @@ def by_draws(
     count: str = "samples",
     most: int | None = None,
     spare: str = "",
+    unsaid: tuple[str, ...] = (),
     cost: str = "",
     own: float = 0.0,
     choose: Callable[[Any, int, int], Any] = lambda settings, *_: settings,
@@ -139,7 +140,8 @@ def by_draws(
 
     It goes on to a tolerance, unless it can use so many and no more: ``most``. ``spare`` is the
     setting that takes the calls of a budget which are too few for another draw. ``choose`` turns
-    settings into those for so many features and calls.
+    settings into those for so many features and calls. Settings that are ``unsaid`` stand in a
+    result only where they are set.
     """
     limit, counts = f"max_{count}", [count]
     meant = {**settings, **{name: MEANS[name] for name in ("replacement", "seed")}}
@@ -173,7 +175,7 @@ def by_draws(
         counted=Counted(fewest, tuple(counts), fitted, own),
         cost=cost,
         feasible=feasible,
-        unsaid=(spare,) if spare else (),
+        unsaid=(spare, *unsaid) if spare else unsaid,
     )
 
 

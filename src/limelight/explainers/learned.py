@@ -129,6 +129,18 @@ class Predicted(NamedTuple):
     members: Float[np.ndarray, "members N C"]
 
 
+class Start(NamedTuple):
+    """What is known of the explained number of a text before any removal is asked about.
+
+    Scores, their standard errors, and ``draw`` as in :class:`Predicted`.
+    """
+
+    scores: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"]
+    draw: Float[np.ndarray, " d"]
+    notices: tuple[str, ...]
+
+
 def error_design(
     values: Float[np.ndarray, "N C"], apart: Float[np.ndarray, "N C"], d: Int[np.ndarray, " N"]
 ) -> Float[np.ndarray, "N C 4"]:
@@ -136,14 +148,6 @@ def error_design(
     sizes = np.broadcast_to(np.log(d)[:, None], values.shape)
     logs = [np.log(np.abs(x) + _FLOOR) for x in (values, apart)]
     return np.stack([np.ones_like(values), *logs, sizes], axis=-1)
-
-
-@final
-@settings_class
-class LearnedSettings:
-    """Settings of a learned method."""
-
-    check: Annotated[int, at_least(0)] = 0
 
 
 @final
@@ -169,6 +173,18 @@ class Learned:
         """What was reached on texts that were kept aside; ``said`` are its sentences."""
         found: Mapping[str, Any] = self.record["report"]
         return found
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of what it says of itself and of its weights, which stands for it."""
+        found = hashlib.sha256(json.dumps(self.record, sort_keys=True).encode())
+        for name in sorted(self.arrays):
+            found.update(f"{name} {self.arrays[name].dtype.str} {self.arrays[name].shape}".encode())
+            found.update(np.ascontiguousarray(self.arrays[name]).tobytes())
+        return found.hexdigest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Learned, (dict(self.record), dict(self.arrays))  # what is made of them stays behind
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``method.json`` and ``model.safetensors``; the weights first, whole or not."""
@@ -203,7 +219,11 @@ class Learned:
             needs="signals" if states else None,
             exactness="estimated",
             explain=self._explained,
-            settings={"check": "random masks to ask, to see how much of them the scores explain"},
+            settings={
+                "check": "random masks to ask, to see how much of them the scores explain",
+                "fitted": "which learned method it is, by its digest",
+            },
+            defaults={"fitted": self},
             counted=Counted(lambda settings, _: settings.check and settings.check + 2),
             unsaid=("check",),
             joint=states,
@@ -232,7 +252,8 @@ class Learned:
         design = error_design(values, apart, d)
         errors, draw = (np.exp(design @ self.arrays[name]) for name in ("errors", "draws"))
         stderr = np.sqrt(errors + self.unseen(inputs)[:, None] + _LEAST**2)
-        return Predicted(values * scale, stderr * scale, np.sqrt(draw) * scale, members * scale)
+        spread = np.sqrt(draw + _LEAST**2) * (d > 2)[:, None]  # two words have one pair of orders
+        return Predicted(values * scale, stderr * scale, spread * scale, members * scale)
 
     def unseen(self, inputs: Inputs) -> Float[np.ndarray, " N"]:
         """Return 1 at words that were not learned, where words are all that is known, else 0.
@@ -268,25 +289,35 @@ class Learned:
             found += own["word.weight"][inputs.word]
         return found.astype(np.float64)
 
-    def _explained(self, settings: LearnedSettings, reading: Reading) -> list[Finding]:
+    def starts(self, reading: Reading) -> list[Start]:
+        """Return what is known of every text without asking about removals; refuse other models."""
         self._check(reading)
         inputs = inputs_of(reading, self.record["signals"])
         found = self.predicted(inputs)
         strange = self.strangeness_of(inputs, word_hashes(reading))
         ends = np.cumsum([len(features) for features in reading.features])[:-1]
         weights = reading.target_weights[:, self._columns(reading)]
-        rows = zip(np.split(found.values, ends), np.split(found.stderr, ends), weights, strict=True)
+        parts = (np.split(x, ends) for x in (found.values, found.stderr, found.draw))
+        # Errors of two outputs may go together, and are added as if they did.
+        return [
+            Start(
+                values @ weight,
+                stderr @ np.abs(weight),
+                draw @ np.abs(weight),
+                tuple(self._notices(far)),
+            )
+            for values, stderr, draw, weight, far in zip(*parts, weights, strange, strict=True)
+        ]
+
+    def _explained(self, settings: "LearnedSettings", reading: Reading) -> list[Finding]:
         several = list(reading.apart()) if settings.check else []
         findings = []
-        for i, (values, stderr, weight) in enumerate(rows):
-            # Errors of two outputs may go together, and are added as if they did.
-            scores, error = values @ weight, stderr @ np.abs(weight)
+        for i, (scores, stderr, _, said) in enumerate(self.starts(reading)):
             asked: dict[str, Any] = {"base_value": None}
-            said = tuple(self._notices(strange[i]))
             if settings.check:
                 asked = _asked(settings.check, several[i], scores, self.record["seed"])
                 said += asked.pop("notices")
-            findings.append(Finding(scores=scores, stderr=error, notices=said, **asked))
+            findings.append(Finding(scores=scores, stderr=stderr, notices=said, **asked))
         return findings
 
     def _check(self, reading: Reading) -> None:
@@ -362,13 +393,20 @@ class Learned:
             yield notice
 
 
+@final
+@settings_class
+class LearnedSettings:
+    """Settings of a learned method."""
+
+    check: Annotated[int, at_least(0)] = 0
+    fitted: Learned | str | None = None
+
+
 def text_summary(inputs: Inputs) -> Float[np.ndarray, "n D"]:
     """Return one row for each text: what is known of it, and the mean over its words."""
-    n = len(inputs.texts)
-    mean = np.zeros((n, inputs.words.shape[1]))
-    np.add.at(mean, inputs.owner, inputs.words)
-    mean /= np.bincount(inputs.owner, minlength=n)[:, None]
-    return np.concatenate([inputs.texts, mean], axis=1)
+    starts = np.searchsorted(inputs.owner, np.arange(len(inputs.texts)))  # every text has words
+    sums = np.add.reduceat(inputs.words, starts, axis=0, dtype=np.float64)
+    return np.concatenate([inputs.texts, sums / np.bincount(inputs.owner)[:, None]], axis=1)
 
 
 def _asked(count: int, one: Reading, scores: Float[np.ndarray, " d"], seed: int) -> dict[str, Any]:

@@ -299,7 +299,7 @@ class Chosen(NamedTuple):
             raise InputError(refusal(self.method, model, []))
         # How close an exact way comes to its limit says nothing about how much is to be sampled.
         used = way.settings.keys() - {"tolerance"}
-        own = {name: value for name, value in self.asked().items() if name in used}
+        own = {name: getattr(self.settings, name) for name in self.way.settings if name in used}
         return chosen(self.method, way, model, own)
 
     def fitted(self, d: int) -> "Chosen":
@@ -333,8 +333,12 @@ class Chosen(NamedTuple):
         return 0 if self.way.calls is None else self.way.calls(self.settings, d)
 
     def asked(self) -> dict[str, Any]:
-        """Return the settings that this way uses, by name, and the budget they follow from."""
-        own = {name: getattr(self.settings, name) for name in self.way.settings}
+        """Return the settings that this way uses, by name, and the budget they follow from.
+
+        A learned method among them stands as its digest.
+        """
+        values = {name: getattr(self.settings, name) for name in self.way.settings}
+        own = {name: getattr(value, "digest", value) for name, value in values.items()}
         for name in self.way.unsaid:
             if own[name] == setting_defaults(self.method)[name]:
                 del own[name]

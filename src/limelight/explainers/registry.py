@@ -287,8 +287,21 @@ def method_and_budget(
     model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
 ) -> tuple[Chosen, Budget | None]:
     """Return the method that explains ``model``, the default one for None, and its budget."""
-    chosen = configured(default_method(model) if method is None else method, model, settings)
+    chosen = one_method(model, method, settings, budget)
     return chosen, agreed_budget(budget, [chosen], settings)
+
+
+def one_method(
+    model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
+) -> Chosen:
+    """Return the method that explains ``model``, the default one for None.
+
+    With a budget, a learned method is where Shapley values start: calls are there to be spent.
+    """
+    learned = isinstance(method, Learned) or str(method).startswith(PREFIX)
+    if learned and budget is not None:
+        method, settings = "shapley", {"start": method, **settings}
+    return configured(default_method(model) if method is None else method, model, settings)
 
 
 def compared_by_default(model: Model) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
+from limelight.explainers.learned import PREFIX, Learned, Start
 from limelight.explainers.method import (
     MEANS,
     Counted,
@@ -33,6 +34,7 @@ from limelight.explainers.target_game import (
     seen_errors,
     unseen_effects,
 )
+from limelight.models import resolved_replacement
 from limelight.results import Finding
 from limelight.sampling.all_masks import nested_count, owen_of_all_masks, shapley_of_all_masks
 from limelight.sampling.kernel import fewest_pairs, regression_shapley
@@ -43,6 +45,7 @@ from limelight.sampling.orders import (
     inner_shapley,
     permutation_shapley,
 )
+from limelight.sampling.spread import half_quantile
 from limelight.shapes import Float, Int
 from limelight.text import Features, features_of, name_of_one, nested, one_line
 from limelight.text.units import CUTTERS
@@ -58,6 +61,9 @@ from limelight.theory.shapley import shapley
 # to that of greedy search.
 _ENOUGH = 25
 _FEWEST = 2  # one pair has no spread
+# Draws that what a learned method knows of their spread counts for, beside those of the text.
+_KNOWN_DRAWS = 8
+_WIDENED: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
 SAMPLERS = ("auto", "orders", "regression")
 # A regression is the better sampler of at most so many units, from d²/2 calls on: 6 for each of 12,
 # 15 for each of 30. On words under MiniLM d²/3 would do, under a small GPT-2 orders are as good to
@@ -72,14 +78,24 @@ class Shapley:
 
     tolerance: Annotated[float | None, Positive] = None
     per_head: bool = False
-    pairs: Annotated[int | None, at_least(_FEWEST)] = None
-    max_pairs: Annotated[int, at_least(_FEWEST), NotBelow("pairs")] = 10_000
+    pairs: Annotated[int | None, at_least(1)] = None
+    max_pairs: Annotated[int, at_least(1), NotBelow("pairs")] = 10_000
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0
     spare: Annotated[int, at_least(0)] = 0
     sampler: Annotated[str, OneOf(SAMPLERS)] = "auto"
+    start: Learned | str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.start, str):
+            learned = Learned.load(self.start.removeprefix(PREFIX))
+            object.__setattr__(self, "start", learned)
+        for name in ("pairs", "max_pairs") if self.start is None else ():
+            if getattr(self, name) == 1:
+                raise InputError(
+                    f"{name} must be at least {_FEWEST}, since one pair has no spread, unless a "
+                    "learned method is the start; got 1."
+                )
         if self.tolerance is not None and self.sampler == "regression":
             raise InputError(
                 "a tolerance is met by drawing more orders; leave the sampler 'regression' out, or "
@@ -102,14 +118,16 @@ class Shapley:
     def draws(self) -> Draws:
         """How many pairs are drawn: all orders begin and end with the same two masks."""
 
+        least = _FEWEST if self.start is None else 1
+
         def fewest(d: int) -> int:
             if not self.by_regression(d):
-                return _FEWEST
+                return least
             if self.sampler == "regression":
                 return fewest_pairs(d)
-            # What either of the two takes; orders take 2 (d − 1) pairs of masks.
+            # What either of the two takes, in pairs of masks.
             enough = math.ceil(d * d / (2 * _SHARE_OF_SQUARE)) - 1
-            return min(max(fewest_pairs(d), enough), 2 * (d - 1))
+            return min(max(fewest_pairs(d), enough), least * (d - 1))
 
         def each(d: int) -> int:
             return 2 if self.by_regression(d) else 2 * max(d - 1, 1)
@@ -119,7 +137,7 @@ class Shapley:
             most=self.max_pairs,
             tolerance=self.tolerance,
             usual=lambda d: max((DEFAULT_CALLS - 2) // each(d), fewest(d)),
-            fewest=_FEWEST,
+            fewest=least,
             determining=fewest,
             each=each,
             shared=2,
@@ -153,6 +171,7 @@ def _check_pairs(settings: Shapley, d: int) -> None:
 def _sampled(settings: Shapley, one: Reading) -> Finding:
     """Score every feature by what it adds to the words before it, or by a regression on masks."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
+    start = _start(settings, one)
     if draws.asks_all(d):
         return game.of_all_masks(shapley_of_all_masks(game, d)[0])
     _check_pairs(settings, d)
@@ -170,15 +189,86 @@ def _sampled(settings: Shapley, one: Reading) -> Finding:
             known_range=game.known_range,
             spare=settings.spare,
         )
+    drawn = {"pairs_drawn": found.pairs, "sampler": "regression" if regressed else "orders"}
+    said = _of_pairs(settings, found, d) + game.notices
+    if start is not None and d > 2:
+        return _combined(start, found, regressed, game.base_value, said, drawn)
     return Finding(
         scores=found.values[0],
         # Two words have one pair of orders, whose mean is exact.
         stderr=seen_errors(found.stderr[0]) if d > 2 else found.stderr[0],
         base_value=game.base_value,
-        notices=_of_pairs(settings, found, d) + game.notices,
+        notices=said,
+        diagnostics=drawn,
+    )
+
+
+def _start(settings: Shapley, one: Reading) -> Start | None:
+    """Return what a learned method says of the text; refuse what it has not learned about."""
+    if not isinstance(settings.start, Learned):
+        return None
+    if one.targets.scale == "probability":
+        raise InputError(
+            "a learned method knows logits only; ask for the logit, or leave start out."
+        )
+    usual = resolved_replacement(one.model, "auto")
+    if settings.replacement != usual:
+        raise InputError(
+            f"a learned method knows what removing a word does if {usual!r} stands for it; leave "
+            f"replacement out, or start. Got {settings.replacement!r}."
+        )
+    return settings.start.starts(one)[0]
+
+
+def _combined(
+    start: Start,
+    found: ShapleySample,
+    regressed: bool,
+    base_value: float | None,
+    said: tuple[str, ...],
+    drawn: dict[str, Any],
+) -> Finding:
+    """Return the mean of learned and drawn scores, each by its squared error, word by word.
+
+    The squared error of one pair of orders is what the learned method has seen on other texts; of
+    several, the text's own spread counts as so many draws more. Where the learned scores are
+    farther from the drawn ones than both errors allow, over all words, theirs are widened: the text
+    is unlike those they were learned from. Last, what scores lack of f(all) − f(none), which the
+    drawn ones add up to, goes to each by its squared error; in the distance that weighs words by
+    these, the truth is then nearer.
+    """
+    values, square = found.values[0], found.squared[0]
+    if not regressed:
+        n = found.drawn
+        known = _KNOWN_DRAWS + n - 1.0
+        square = (_KNOWN_DRAWS * start.draw**2 / n + (n - 1) * square) / known
+        square = square * half_quantile(known) ** 2  # it is an estimate itself
+    apart, own = (start.scores - values) ** 2, start.stderr**2
+    fits = (x for x in _WIDENED if np.mean(apart / (x * own + square)) <= 1)
+    widened = next(fits, _WIDENED[-1])
+    weight = square / (widened * own + square)
+    scores, variance = weight * start.scores + (1 - weight) * values, (1 - weight) * square
+    scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
+    what = "pairs of masks" if regressed else "pairs of orders"
+    many = f"{found.pairs} {what if found.pairs > 1 else 'pair of orders'}"
+    far = f", whose errors are taken {widened**0.5:.1f} times as large here" if widened > 4 else ""
+    return Finding(
+        scores=scores,
+        stderr=np.sqrt(variance),
+        base_value=base_value,
+        notices=(
+            f"Scores are means of those of the learned method{far} and of {many}, each weighed by "
+            "its squared error; those that were drawn alone, which have no bias, are in the "
+            "diagnostics as 'unbiased'.",
+            *start.notices,
+            *said,
+        ),
         diagnostics={
-            "pairs_drawn": found.pairs,
-            "sampler": "regression" if regressed else "orders",
+            **drawn,
+            "unbiased": values.tolist(),
+            "unbiased_stderr": np.sqrt(square).tolist(),
+            "learned_share": float(weight.mean()),
+            "learned_widened": widened,
         },
     )
 
@@ -190,7 +280,7 @@ def _of_pairs(
     few: tuple[str, ...] = ()
     regressed = settings.by_regression(d)
     # An order of two words and its reverse are all orders.
-    if not regressed and found.pairs < _ENOUGH and d > 2:
+    if not regressed and found.pairs < _ENOUGH and d > 2 and settings.start is None:
         few = (
             f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
             f"rank words nearly as well as {_ENOUGH} do. For the size of a single score and its "
@@ -201,7 +291,7 @@ def _of_pairs(
         few
         + settings.draws.unmet(found.pairs, float(found.stderr.max()))
         + unseen_effects(
-            flat=bool(found.flat[0]) and d > 2,
+            flat=bool(found.flat[0]) and d > 2 and settings.start is None,
             spike=float(found.spike[0]),
             size=float(found.size[0]),
             draws=found.pairs,
@@ -603,9 +693,12 @@ _BY_ASKING = by_draws(
         "calls, or at most 1,024, they are asked instead",
         "spare": "calls that are too few for a pair, spent on a stretch of one; what a "
         "budget leaves over",
+        "start": "a learned method, or its folder, whose scores are combined with the "
+        "drawn ones by the errors of both; then one pair suffices",
     },
     count="pairs",
     spare="spare",
+    unsaid=("start",),
     choose=_with_sampler,
     feasible=_check_pairs,
     cost="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "

@@ -95,11 +95,13 @@ def words(e: Explanation, *, titles: bool = False, inline: bool = False) -> "Mar
         if piece.opens:
             found.append(Span(piece.opens, "side"))
         elif piece.feature is None:
-            found.append(Span(piece.text, "" if piece.seen else "cut"))
+            if piece.text.strip() or not e.in_blocks:
+                found.append(Span(piece.text, "" if piece.seen else "cut"))
         else:
             j = piece.feature
             shade = _shade(e, sizes[j])
-            classes = " ".join(filter(None, ("w", room, shade, "top" if j == top else "")))
+            drawn = ("w", "b" if e.in_blocks else room, shade, "top" if j == top else "")
+            classes = " ".join(filter(None, drawn))
             title = written(float(e.scores[j]), peak=peak, signed=e.signed) if titles else ""
             style = inline_colour(side(e, sizes[j]), level(sizes[j])) if inline else None
             found.append(Span(piece.text, "word", classes, j, title, style or ""))
@@ -174,8 +176,11 @@ def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
             }
         )
     few = len(rows) < len(e.features)
-    caption = f"The {len(rows)} strongest of {len(e.features)} words" if few else "All words"
-    return part("score_table", f"{caption}, {e.label}", sampled, rows)
+    several = f"{e.noun}s"
+    caption = (
+        f"The {len(rows)} strongest of {len(e.features)} {several}" if few else f"All {several}"
+    )
+    return part("score_table", f"{caption}, {e.label}", sampled, rows, e.noun)
 
 
 def _bar(score: float, error: float | None, reach: float, *, signed: bool) -> Bar:
@@ -240,7 +245,8 @@ def _all_scores(explanations: Sequence[Explanation]) -> "Markup":
         for e in explanations
     ]
     rows = list(zip(explanations[0].names, *(e.scores.tolist() for e in explanations), strict=True))
-    table = Table([_WORD, *columns], rows, "Every score, in the order of the text")
+    word = Column(explanations[0].noun, words=True)
+    table = Table([word, *columns], rows, "Every score, in the order of the text")
     return table_html(table, label="All scores")
 
 

@@ -313,7 +313,7 @@ def _feature_table(e: Explanation, width: int) -> Table:
     order, sizes = strongest(e.scores, SHOWN_FEATURES), strengths(e)
     number = partial(written, peak=largest(e), signed=e.signed)
     error = [] if e.stderr is None else [Column("±", partial(number, signed=False), "dim")]
-    word = Column("word", widest=max(8, width // 3))
+    word = Column(e.noun, widest=max(8, width // 3))
     rows = []
     for j in order:
         times = f" ×{len(e.spans[j])}" if len(e.spans[j]) > 1 else ""
@@ -349,7 +349,9 @@ def _words(e: Explanation, cut: Sequence[Piece], look: Look) -> Text:
             text.append("\n" if text else "").append(f"{piece.opens}: ".rjust(_LABEL), "dim")
             continue
         shown = look.safe(re.sub(r"\s+", " ", piece.text))
-        if piece.feature is None:
+        if e.in_blocks and not shown.strip():
+            text.append("\n")  # each on a line of its own
+        elif piece.feature is None:
             text.append(shown, PAST_WINDOW if not piece.seen else "")
         elif look.colour:
             size = float(sizes[piece.feature])
@@ -382,14 +384,16 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
         for hue, meaning in meanings.items():
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
-        text.append(f"stronger colour: larger score{scale}; ").append("strongest word", "underline")
+        text.append(f"stronger colour: larger score{scale}; ")
+        text.append(f"strongest {explanations[0].noun}", "underline")
         text.append("; colours safe for colour-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
         pair = ", ".join(sign for hue, sign in signs.items() if hue != "neutral")
-        faint = f"bare words are below {FAINTEST:.0%} of it."
-        parts = [pair, signs.get("neutral"), "*strongest word*", faint]
+        noun = explanations[0].noun
+        faint = f"bare {noun}s are below {FAINTEST:.0%} of it."
+        parts = [pair, signs.get("neutral"), f"*strongest {noun}*", faint]
         text.append("; ".join(filter(None, parts)))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {all_occurrences(explanations[0])}")

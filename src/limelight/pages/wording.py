@@ -198,6 +198,7 @@ def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tupl
     """
     e = explanations[0]
     name, sure = said(e)
+    marks = {side: mark.replace("words", f"{e.noun}s") for side, mark in marks.items()}
     begin = f"At{where(e).removeprefix(' at')} the" if e.asked else "The"
     return f"{begin} model says ", name, f"{sure} {_speaking(explanations, marks)}"
 
@@ -294,7 +295,7 @@ def base_sentence(e: Explanation) -> str:
     if e.base_value is None:
         return ""
     of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
-    return f"With every word removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
+    return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 
 
 def rounded_up(bound: float) -> str:

@@ -15,7 +15,16 @@ from limelight.results.faces import Drawn, Page, Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
 from limelight.shapes import Float, Int
-from limelight.text import Features, Place, Span, one_line, side_names, with_sides
+from limelight.text import (
+    CUTTERS,
+    Features,
+    Place,
+    Span,
+    name_of_one,
+    one_line,
+    side_names,
+    with_sides,
+)
 
 
 @final
@@ -257,6 +266,16 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     def units(self) -> str:
         """What the features are: "words", "sentences", a cutter as module:name, …"""
         return str(self.settings.get("features", "words"))
+
+    @property
+    def noun(self) -> str:
+        """What one feature is called: "word", "sentence"; "part" where a cutter made it."""
+        return name_of_one(self.units)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether features are stretches of the text that a view sets apart, each on its line."""
+        return self.units in CUTTERS
 
     @property
     def explained_end(self) -> int:

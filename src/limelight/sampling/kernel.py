@@ -152,6 +152,8 @@ def regression_shapley(
         size=size,
         spike=np.where(flat, 0.0, spread.spike()),
         tail=heavy_tailed(np.concatenate(answers)),
+        squared=stderr**2,
+        drawn=np.full(d, n),
     )
 
 

@@ -22,7 +22,9 @@ class ShapleySample(NamedTuple):
 
     ``flat`` says that all pairs gave the same values, and ``size`` what the errors then allow for;
     ``spike`` is the share of one pair in the spread of the word that moved farthest, ``tail`` how
-    many answers carry the variance of all if they are too few (:func:`heavy_tailed`).
+    many answers carry the variance of all if they are too few (:func:`heavy_tailed`). ``squared``
+    are squared standard errors as the draws show them, without what is allowed for, and ``drawn``
+    how many draws each word had.
     """
 
     values: Float[np.ndarray, "m d"]
@@ -33,6 +35,8 @@ class ShapleySample(NamedTuple):
     size: Float[np.ndarray, " m"]
     spike: Float[np.ndarray, " m"]
     tail: Float[np.ndarray, " m"]
+    squared: Float[np.ndarray, "m d"]
+    drawn: Int[np.ndarray, " d"]
 
 
 def permutation_shapley(
@@ -110,7 +114,9 @@ def permutation_shapley(
         worst = float(stderr.max())
         if tolerance is None or worst <= tolerance or most is None or n >= most:
             tail = heavy_tailed(np.concatenate(answers))
-            return ShapleySample(origin + mean, stderr, ends[0], n, flat, size, spike, tail)
+            return ShapleySample(
+                origin + mean, stderr, ends[0], n, flat, size, spike, tail, spread.second, drawn
+            )
         wanted = min(math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1, most)
         expect((wanted - n) * 2 * (d - 1))
 

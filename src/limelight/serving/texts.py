@@ -40,7 +40,8 @@ class _OfPage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     ``tab`` tells one window of a browser from another: a newer question of the same tab and
     ``place`` drops the older. ``changes`` are words of the text, each with its number among the
-    features of the same name and what stands for it, None where it is removed.
+    features of the same name and what stands for it, None where it is removed. Of a stretch that
+    is looked ``inside``, such as a sentence, the words are scored, and the rest stays.
     """
 
     tab: _Short
@@ -50,6 +51,7 @@ class _OfPage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     methods: Annotated[list[_Short], Meta(max_length=40)] = []
     changes: Annotated[list[Change], Meta(max_length=200)] = []
     parts: Annotated[list[_Short], Meta(max_length=10)] = []
+    inside: tuple[_Number, _Number] | None = None
 
     @property
     def asked(self) -> Question:
@@ -131,7 +133,8 @@ def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[st
 
 def kind_of(question: TextQuestion) -> Hashable:
     """Return what questions must share to be answered together; None where that cannot be."""
-    if question.changes or not question.text.strip() or not question.methods:
+    alone = question.changes or question.inside is not None
+    if alone or not question.text.strip() or not question.methods:
         return None
     return question.asked, tuple(question.methods), question.model
 
@@ -158,7 +161,19 @@ def _answer(
 
 def question_reading(model: Model, question: TextQuestion) -> Reading:
     """Return the text as the model reads it, with what is to be explained."""
-    return _reading(model, question.text, question.asked)
+    asked = question.asked
+    if question.inside is None or question.changes:
+        return _reading(model, question.text, asked)
+    (first, last), text = question.inside, question.text
+    words = [
+        span for span in asked.windowed(model).read(text).tokens.spans if first <= span[0] < last
+    ]
+    if not words:
+        raise InputError("the model reads no words there; go back to the whole text.")
+    reading = _reading(model, text, replace(asked, features=words))
+    around = "These are the words of one part of the text; the rest stays as it is."
+    features = replace(reading.features[0], unit="words", notices=(around,))
+    return replace(reading, features=(features,))
 
 
 def changed_reading(before: Reading, question: TextQuestion) -> Reading:
@@ -248,6 +263,7 @@ def _said(reading: Reading) -> dict[str, Any]:
         link=model.link,
         scale=targets.scale,
         prediction=reading.prediction(0),
+        settings={"features": reading.features[0].unit},
     )
     of_kinds = {kind: replace(bare, **fields) for kind, fields in _KINDS.items()}
     return {

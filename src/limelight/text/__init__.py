@@ -28,10 +28,11 @@ from limelight.text.features import (
 )
 from limelight.text.places import AskedText, FoundSpan, Place, found_places, place_at
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
-from limelight.text.units import Cutter, checked_spans, icu_words, sentence_spans
+from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sentence_spans
 
 __all__ = [
     "CLS",
+    "CUTTERS",
     "FEATURES",
     "SIDES",
     "UNK",

@@ -137,8 +137,10 @@ def unit_name(unit: Any) -> str:
 
 
 def name_of_one(unit: str) -> str:
-    """Return what one of several units is called: "sentence", or "unit" of somebody's own."""
-    return unit.removesuffix("s") if unit in (*FEATURES, "tokens") else "unit"
+    """Return what one of several units is called: "sentence", or "part" of somebody's own."""
+    if unit in ("words", "positions"):
+        return "word"
+    return unit.removesuffix("s") if unit in (*CUTTERS, "tokens") else "part"
 
 
 def unit_spans(document: Document, unit: Any) -> list[Span] | None:

@@ -8,7 +8,7 @@
 
 import { all, defined, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
-import { isSigned, labelOf, largestScore, shade, strongestFeature } from "./shades.js";
+import { inBlocks, isSigned, labelOf, largestScore, shade, strongestFeature } from "./shades.js";
 import { featureName, shortenedPieces, visibleText } from "./text_pieces.js";
 
 const spaced = (text) => /^\s$/u.test(text);
@@ -81,16 +81,16 @@ export class ColouredWords extends HTMLElement {
   #show() {
     const e = this.#explanation;
     if (e === null) return this.replaceChildren();
-    const peak = largestScore(e), signed = isSigned(e), top = strongestFeature(e);
+    const peak = largestScore(e), signed = isSigned(e), top = strongestFeature(e), blocks = inBlocks(e);
     let first = true;
     const nodes = shortenedPieces(e).flatMap((piece, i, pieces) => {
       const text = visibleText(piece.text);
       if (piece.opens) return [made("span", { class: "side" }, piece.opens)];
       if (!piece.seen) return [made("span", { class: "stop" }, "not read from here"), made("span", { class: "cut", title: "past the model's window: not read" }, text)];
-      if (piece.feature === null) return [text];
+      if (piece.feature === null) return blocks && !text.trim() ? [] : [text];
       const { score } = e.features[piece.feature], name = featureName(e, piece.feature);
       const said = written(score, { peak, signed });
-      const classes = ["w", ...roomAround(pieces, i), shade(score, { peak, signed }), piece.feature === top ? "top" : ""];
+      const classes = ["w", ...(blocks ? ["b"] : roomAround(pieces, i)), shade(score, { peak, signed }), piece.feature === top ? "top" : ""];
       const word = made("span", {
         class: classes.filter(Boolean).join(" "), "data-f": piece.feature, title: `${labelOf(e)} ${said}`,
         role: "button", tabindex: first ? 0 : -1, "aria-label": `${visibleText(name)}: ${said}`,

@@ -7,6 +7,10 @@ const FAINTEST = 0.05; // weaker words stay plain: a review of grey boxes says n
 export const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d55e00", "#8a8f98", "#8c7a00"];
 
 export const isSigned = (e) => e.settings?.signed ?? true;
+/** What one feature is called: "word", "sentence", or "part" where a cutter made it. */
+export const nounOf = (e) => ({ sentences: "sentence", paragraphs: "paragraph", lines: "line", tokens: "token", words: "word", positions: "word" }[e.units ?? "words"] ?? "part");
+/** Whether features are stretches of the text that stand on lines of their own. */
+export const inBlocks = (e) => ["sentences", "paragraphs", "lines"].includes(e.units);
 export const labelOf = (e) => e.settings?.label ?? e.method;
 
 /** The largest absolute score: the one drawn in full colour. */

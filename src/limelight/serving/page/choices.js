@@ -2,7 +2,9 @@
 
 import { made } from "../../pages/elements/nodes.js";
 
-const NAMES = { words: "words", positions: "every token", sentences: "sentences", tokens: "pieces of words" };
+export const NAMES = { words: "words", positions: "every token", sentences: "sentences", paragraphs: "paragraphs", lines: "lines", tokens: "pieces of words" };
+/** Units that are opened with a click, and shown as blocks. */
+export const BLOCKS = ["sentences", "paragraphs", "lines"];
 
 function chooser(label, options, value, choose) {
   const nodes = options.map(([key, name]) => made("option", { value: key ?? "" }, name));
@@ -21,7 +23,7 @@ export function layChoices(place, facts, state, change) {
     chooser("Explain", [[null, `${usual} (usual)`], ["predicted", "the predicted class"], ...named], state.target, (target) => change({ target })),
     classes.length > 1 ? chooser("against", [[null, "nothing"], ...named], state.against, (against) => change({ against })) : null,
     scales.length > 1 ? chooser("on the scale of", scales.map((name) => [name, name]), state.scale, (scale) => change({ scale })) : null,
-    chooser("by", features.map((name) => [name, NAMES[name]]), state.features, (unit) => change({ features: unit, changes: [] })),
+    chooser("by", features.map((name) => [name, NAMES[name]]), state.features, (unit) => change({ features: unit, changes: [], inside: [] })),
     methodChoice(facts, state, change),
   ];
   place.replaceChildren(...parts.filter(Boolean));

@@ -6,6 +6,7 @@
 // What is quick is asked at every change, what is slow when the reader pauses. It sends
 // "limelight-answer" when something new is shown, and "limelight-word" when a word is chosen.
 
+import { BLOCKS } from "./choices.js";
 import { GONE, Refused, ServerGone, asked, showTrouble } from "./asking.js";
 import "../../pages/elements/class_meters.js";
 import "../../pages/elements/colour_legend.js";
@@ -70,8 +71,8 @@ export class TextReading extends HTMLElement {
   get #place() { return `${this.#model}${this.#changed ? " changed" : ""}`; }
 
   #question(methods) {
-    const { text, target, against, scale, features, protect, changes } = this.#state;
-    return { place: this.#place, model: this.#model, methods: methods.map(({ id }) => id), text, target, against, scale, features, protect, changes: this.#changed ? changes : [] };
+    const { text, target, against, scale, features, protect, changes, inside } = this.#state;
+    return { place: this.#place, model: this.#model, methods: methods.map(({ id }) => id), text, target, against, scale, features, protect, inside: inside.length ? inside.slice(0, 2) : null, changes: this.#changed ? changes : [] };
   }
 
   get title_() { return this.#parts.title; }
@@ -199,7 +200,7 @@ export class TextReading extends HTMLElement {
     const focused = /** @type {HTMLElement} */ (document.activeElement), word = row.words.contains(focused) ? focused.dataset.f : null;
     row.words.explanation = e;
     row.words.classList.remove("stale");
-    if (word !== null) row.words.querySelector(`[data-f="${CSS.escape(word)}"]`)?.focus();
+    if (word !== null) (row.words.querySelector(`[data-f="${CSS.escape(word)}"]`) ?? row.words.querySelector(".w"))?.focus();
     row.note.title = "score drawn in full colour";
     row.note.replaceChildren(scaleInWords(e));
   }
@@ -215,7 +216,11 @@ export class TextReading extends HTMLElement {
   }
 
   #sayHow() {
-    if (!this.#parts.readout.querySelector("b")) this.#parts.readout.textContent = this.#changed ? "Point at a word for its numbers." : "Point at a word for its numbers; click it, or press Enter, to remove, replace or protect it.";
+    const { features, inside } = this.#state, block = !inside.length && BLOCKS.includes(features) ? features.slice(0, -1) : null;
+    const does = block ? "to see its words." : "to remove, replace or protect it.";
+    const point = `Point at a ${block ?? "word"} for its numbers`;
+    if (block) this.#parts.readout.textContent = `Click a ${block}, or press Enter on it, ${does}`;
+    else if (!this.#parts.readout.querySelector("b")) this.#parts.readout.textContent = this.#changed || inside.length ? `${point}.` : `${point}; click it, or press Enter, ${does}`;
   }
 
   handleEvent(event) {
@@ -228,7 +233,7 @@ export class TextReading extends HTMLElement {
     if (event.type !== "limelight-choose" || this.#changed) return;
     const same = text.toLowerCase(), number = e.features.slice(0, feature).filter((one) => one.text.toLowerCase() === same).length; // as the server counts
     const anchor = words.querySelector(`.w[data-f="${feature}"]:focus`) ?? words.querySelector(`.w[data-f="${feature}"]`);
-    this.dispatchEvent(new CustomEvent("limelight-word", { bubbles: true, detail: { word: text, number, said, anchor } }));
+    this.dispatchEvent(new CustomEvent("limelight-word", { bubbles: true, detail: { word: text, number, said, anchor, place: [spans[0][0], spans.at(-1)[1], number] } }));
   }
 
   /** [label, number in words] of a feature, for every method that has it. */

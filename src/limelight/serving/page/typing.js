@@ -1,6 +1,6 @@
 // Type and see: the text, what each model makes of it, and what a change does.
 
-import { layChoices } from "./choices.js";
+import { BLOCKS, NAMES, layChoices } from "./choices.js";
 import { CloserParts } from "./closer_parts.js";
 import { all, byId, dataIn, heard, made } from "../../pages/elements/nodes.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
@@ -12,7 +12,7 @@ const facts = dataIn("limelight-facts");
 const { classes, scales, features } = facts.models[0], offered = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
   text: "", methods: facts.models[0].first, target: null, against: null, scale: scales[0],
-  features: "words", protect: [], changes: [], open: [],
+  features: "words", protect: [], changes: [], open: [], inside: [],
 };
 const isWord = (one) => typeof one === "string";
 const isChange = (one) => Array.isArray(one) && one.length === 3 && isWord(one[0]) && Number.isInteger(one[1]) && one[1] >= 0 && (one[2] === null || isWord(one[2]));
@@ -20,6 +20,7 @@ const FITS = {
   target: (name) => name === "predicted" || classes.includes(name), against: (name) => classes.includes(name), scale: (name) => scales.includes(name),
   features: (name) => features.includes(name), methods: (ids) => ids.every((id) => offered.has(id)),
   protect: (words) => words.every(isWord), changes: (several) => several.every(isChange), open: (names) => names.every(isWord),
+  inside: (place) => place.length === 3 && place.every(Number.isInteger),
 };
 const inAddress = () => stateInAddress(DEFAULTS, FITS);
 let state = inAddress();
@@ -86,17 +87,27 @@ function layChanges() {
     });
     nodes.push(keep);
   }
+  if (state.inside.length) {
+    const name = NAMES[state.features], [start, end, number] = state.inside;
+    const own = Array.from(state.text).slice(start, end).join(""), text = visibleText(own);
+    const back = made("button", { type: "button", id: "back" }, `‹ Back to all ${name}`), remove = made("button", { type: "button" }, "Remove this one");
+    back.addEventListener("click", () => change({ inside: [] }));
+    remove.addEventListener("click", () => change({ changes: [[own, number, null]], inside: [] }));
+    nodes.unshift(back, made("span", { class: "note" }, "The words of “", made("bdi", {}, text.length > 60 ? `${text.slice(0, 59)}…` : text), "”, the rest as it is."), remove);
+  }
   byId("changes").replaceChildren(...nodes);
 }
 
-heard(byId("readings"), "limelight-word", ({ detail: { word, number, said, anchor } }) => {
+heard(byId("readings"), "limelight-word", ({ detail: { word, number, said, anchor, place } }) => {
+  if (BLOCKS.includes(state.features)) { if (!state.inside.length) change({ inside: place }); return; }
   openWordMenu({ anchor, word, said, act: (what, instead) => {
     if (what === "protect") { change({ protect: [...new Set([...state.protect, word])], changes: [] }); return; }
     const others = state.changes.filter(([other, k]) => other !== word || k !== number);
     change({ changes: [...others, [word, number, instead]] });
   } });
 });
-byId("text").addEventListener("input", () => { closeWordMenu(); change({ text: byId("text").value }); });
+byId("text").addEventListener("input", () => { closeWordMenu(); change({ text: byId("text").value, inside: [] }); });
+byId("readings").addEventListener("keydown", (event) => { if (event.key === "Escape" && state.inside.length) change({ inside: [] }); });
 addEventListener("hashchange", () => { state = inAddress(); byId("text").value = state.text; change({}, { address: false }); });
 byId("text").value = state.text;
 change({}, { address: false });

@@ -1,0 +1,56 @@
+"""A learned start against drawn values whose truth is known."""
+
+import numpy as np
+import pytest
+
+from limelight.explainers.learned import Start
+from limelight.explainers.shapley import _combined
+from limelight.sampling.orders import permutation_shapley
+
+D = 40
+
+
+def game_of(rng):
+    """Return a game with pairs and a threshold, and its Shapley values from many orders."""
+    alone, pairs = rng.standard_normal(D), np.triu(rng.standard_normal((D, D)), 1) / 3
+
+    def game(keep):
+        z = keep.astype(float)
+        whole = z @ alone + ((z @ pairs) * z).sum(axis=1)
+        return (whole + 6 * np.tanh(whole / 3))[:, None]
+
+    return game, permutation_shapley(game, D, rng, pairs=4_000).values[0]
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 6])
+def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
+    rng, off, alone, unbiased, held = np.random.default_rng(0), [], [], [], []
+    for _ in range(6):
+        game, truth = game_of(rng)
+        several = [permutation_shapley(game, D, rng, pairs=1).values[0] for _ in range(60)]
+        spread = np.full(D, np.std(np.array(several) - truth))  # as learned from other texts
+        for _ in range(8):
+            error = rng.uniform(0.3, 2.0, D) * spread
+            start = Start(truth + error * rng.standard_normal(D), error, spread, ())
+            drawn = permutation_shapley(game, D, rng, pairs=pairs)
+            found = _combined(start, drawn, False, 0.0, (), {})
+            off += list(found.scores - truth)
+            alone += list(start.scores - truth)
+            unbiased += list(drawn.values[0] - truth)
+            held += list(np.abs(found.scores - truth) <= 2 * found.stderr)
+            assert sum(found.scores) == pytest.approx(float(drawn.values.sum()))
+    mean = [np.mean(np.square(x)) for x in (off, alone, unbiased)]
+    assert mean[0] < 0.9 * min(mean[1:])
+    assert 0.93 <= np.mean(held) < 0.995
+
+
+def test_a_start_that_is_wrong_counts_for_little():
+    rng = np.random.default_rng(1)
+    game, truth = game_of(rng)
+    spread = np.full(D, np.std(permutation_shapley(game, D, rng, pairs=1).values[0] - truth))
+    wrong = Start(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
+    drawn = permutation_shapley(game, D, rng, pairs=1)
+    found = _combined(wrong, drawn, False, 0.0, (), {})
+    assert found.diagnostics["learned_share"] < 0.01
+    np.testing.assert_allclose(found.scores, drawn.values[0], atol=float(spread[0]) / 2)
+    assert "times as large here" in found.notices[0]
