@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = {
+    "long-document": (),
     "language-model": ("../shared/models/gpt2-mini-imdb", "../shared/data/imdb/test.parquet"),
     "tags": (),
 }
