@@ -192,6 +192,17 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
         package.learn(function, texts, output=tmp_path / "a", judged=0, seed=1)
 
 
+def test_values_that_are_stored_are_learned_from(function):
+    found = package.explain(function, texts_of(VOCABULARY, 60, seed=11), "shapley")
+    learned = package.learn(function, found, judged=0)
+    mine = package.explain(function, "w1 w2 w3", learned)
+    np.testing.assert_allclose(mine.scores, [WEIGHT[w] / 2 for w in mine.features], atol=1e-5)
+    with pytest.raises(InputError, match="has learned about 'b' alone"):
+        package.explain(function, "w1 w2 w3", learned, target="a")
+    with pytest.raises(InputError, match="stored Shapley values of at least 20 texts"):
+        package.learn(function, found[:5])
+
+
 def test_damaged_folders_are_refused(of_function, tmp_path):
     with pytest.raises(InputError, match="no learned method at"):
         Learned.load(tmp_path)
