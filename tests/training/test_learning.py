@@ -298,3 +298,24 @@ def test_what_a_start_has_not_learned_is_refused(function, of_function, bert, of
     ):
         with pytest.raises(InputError, match=said):
             package.explain(bert, "a good film of words", start=start, **{**shapley, **asked})
+
+
+def test_a_run_takes_it_goes_on_with_it_and_refuses_another(bert, of_bert, tmp_path):
+    texts = texts_of(PLAIN, 24, seed=13)
+    of_bert.save(tmp_path / "method")
+    named = f"learned:{tmp_path / 'method'}"
+    asked = {"output": tmp_path / "run", "shard_texts": 10, "progress": False}
+    run = package.explain_data(bert, texts, of_bert, **asked)
+    direct = package.explain(bert, texts, of_bert)
+    for stored, one in zip(run, direct, strict=True):
+        np.testing.assert_allclose(stored.scores, one.scores, atol=1e-5)
+        assert stored.settings["fitted"] == of_bert.digest
+    package.explain_data(bert, texts, named, **asked)  # the same, by its folder
+    other = dataclasses.replace(of_bert, record={**of_bert.record, "seed": 5})
+    with pytest.raises(InputError, match="fitted of learned is"):
+        package.explain_data(bert, texts, other, **asked)
+    both = package.explain_data(
+        bert, texts, ["shapley", named], start=named, **{**asked, "output": tmp_path / "both"}
+    )
+    assert both.methods == ("shapley", "learned")
+    assert both.failed == 0
