@@ -449,6 +449,8 @@ def _loaded(folder: str, _changed: int) -> Learned:
 
 def checked_signals(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of signals in their order; refuse one that there is not."""
+    if not names:
+        raise InputError(f"learn needs at least one signal. Choose from: {', '.join(SIGNALS)}.")
     for name in names:
         if name not in SIGNALS:
             raise InputError(nearest("signal", name, SIGNALS))

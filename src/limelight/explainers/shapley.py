@@ -217,7 +217,13 @@ def _start(settings: Shapley, one: Reading) -> Start | None:
             f"a learned method knows what removing a word does if {usual!r} stands for it; leave "
             f"replacement out, or start. Got {settings.replacement!r}."
         )
-    return settings.start.starts(one)[0]
+    start = settings.start.starts(one)[0]
+    if np.isnan(start.draw).any():
+        raise InputError(
+            "this method was learned from stored values that were not drawn by orders of words, so "
+            "it does not know how far off a pair of orders is; learn from texts, or leave start out."
+        )
+    return start
 
 
 def _combined(

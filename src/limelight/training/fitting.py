@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from limelight.explainers.learned import Inputs, Learned, error_design, text_summary
+from limelight.results.comparison import mean_ranks
 from limelight.shapes import Bool, Float, Int
 from limelight.training.run import usable_device
 
@@ -237,22 +238,23 @@ def explained(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
     """Return R² of ``values`` about sampled ones, corrected for the noise of these."""
     noise, spread = np.nanmean(truth.noise, axis=0), truth.values.var(axis=0)
     wrong, there = np.mean((values - truth.values) ** 2, axis=0) - noise, spread - noise
-    # Of all outputs together, each in its own units.
+    # Of all outputs together that are ever moved, each in its own units.
     found = np.where(there > 0, 1 - np.maximum(wrong, 0.0) / np.maximum(there, 1e-300), 0.0)
-    return float(found.mean())
+    return float(found[moved].mean()) if (moved := truth.values.any(axis=0)).any() else 0.0
 
 
 def _rank_correlation(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
     """Return the mean over texts of Spearman's coefficient, corrected for the noise of values."""
     # What is correlated with a noisy value loses the root of the share that is no noise.
     noise, spread = np.nanmean(truth.noise, axis=0), truth.values.var(axis=0)
-    real = np.sqrt(np.clip(1 - noise / np.maximum(spread, 1e-300), 0.05, 1.0))
+    real = np.sqrt(np.clip(1 - noise / np.where(spread > 0, spread, np.inf), 0.05, 1.0))
     found = []
     for i in range(truth.n):
         rows = truth.inputs.owner == i
         for c in range(values.shape[1] if rows.sum() > 2 else 0):
-            mine, its = (np.argsort(np.argsort(x[rows, c])) for x in (values, truth.values))
-            found.append(np.corrcoef(mine, its)[0, 1] / real[c])
+            mine, its = (mean_ranks(x[rows, c]) for x in (values, truth.values))
+            if np.ptp(its):  # otherwise there is no order to be found
+                found.append((np.corrcoef(mine, its)[0, 1] if np.ptp(mine) else 0.0) / real[c])
     return float(np.clip(np.mean(found), -1, 1)) if found else 0.0
 
 

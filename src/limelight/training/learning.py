@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -34,7 +35,7 @@ from limelight.explainers.text_game import TextGame
 from limelight.files import alone_in, bounded_json, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one
-from limelight.models import Model, checked_model, why_not
+from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import answering, playing
 from limelight.question import Question
 from limelight.results import Explanation
@@ -127,6 +128,8 @@ def learn(
     """
     if not isinstance(seed, Integral) or seed < 0:
         raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
+    if judged is not None and (not isinstance(judged, Integral) or judged < 0):
+        raise InputError(f"judged must be a whole number of texts, 0 or more; got {judged!r}.")
     if not isinstance(pairs, Integral) or pairs < 1:
         raise InputError(f"pairs must be a whole number, 1 or more; got {pairs!r}.")
     model = answering(checked_model(model), features, "logit")
@@ -181,20 +184,33 @@ def _from_explanations(
 ) -> Learned:
     """Return the method learned from values that were sampled before, of one class."""
     known = {one.text: one for one in found if one.method == "shapley"}
-    kinds = {(one.target, one.against, one.scale, one.model) for one in known.values()}
-    usual = [(target, None, question.scale, model.fingerprint) for target in model.classes]
+
+    def kind(one: Explanation) -> tuple[Any, ...]:
+        # A learned start is no draw: such scores are not what a value of Shapley's is on average.
+        started = one.diagnostics.get("unbiased") is not None
+        how = (str(one.settings.get(name)) for name in ("features", "replacement", "protect"))
+        return (one.target, one.against, one.scale, one.model, started, *how)
+
+    kinds = {kind(one) for one in known.values()}
+    how = (question.features, resolved_replacement(model, "auto"), "[]")
+    usual = [(c, None, question.scale, model.fingerprint, False, *how) for c in model.classes]
     if len(known) < FEWEST or len(kinds) > 1 or not kinds <= set(usual):
         raise InputError(
             f"learn takes stored Shapley values of at least {FEWEST} texts, all of this model and "
-            f"of the {question.scale} of one class; got {len(known)} texts and {len(kinds)} kinds "
-            "of values. Give the texts themselves instead."
+            f"of the {question.scale} of one class, with usual settings; got {len(known)} texts "
+            f"and {len(kinds)} kinds of values. Give the texts themselves instead."
         )
-    texts, drawn = list[Given](), list[Drawn | None]()
+    texts, drawn, spread_known = list[Given](), list[Drawn | None](), True
     target = model.classes.index(next(iter(kinds))[0])
     for one in known.values():
         error = np.zeros(len(one.scores)) if one.stderr is None else one.stderr
-        # Two draws that have this mean and this error.
-        drawn.append(Drawn(np.stack([one.scores - error, one.scores + error])[:, None]))
+        by_orders = one.diagnostics.get("sampler") == "orders"
+        spread_known &= by_orders or len(error) <= 2
+        # As many draws as there were, that have this mean and this error.
+        count = int(one.diagnostics["pairs_drawn"]) if by_orders else 2
+        apart = np.arange(count) - (count - 1) / 2
+        apart *= np.sqrt(count) / apart.std(ddof=1)
+        drawn.append(Drawn((one.scores + apart[:, None] * error)[:, None]))
         sides = [one.text[start:end] for start, end in one.parts]
         texts.append((sides[0], sides[1]) if sides else one.text)
     # A single output speaks for the second class, and against the first.
@@ -202,9 +218,13 @@ def _from_explanations(
     column = int(np.flatnonzero(weights)[0])
     drawn = [one and Drawn(one.draws * weights[column]) for one in drawn]
     aim = (target, column)
-    return fitted(
+    learned = fitted(
         model, Plan(texts, 2, seed), drawn, question, signals=signals, judged=judged, aim=aim
     )
+    if spread_known:
+        return learned
+    # Values of all masks or of a regression do not show how far off one pair of orders is.
+    return replace(learned, arrays={**learned.arrays, "draws": np.full(4, np.nan)})
 
 
 @contextlib.contextmanager
@@ -285,6 +305,8 @@ def _planned(
     file = None if folder is None else folder / "drawn" / "asked.json"
     if file is not None and file.exists():
         begun = bounded_json(file.read_bytes(), str(file))
+        if not isinstance(begun, dict) or {"asked", "texts", "pairs"} - set(begun):
+            raise InputError(f"'{file}' does not say what was begun; delete the folder '{folder}'.")
         if begun["asked"] != asked:
             other = next(name for name in asked if begun["asked"].get(name) != asked[name])
             raise InputError(
@@ -340,14 +362,13 @@ def _all_drawn(
     found: list[Drawn | None] = []
     for start in range(0, len(plan.texts), _PART):
         part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
-        if part is not None and part.exists():
-            found += _read_part(part)
-        else:
-            numbers = range(start, min(start + _PART, len(plan.texts)))
+        numbers = range(start, min(start + _PART, len(plan.texts)))
+        some = None if part is None else _read_part(part, len(numbers))
+        if some is None:
             some = drawn_values(model, plan, numbers, question, meter and meter.drawing)
             if part is not None:
                 _write_part(part, some)
-            found += some
+        found += some
         if meter is not None:
             meter.drawing.finished(len(found))
     return found
@@ -398,10 +419,16 @@ def _write_part(path: Path, some: list[Drawn | None]) -> None:
     write_whole(path, held.getvalue())
 
 
-def _read_part(path: Path) -> list[Drawn | None]:
-    with np.load(path, allow_pickle=False) as stored:
-        names = [f"text {i}" for i in range(int(stored["texts"]))]
-        return [Drawn(stored[name]) if name in stored.files else None for name in names]
+def _read_part(path: Path, texts: int) -> list[Drawn | None] | None:
+    """Return what is stored; None where nothing is or it is damaged: the same is drawn again."""
+    names = [f"text {i}" for i in range(texts)]
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if int(stored["texts"]) == texts:
+                return [Drawn(stored[name]) if name in stored.files else None for name in names]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        pass
+    return None
 
 
 def examples_of(
@@ -482,7 +509,8 @@ def fitted(
             model, aside, [learned], target=of, columns=[], curves=False, seed=plan.seed
         )
         (row,) = judgement.methods
-        report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
+        if np.isfinite(row.share):  # of texts of one word there is none
+            report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
     report["said"] = list(_sentences(report, told))
     return replace(learned, record={**learned.record, "report": report})
@@ -502,13 +530,14 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
     yield (
         f"On {report['held_out']:,} texts kept aside its scores explain {report['r2']:.0%} of the "
         "variance of Shapley values (R², corrected for the noise of the sampled ones), with a rank "
-        f"correlation of {report['rank_correlation']:.2f}."
+        f"correlation of {report['rank_correlation']:.2f}; fitting ended where the error on these "
+        "texts was least, so on others both are slightly lower."
     )
     if share := report.get("share"):
-        low, high = share["interval"]
+        within = "" if share["interval"] is None else " [{:.2f}, {:.2f}]".format(*share["interval"])
         yield (
             f"Share of the way from a random order of the words to greedy deletion, on "
-            f"{share['texts']} of them: {share['share']:.2f} [{low:.2f}, {high:.2f}]."
+            f"{share['texts']} of them: {share['share']:.2f}{within}."
         )
     half, whole = report["curve"][-2:]
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
@@ -518,7 +547,8 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
     cover = report["coverage"]
     yield (
         f"±2 standard errors hold {cover['overall']:.1%} of the values kept aside, "
-        f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score."
+        f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score; the "
+        "errors of each half of these texts were fitted to the other, their common factor to both."
     )
     if set(STATES).isdisjoint(signals):
         yield (
