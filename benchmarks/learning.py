@@ -190,7 +190,7 @@ def curve(asked: argparse.Namespace) -> None:
         learned = fitting.fit_examples(
             some, learning.Plan(texts[:n], 3, 0).held, seed=0, curve=whole
         )
-        predicted = learned.predicted(part(others, signals, known).inputs)
+        predicted = learned.predicted(learned.standard(part(others, signals, known).inputs))
         scores[name] = predicted.values
         report = dict(learned.report) | coverage(predicted, others)
         report["seconds"] = time.perf_counter() - begun

@@ -180,7 +180,8 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         package.learn(function, texts, output=tmp_path / "a", judged=0, progress=stop)
-    assert len(list((tmp_path / "a" / "drawn").glob("part-*"))) == 1
+    (part,) = (tmp_path / "a" / "drawn").glob("part-*")
+    part.write_bytes(part.read_bytes()[:-40])  # damaged: drawn again
     again = package.learn(function, texts, output=tmp_path / "a", judged=0)
     whole = package.learn(function, texts, judged=0)
     stored = Learned.load(tmp_path / "a")
@@ -199,8 +200,20 @@ def test_values_that_are_stored_are_learned_from(function):
     np.testing.assert_allclose(mine.scores, [WEIGHT[w] / 2 for w in mine.features], atol=1e-5)
     with pytest.raises(InputError, match="has learned about 'b' alone"):
         package.explain(function, "w1 w2 w3", learned, target="a")
+    # All masks were asked: how far off one pair of orders is was not seen.
+    with pytest.raises(InputError, match="not drawn by orders"):
+        package.explain(function, "w1 w2 w3", "shapley", start=learned, pairs=1, max_pairs=1)
     with pytest.raises(InputError, match="stored Shapley values of at least 20 texts"):
         package.learn(function, found[:5])
+
+
+def test_an_output_that_never_moves_counts_for_nothing():
+    def some(texts):
+        return np.column_stack([additive(texts), np.ones(len(texts))])
+
+    model = package.wrap(some, classes=["a", "b", "c"], scale="logit", name="flat")
+    report = package.learn(model, texts_of(VOCABULARY, 60, seed=5), judged=0).report
+    assert report["r2"] > 0.9 < report["rank_correlation"]
 
 
 def test_damaged_folders_are_refused(of_function, tmp_path):

@@ -220,8 +220,9 @@ def _start(settings: Shapley, one: Reading) -> Start | None:
     start = settings.start.starts(one)[0]
     if np.isnan(start.draw).any():
         raise InputError(
-            "this method was learned from stored values that were not drawn by orders of words, so "
-            "it does not know how far off a pair of orders is; learn from texts, or leave start out."
+            "this method was learned from stored values that were not drawn by orders of words, "
+            "so it does not know how far off a pair of orders is; learn from texts, or leave start "
+            "out."
         )
     return start
 

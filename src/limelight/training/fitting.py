@@ -100,12 +100,12 @@ def fit_examples(
         if heard is not None:
             heard((done + 1) / len(fits))
     arrays["errors"] = arrays["draws"] = np.zeros(4)
-    members = Learned({}, arrays).predicted(aside.inputs).members
+    learned, inputs = Learned({}, arrays), Learned({}, arrays).standard(aside.inputs)
+    members = learned.predicted(inputs).members
     values = members.mean(axis=0)
-    unseen = Learned({}, arrays).unseen(Learned({}, arrays).standard(aside.inputs))
-    arrays["draws"] = _draw_spread(Learned({}, arrays), examples)
-    noise = (Learned({}, arrays).predicted(aside.inputs).draw / arrays["scale"]) ** 2
-    noise = noise / aside.draws[:, None] + unseen[:, None]
+    arrays["draws"] = _draw_spread(learned, examples)
+    noise = (learned.predicted(inputs).draw / arrays["scale"]) ** 2
+    noise = noise / aside.draws[:, None] + learned.unseen(inputs)[:, None]
     arrays["errors"], coverage = _error_model(members, aside, arrays["scale"], noise)
     report: dict[str, Any] = {
         "texts": n,
@@ -306,7 +306,8 @@ def _draw_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"
     Of one word, the spread of two or three draws is itself mostly noise. Of all words of 20 texts,
     its slope in their length was wrong, and ±2 held 0.88 of draws; of all 100 texts, 0.95.
     """
-    members, scale = learned.predicted(examples.inputs).members, learned.arrays["scale"]
+    inputs, scale = learned.standard(examples.inputs), learned.arrays["scale"]
+    members = learned.predicted(inputs).members
     d = np.bincount(examples.inputs.owner)[examples.inputs.owner]
     apart = np.abs(members[0] - members[1]) / 2 / scale
     design = error_design(members.mean(axis=0) / scale, apart, d)
@@ -343,7 +344,7 @@ def _log_linear(
 
 def _usual(learned: Learned, training: Examples, aside: Examples) -> dict[str, Any]:
     """Return what is usual among the texts, beyond which a text is said to be unlike them."""
-    strange = learned.strangeness_of(aside.inputs, aside.hashes)
+    strange = learned.strangeness_of(learned.standard(aside.inputs), aside.hashes)
     sizes = np.bincount(training.inputs.owner)
     return {
         "words": [int(np.quantile(sizes, 0.005)), int(np.ceil(np.quantile(sizes, 0.995)))],

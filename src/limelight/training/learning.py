@@ -423,7 +423,7 @@ def _read_part(path: Path, texts: int) -> list[Drawn | None] | None:
     """Return what is stored; None where nothing is or it is damaged: the same is drawn again."""
     names = [f"text {i}" for i in range(texts)]
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             if int(stored["texts"]) == texts:
                 return [Drawn(stored[name]) if name in stored.files else None for name in names]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
