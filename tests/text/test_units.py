@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from limelight.errors import InputError
@@ -143,6 +144,16 @@ def test_a_word_of_two_sentences_lies_in_both():
 def test_spans_that_cannot_be_are_refused_in_one_sentence(spans):
     with pytest.raises(InputError, match=r"^my units must give the \(start, end\) .*; got .*\.$"):
         checked_spans(spans, "a text", "my units")
+
+
+def test_spans_in_an_array_are_spans_and_a_set_is_refused():
+    document = Document("a text of two", tokenize("a text of two"))
+    spans = np.array([[0, 6], [7, 13]])
+    assert features_of(document, spans).strings == ("a text", "of two")
+    assert features_of(document, np.array([0, 0, 1, 1])).strings == ("a text", "of two")
+    for odd in ({(0, 6)}, {0: 6}):
+        with pytest.raises(InputError, match="features must be one of"):
+            features_of(document, odd)
 
 
 def test_icu_knows_words():
