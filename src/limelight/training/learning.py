@@ -16,7 +16,7 @@ import numpy as np
 from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
-from limelight.errors import InputError
+from limelight.errors import InputError, told
 from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import Meter, Progress, listed
 from limelight.explainers.learned import (
@@ -123,8 +123,8 @@ def learn(
         Called once, before anything is drawn, with the number of questions to the model and the
         seconds that they take.
     """
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
+    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
+        raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
     if not isinstance(pairs, Integral) or pairs < 1:
         raise InputError(f"pairs must be a whole number, 1 or more; got {pairs!r}.")
     model = answering(checked_model(model), features, "logit")
