@@ -69,6 +69,7 @@ IDS = {
         "shap Partition, samples=100",
         "captum LIME, samples=100",
     },
+    "samplers": {"synthetic_16_10", "synthetic_6_4", "rule_False", "held_False"},
     "surrogate": {"r2_linear_100", "r2_chosen_100", "error_surrogate_100", "fit_seconds_100"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "linear": {"imdb_lime", "imdb_shapley", "ag_news_sampled_ratio", "imdb_sampled_lime"},

@@ -9,12 +9,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = {
+    "long-document": (),
     "language-model": ("../shared/models/gpt2-mini-imdb", "../shared/data/imdb/test.parquet"),
+    "tags": (),
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize("name", [pytest.param("language-model", marks=pytest.mark.slow), "tags"])
 def test_a_tutorial_runs_and_prints_what_it_says(name, monkeypatch):
     """Comments that fill a line are outputs, in order; dots stand for digits."""
     monkeypatch.chdir(ROOT)

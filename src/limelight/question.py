@@ -446,6 +446,7 @@ class Settings(TypedDict, total=False):
     max_size: int | None
     max_steps: int
     num_features: int | None
+    opened: int
     pairs: int | None
     penalty: float
     per_head: bool

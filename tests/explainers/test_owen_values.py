@@ -180,6 +180,54 @@ def test_units_and_samples_that_cannot_work_are_refused():
         asked(within="sentences in paragraphs")
 
 
+@pytest.mark.parametrize("value", [and_of_four, largest, gate])
+def test_zoom_has_values_of_sentences_and_owen_values_of_words_in_those_it_opens(value):
+    words, held = by_all_orders(value, ["sentences"]), []
+    truth = {w: words["abcdefghi".index(w)] for w in "abcdefghi"}
+    truth |= {" ".join(unit): sum(truth[w] for w in unit) for unit in UNITS["sentences"]}
+    for seed in range(12):
+        e = limelight.explain(
+            words_model(value), NESTED, "zoom", protect=["."], opened=2, samples=200, seed=seed
+        )
+        assert e.settings["features"] == "sentences and words"
+        assert np.isclose(e.scores.sum(), e.prediction["yes"] - e.base_value)
+        totals = {tuple(one["span"]): one["score"] for one in e.diagnostics["sentences"]}
+        assert len(totals) == 4  # their sets are few, so that they are exact
+        for start, end in e.diagnostics["opened"]:
+            inside = [start <= spans[0][0] < end for spans in e.spans]
+            assert sum(inside) > 1
+            assert np.isclose(e.scores[inside].sum(), totals[start, end])
+        off = e.scores - [truth[name] for name in e.features]
+        errors = 0 if e.stderr is None else e.stderr
+        held.append(np.abs(off) <= 2 * errors + 1e-9)
+    assert np.mean(np.concatenate(held)) >= 0.93
+
+
+def test_zoom_says_what_it_did_not_look_at_and_keeps_its_budget():
+    asked = []
+
+    def value(texts):
+        asked.extend(texts)
+        return np.array(
+            [[3.0 * ("w3" in t.replace(".", " ").split()) + len(t) / 99] for t in texts]
+        )
+
+    model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
+    text = " ".join(f"W{i} w{i + 1} w{i + 2} w{i + 3}." for i in range(0, 100, 4))
+    e = limelight.explain(model, text, "zoom", budget="400 calls", opened=1)
+    assert len(asked) <= 400
+    assert e.features[np.argmax(e.scores)] == "w3"
+    assert len(e.features) == 24 + 5  # a full stop is a word of its own
+    assert "1 of 25 sentences were opened" in e.notices[0]
+    assert "Of the other 24 no word was looked at." in e.notices[0]
+    with pytest.raises(limelight.errors.DomainError, match="takes at least 196 samples; got 60"):
+        limelight.explain(model, text, "zoom", samples=60)
+    with pytest.raises(InputError, match="leave features out"):
+        limelight.explain(model, text, "zoom", features="sentences")
+    with pytest.raises(limelight.errors.DomainError, match="explain it by 'shapley'"):
+        limelight.explain(model, "one two three", "zoom")
+
+
 def test_a_tolerance_is_refused_as_it_was_given():
     """Not as the share of it that a word of two sentences would have."""
     with pytest.raises(InputError, match=r"tolerance must lie between 0 and 1; got -1\.0\."):

@@ -21,6 +21,7 @@ ASKED = [
     "loo",
     "shapley",
     "owen",
+    "zoom",
     "banzhaf",
     "interactions",
     "anchors",

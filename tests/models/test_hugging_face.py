@@ -589,3 +589,39 @@ def test_no_word_and_no_piece_ends_inside_a_character(word, pieces):
         game = model.game(document, features_of(document), "delete")
         without = game(np.array([[True, False, True]]))
         np.testing.assert_allclose(without, model.logits(["a b"]), rtol=1e-5, atol=1e-6)
+
+
+def test_pieces_are_the_words_of_a_script_without_spaces():
+    """A tokenizer that looks at spaces alone calls a whole Chinese sentence one word."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "▁",
+        "我",
+        "喜欢",
+        "电影",
+        "。",
+        "ok",
+        "▁ok",
+        "iP",
+        "hone",
+    ]
+    own = Tokenizer(models.Unigram([(w, -float(i)) for i, w in enumerate(words)], unk_id=1))
+    own.pre_tokenizer = pre_tokenizers.Metaspace()
+    marks = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=own, **marks)
+    size = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1}
+    network = BertForSequenceClassification(BertConfig(vocab_size=len(words), **size)).eval()
+    model = limelight.wrap(network, tokenizer=tokenizer)
+    text = "我喜欢电影。我ok iPhone"
+    e = limelight.explain(model, text, "loo")
+    assert e.features == ("我", "喜欢", "电影", "。", "ok", "iPhone")
+    assert e.spans[0] == ((0, 1), (6, 7))
+    e = limelight.explain(model, text, "loo", features="sentences")
+    assert e.features == ("我喜欢电影。", "我ok iPhone")

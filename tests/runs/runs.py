@@ -57,6 +57,7 @@ def texts_table(texts, first=0):
         "text": texts,
         "label": ["1"] * len(texts),
         "pair": [None] * len(texts),
+        "at": [None] * len(texts),
         "error": [None] * len(texts),
     }
     return pa.table(columns, schema=pa.schema(list(INPUT.items())))

@@ -146,7 +146,8 @@ def test_the_sampler_is_the_readers_choice_and_said():
         name: limelight.explain(model, text, "shapley", **own).diagnostics["sampler"]
         for name, own in {
             "few": {},
-            "budget": {"budget": "70 calls"},
+            "budget": {"budget": "100 calls"},
+            "less": {"budget": "90 calls"},
             "counted": {"pairs": 4},
             "tolerance": {"tolerance": 0.5},
             "orders": {"sampler": "orders"},
@@ -156,6 +157,7 @@ def test_the_sampler_is_the_readers_choice_and_said():
     assert how == {
         "few": "regression",
         "budget": "regression",
+        "less": "orders",
         "counted": "orders",
         "tolerance": "orders",
         "orders": "orders",

@@ -4,7 +4,10 @@ import re
 
 import pytest
 
-from limelight.text.units import sentence_spans
+from limelight.errors import InputError
+from limelight.models.functions import word_spans
+from limelight.text import Document, checked_spans, features_of, icu_words, nested, tokenize
+from limelight.text.units import CUTTERS, line_spans, paragraph_spans, sentence_spans
 
 # "|" stands where one sentence ends and the next begins; white space around it is between the two.
 SENTENCES = [
@@ -93,3 +96,56 @@ def test_sentences_end_where_a_reader_ends_them(marked):
     expected = [part.strip() for part in re.split(r"\||<br />", marked) if part.strip()]
     text = re.sub(r"(\s*)\|(\s*)", lambda m: m[1] if "\n" in m[1] else m[1][:1], marked)
     assert [text[a:b] for a, b in sentence_spans(text)] == expected
+
+
+SCRIPTS = {
+    "我喜欢这部电影。不好！": ["我", "喜", "欢", "这", "部", "电", "影", "。", "不", "好", "！"],
+    "このカタカナは": ["こ", "の", "カタカナ", "は"],
+    "กำลังดี": ["กำ", "ลั", "ง", "ดี"],
+    "ខ្មែរ": ["ខ្មែ", "រ"],
+    "မြန်မာ": ["မြ", "န်", "မာ"],
+    "यह क्षमा है।": ["यह", "क्षमा", "है", "।"],
+    "هذا رائع.": ["هذا", "رائع", "."],
+    "ok 👍🏽👨‍👩‍👧🇫🇷 映画": ["ok", "👍🏽", "👨‍👩‍👧", "🇫🇷", "映", "画"],
+}
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_scripts_without_spaces_have_words_and_nothing_is_lost(text):
+    assert [text[a:b] for a, b in word_spans(text)] == SCRIPTS[text]
+    for cut in (word_spans, *CUTTERS.values()):
+        units = "".join(text[a:b] for a, b in cut(text))
+        assert "".join(units.split()) == "".join(text.split())
+
+
+def test_paragraphs_and_lines():
+    text = " One\ntwo. \r\n \r\nThree <br /><br/> four<br>five"
+    assert [text[a:b] for a, b in paragraph_spans(text)] == ["One\ntwo.", "Three", "four<br>five"]
+    lines = ["One", "two.", "Three", "four", "five"]
+    assert [text[a:b] for a, b in line_spans(text)] == lines
+
+
+def test_a_word_of_two_sentences_lies_in_both():
+    text = "a b. a c! d"
+    document = Document(text, tokenize(text))
+    found = nested(features_of(document), features_of(document, [(0, 4), (5, 9)]))
+    assert [(found.parts.strings[k], int(o)) for k, o in enumerate(found.outer)] == [
+        ("a", 0), ("a", 1), ("b", 0), (".", 0), ("c", 1), ("!", 1), ("d", 2),
+    ]  # fmt: skip
+    assert found.inner.tolist() == [0, 0, 1, 2, 3, 4, 5]
+    assert found.parts.spans[:2] == (((0, 1),), ((5, 6),))
+    assert found.parts.of_token.tolist() == [0, 2, 3, 1, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    "spans", [[(0, 3), (2, 5)], [(0, 99)], [(2, 2)], [(3, 1)], ["ab"], [(0.0, 1.0)], [(0, 1, 2)], 7]
+)
+def test_spans_that_cannot_be_are_refused_in_one_sentence(spans):
+    with pytest.raises(InputError, match=r"^my units must give the \(start, end\) .*; got .*\.$"):
+        checked_spans(spans, "a text", "my units")
+
+
+def test_icu_knows_words():
+    pytest.importorskip("icu4py", reason="words by ICU (extra icu)")
+    text = "我喜欢电影。ฉันชอบหนัง"
+    assert [text[a:b] for a, b in icu_words(text)] == ["我", "喜欢", "电影", "ฉัน", "ชอบ", "หนัง"]

@@ -212,6 +212,17 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
         package.learn(function, texts, output=tmp_path / "a", judged=0, seed=1)
 
 
+def test_values_that_are_stored_are_learned_from(function):
+    found = package.explain(function, texts_of(VOCABULARY, 60, seed=11), "shapley")
+    learned = package.learn(function, found, judged=0)
+    mine = package.explain(function, "w1 w2 w3", learned)
+    np.testing.assert_allclose(mine.scores, [WEIGHT[w] / 2 for w in mine.features], atol=1e-5)
+    with pytest.raises(InputError, match="has learned about 'b' alone"):
+        package.explain(function, "w1 w2 w3", learned, target="a")
+    with pytest.raises(InputError, match="stored Shapley values of at least 20 texts"):
+        package.learn(function, found[:5])
+
+
 def test_damaged_folders_are_refused(of_function, tmp_path):
     with pytest.raises(InputError, match="no learned method at"):
         Learned.load(tmp_path)
@@ -307,3 +318,24 @@ def test_what_a_start_has_not_learned_is_refused(function, of_function, bert, of
     ):
         with pytest.raises(InputError, match=said):
             package.explain(bert, "a good film of words", start=start, **{**shapley, **asked})
+
+
+def test_a_run_takes_it_goes_on_with_it_and_refuses_another(bert, of_bert, tmp_path):
+    texts = texts_of(PLAIN, 24, seed=13)
+    of_bert.save(tmp_path / "method")
+    named = f"learned:{tmp_path / 'method'}"
+    asked = {"output": tmp_path / "run", "shard_texts": 10, "progress": False}
+    run = package.explain_data(bert, texts, of_bert, **asked)
+    direct = package.explain(bert, texts, of_bert)
+    for stored, one in zip(run, direct, strict=True):
+        np.testing.assert_allclose(stored.scores, one.scores, atol=1e-5)
+        assert stored.settings["fitted"] == of_bert.digest
+    package.explain_data(bert, texts, named, **asked)  # the same, by its folder
+    other = dataclasses.replace(of_bert, record={**of_bert.record, "seed": 5})
+    with pytest.raises(InputError, match="fitted of learned is"):
+        package.explain_data(bert, texts, other, **asked)
+    both = package.explain_data(
+        bert, texts, ["shapley", named], start=named, **{**asked, "output": tmp_path / "both"}
+    )
+    assert both.methods == ("shapley", "learned")
+    assert both.failed == 0

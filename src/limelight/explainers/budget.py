@@ -133,15 +133,15 @@ def by_draws(
     unsaid: tuple[str, ...] = (),
     cost: str = "",
     own: float = 0.0,
-    choose: Callable[[Any, int], Any] = lambda settings, _: settings,
+    choose: Callable[[Any, int, int], Any] = lambda settings, *_: settings,
     feasible: Callable[[Any, int], None] | None = None,
 ) -> Way:
     """Return a way that asks any model about draws: ``count`` of them, as its ``draws`` say.
 
     It goes on to a tolerance, unless it can use so many and no more: ``most``. ``spare`` is the
     setting that takes the calls of a budget which are too few for another draw. ``choose`` turns
-    settings into those for so many features, before their draws are counted. Settings that are
-    ``unsaid`` stand in a result only where they are set.
+    settings into those for so many features and calls. Settings that are ``unsaid`` stand in a
+    result only where they are set.
     """
     limit, counts = f"max_{count}", [count]
     meant = {**settings, **{name: MEANS[name] for name in ("replacement", "seed")}}
@@ -154,7 +154,7 @@ def by_draws(
         counts.append(spare)
 
     def fitted(settings: Any, d: int, calls: int) -> Any:
-        settings = choose(settings, d)
+        settings = choose(settings, d, calls)
         draws = settings.draws.within(calls, d)
         if most is not None:
             return replace(settings, **{count: min(draws, most)})

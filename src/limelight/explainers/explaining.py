@@ -87,11 +87,14 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
     # A method that gives none itself has said why, or has not asked for it.
     if found.base_value is ... and base is None:
         notices += (f"{NO_BASE}.",)
+    own = {} if found.units is None else {"features": found.units.unit}
+    if found.units is not None:
+        common = common | {"features": found.units.strings, "spans": found.units.spans}
     return Explanation(
         **common
         | {
             "notices": notices,
-            "settings": common["settings"] | chosen.asked(),
+            "settings": common["settings"] | own | chosen.asked(),
             "diagnostics": common["diagnostics"] | dict(found.diagnostics),
         },
         scores=found.scores,

@@ -31,7 +31,8 @@ from limelight.text import few_names, one_line, side_at
 
 SCHEMA = "limelight.learned/1"
 FILES = ("method.json", "model.safetensors")
-PREFIX = "learned:"  # of a folder that stands where the name of a method may
+LEARNED = "learned"
+PREFIX = f"{LEARNED}:"  # of a folder that stands where the name of a method may
 # What a network is told. Of models that show nothing inside, the word itself, its places and the
 # length of the text are left: a global additive model.
 STATES = ("embedding", "middle", "last", "head")
@@ -230,7 +231,7 @@ class Learned:
             logits=True,
         )
         return Method(
-            id="learned",
+            id=LEARNED,
             label="Learned",
             formula="linear map + two hidden layers of what the model holds of the word, fitted to "
             "sampled Shapley values of this model",

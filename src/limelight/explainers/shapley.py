@@ -1,5 +1,6 @@
 """Shapley values and their kin: Owen values of words inside sentences, and leave-one-out."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,7 +39,12 @@ from limelight.results import Finding
 from limelight.sampling.all_masks import nested_count, owen_of_all_masks, shapley_of_all_masks
 from limelight.sampling.kernel import fewest_pairs, regression_shapley
 from limelight.sampling.masks import text_rng
-from limelight.sampling.orders import FEWEST, ShapleySample, permutation_shapley
+from limelight.sampling.orders import (
+    FEWEST,
+    ShapleySample,
+    inner_shapley,
+    permutation_shapley,
+)
 from limelight.sampling.spread import half_quantile
 from limelight.shapes import Float, Int
 from limelight.text import Features, features_of, name_of_one, nested, one_line
@@ -59,9 +65,10 @@ _FEWEST = 2  # one pair has no spread
 _KNOWN_DRAWS = 8
 _WIDENED: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
 SAMPLERS = ("auto", "orders", "regression")
-# Units of a text up to which a regression is the better sampler: fixed by benchmarks/samplers.py
-# on words and sentences of three models, and checked on two others.
-_FEW_UNITS = 20
+# A regression is the better sampler of at most so many units, from d²/2 calls on: 6 for each of 12,
+# 15 for each of 30. On words under MiniLM d²/3 would do, under a small GPT-2 orders are as good to
+# d² (20 words); benchmarks/samplers.py measures and checks it.
+_FEW_UNITS, _SHARE_OF_SQUARE = 30, 2
 
 
 @final
@@ -105,7 +112,7 @@ class Shapley:
         if self.sampler != "auto":
             return self.sampler == "regression"
         # A number of pairs has always been one of orders, and a tolerance is met by adding some.
-        return d <= _FEW_UNITS and self.pairs is None and self.tolerance is None
+        return self.pairs is None and self.tolerance is None and _few_units(d, DEFAULT_CALLS)
 
     @property
     def draws(self) -> Draws:
@@ -114,7 +121,13 @@ class Shapley:
         least = _FEWEST if self.start is None else 1
 
         def fewest(d: int) -> int:
-            return fewest_pairs(d) if self.by_regression(d) else least
+            if not self.by_regression(d):
+                return least
+            if self.sampler == "regression":
+                return fewest_pairs(d)
+            # What either of the two takes, in pairs of masks.
+            enough = math.ceil(d * d / (2 * _SHARE_OF_SQUARE)) - 1
+            return min(max(fewest_pairs(d), enough), least * (d - 1))
 
         def each(d: int) -> int:
             return 2 if self.by_regression(d) else 2 * max(d - 1, 1)
@@ -134,9 +147,15 @@ class Shapley:
         )
 
 
-def _with_sampler(settings: Shapley, d: int) -> Shapley:
-    """Return the settings with the sampler that they stand for: pairs are to be counted."""
-    return replace(settings, sampler="regression" if settings.by_regression(d) else "orders")
+def _few_units(d: int, calls: int) -> bool:
+    return d <= _FEW_UNITS and _SHARE_OF_SQUARE * calls >= d * d
+
+
+def _with_sampler(settings: Shapley, d: int, calls: int) -> Shapley:
+    """Return the settings with the sampler that is best for so many calls."""
+    if settings.sampler != "auto":
+        return settings
+    return replace(settings, sampler="regression" if _few_units(d, calls) else "orders")
 
 
 def _check_pairs(settings: Shapley, d: int) -> None:
@@ -459,7 +478,7 @@ def _totals(
     return [
         {
             "text": units.strings[i],
-            "span": [units.spans[i][0][0], units.spans[i][-1][1]],
+            "span": list(_extent(units, i)),
             "score": float(totals[i]),
             **({} if stderr is None else {"stderr": float(stderr[i])}),
         }
@@ -487,6 +506,127 @@ def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, .
     shown = [f"{totals[i]:+.3g} {one_line(units.strings[i], 30)!r}" for i in order]
     rest = ["…"] if len(units) > _SHOWN else []
     return (f"{units.unit.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
+
+
+@final
+@settings_class
+class Zoom:
+    """Settings of a long document: its sentences, then the words of those that matter."""
+
+    opened: Annotated[int, at_least(1)] = 3
+    within: Annotated[str, OneOf(CUTTERS)] = "sentences"
+    samples: Annotated[int | None, at_least(16)] = None
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+
+    @property
+    def draws(self) -> Draws:
+        """How many masks are asked, of sentences and of words together."""
+        return _masks_in_all(self.samples, fewest=lambda _: 16)
+
+
+def _zoomed(settings: Zoom, one: Reading) -> Finding:
+    """Score every sentence, and in place of the strongest ones their words."""
+    (document,), (features,), unit = one.documents, one.features, settings.within
+    if features.unit not in ("words", "positions"):
+        raise InputError(
+            f"zoom looks at {unit} and then at words, which is what it scores; leave features out."
+        )
+    around = np.where(features.of_token >= 0, features_of(document, unit).of_token, -1)
+    whole = features_of(document, around.tolist())
+    if len(whole) < 2:
+        raise DomainError(
+            f"this text has one of the {unit} that zoom begins with; explain it by 'shapley'."
+        )
+    # Half of what is asked tells which sentences matter, the other half what matters in them.
+    asked, usual = (
+        settings.draws.first(len(features)),
+        Shapley(replacement=settings.replacement, seed=settings.seed),
+    )
+    counted = cast(Counted, _BY_ASKING.counted)
+    if (least := counted.fewest(usual, len(whole))) > asked // 2:
+        raise DomainError(
+            f"zoom into {len(whole)} {unit} takes at least {2 * least:,} samples; got {asked:,}."
+        )
+    fitted = counted.fitted(usual, len(whole), asked // 2)
+    coarse = _sampled(fitted, _of_features(one, whole))
+    left = asked - fitted.draws.calls(len(whole)) - fitted.spare
+    sizes = np.bincount(whole.of_token[whole.of_token >= 0])
+    strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
+    opened = [g for g in strongest[: settings.opened] if sizes[g] > 1]
+    while opened and (pairs := left // sum(2 * (sizes[g] + 1) for g in opened)) < _FEWEST:
+        opened.pop()
+    inside = np.isin(whole.of_token, opened)
+    own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
+    units = replace(features_of(document, own.tolist()), unit=f"{unit} and words")
+    return _opened(settings, one, whole, coarse, units, opened, int(pairs) if opened else 0)
+
+
+def _of_features(one: Reading, features: Features) -> Reading:
+    return replace(one, features=(features,), shared=type(one.shared)())
+
+
+def _opened(
+    settings: Zoom,
+    one: Reading,
+    whole: Features,
+    coarse: Finding,
+    units: Features,
+    opened: list[int],
+    pairs: int,
+) -> Finding:
+    """Return the scores of sentences, and of the words of those that are ``opened``."""
+    game = TargetGame(_of_features(one, units), settings.replacement)
+    group = np.zeros(len(units), int)
+    scored = units.of_token >= 0
+    group[units.of_token[scored]] = whole.of_token[scored]
+    scores = coarse.scores[group]
+    errors = np.zeros(len(whole)) if coarse.stderr is None else coarse.stderr
+    stderr, rng = errors[group], text_rng(settings.seed, one.documents[0].text)
+    for g in opened:
+        values, spread = inner_shapley(
+            game, group, g, rng, pairs=pairs, known_range=game.known_range
+        )
+        (*found, total), (*off, off_total) = values[0], spread[0]
+        if pairs < FEWEST:  # draws that happen to agree say nothing: words vary as their sentence's
+            off = np.maximum(off, np.sqrt(np.mean(np.square(off))))
+        # Words add up to their sentence, whose own score more was asked about.
+        count = len(found)
+        scores[group == g] = np.array(found) + (coarse.scores[g] - total) / count
+        stderr[group == g] = np.hypot(off, np.hypot(errors[g], off_total) / count)
+    held = np.abs(coarse.scores)
+    share = held[opened].sum() / held.sum() if held.any() else 0.0
+    return Finding(
+        scores=scores,
+        stderr=seen_errors(stderr),
+        base_value=coarse.base_value,
+        notices=(
+            f"{len(opened)} of {len(whole)} {settings.within} were opened, which hold "
+            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}. Of the other "
+            f"{len(whole) - len(opened)} no word was looked at.",
+            *_few_inside(pairs),
+            *(said for said in coarse.notices if "set pairs" not in said),
+        ),
+        diagnostics={
+            "opened": [list(_extent(whole, g)) for g in opened],
+            "pairs_in_each": pairs,
+            settings.within: _totals(whole, coarse.scores, np.arange(len(whole)), coarse.stderr),
+        },
+        units=units,
+    )
+
+
+def _few_inside(pairs: int) -> tuple[str, ...]:
+    if not 0 < pairs < _ENOUGH:
+        return ()
+    return (
+        f"Words of an opened sentence rest on {pairs} pairs of orders: good for which of them "
+        "matter. Raise samples, or open fewer, for the size of a single score.",
+    )
+
+
+def _extent(units: Features, i: int) -> tuple[int, int]:
+    return units.spans[i][0][0], units.spans[i][-1][1]
 
 
 _ROUNDING = 2.0**-52
@@ -540,6 +680,31 @@ def _mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
     return bounded(reading, scores, bounds, MEAN_FIELD.format("the Shapley value"))
 
 
+_BY_ASKING = by_draws(
+    _sampled,
+    {
+        "sampler": "'orders' of the words, 'regression' on masks, or 'auto': a "
+        f"regression for at most {_FEW_UNITS} words and at least "
+        f"d²/{_SHARE_OF_SQUARE} calls, where it comes closer, and orders for more "
+        "words or fewer calls, or if pairs or a tolerance is set",
+        "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each, or of "
+        "a random mask and its complement, 2 calls each; None: as many as "
+        f"{DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take no more "
+        "calls, or at most 1,024, they are asked instead",
+        "spare": "calls that are too few for a pair, spent on a stretch of one; what a "
+        "budget leaves over",
+        "start": "a learned method, or its folder, whose scores are combined with the "
+        "drawn ones by the errors of both; then one pair suffices",
+    },
+    count="pairs",
+    spare="spare",
+    unsaid=("start",),
+    choose=_with_sampler,
+    feasible=_check_pairs,
+    cost="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "
+    "pair of masks",
+)
+
 ROWS = (
     Method(
         id="shapley-mean-field",
@@ -582,29 +747,7 @@ ROWS = (
         settings=Shapley,
         ways=(
             by_quadrature(partial(exact_values, value=shapley), ("tolerance", "per_head")),
-            by_draws(
-                _sampled,
-                {
-                    "sampler": "'orders' of the words, 'regression' on masks, or 'auto': a "
-                    f"regression for at most {_FEW_UNITS} words, where it comes closer, and orders "
-                    "for more, or if pairs or a tolerance is set",
-                    "pairs": "pairs of a random order and its reverse, 2 (d − 1) calls each, or of "
-                    "a random mask and its complement, 2 calls each; None: as many as "
-                    f"{DEFAULT_CALLS:,} calls allow, at least 2. If all 2^d masks take no more "
-                    "calls, or at most 1,024, they are asked instead",
-                    "spare": "calls that are too few for a pair, spent on a stretch of one; what a "
-                    "budget leaves over",
-                    "start": "a learned method, or its folder, whose scores are combined with the "
-                    "drawn ones by the errors of both; then one pair suffices",
-                },
-                count="pairs",
-                spare="spare",
-                unsaid=("start",),
-                choose=_with_sampler,
-                feasible=_check_pairs,
-                cost="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "
-                "pair of masks",
-            ),
+            _BY_ASKING,
         ),
     ),
     Method(
@@ -630,6 +773,29 @@ ROWS = (
                 },
                 most=_MOST_MASKS,
                 cost="calls of the model: 1,000, or 4 (d − 1) of d words if that is more",
+            ),
+        ),
+    ),
+    Method(
+        id="zoom",
+        label="Zoom",
+        formula="Shapley values of sentences; of the strongest ones, Owen values of their words",
+        sees="the sentences that matter in a long document, and the words that matter in them; "
+        "adds up to f − f(all removed)",
+        blind="words of sentences that are not opened",
+        cost="1,000 calls of the model, however long the document is",
+        settings=Zoom,
+        ways=(
+            by_draws(
+                _zoomed,
+                {
+                    "opened": "sentences that are opened, strongest first; fewer if the samples do "
+                    "not allow for two pairs of orders of their words",
+                    "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
+                    "samples": "masks that are asked, half of them about sentences and half about "
+                    f"words of those that are opened; None: {DEFAULT_CALLS:,}",
+                },
+                most=_MOST_MASKS,
             ),
         ),
     ),

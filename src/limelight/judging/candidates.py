@@ -135,10 +135,15 @@ def _nothing(reading: Reading) -> list[Scored]:
     return ["the model does not allow it"] * len(reading.documents)
 
 
+_OWN_UNITS = "it scores units of its own; judge its explanations, with their spans as features"
+
+
 def _explained(chosen: Chosen) -> Callable[[Reading], list[Scored]]:
     def scores(reading: Reading) -> list[Scored]:
         try:
-            return [e.scores for e in explanations(chosen, reading)]
+            found = zip(explanations(chosen, reading), reading.features, strict=True)
+            # A method that chooses its units is judged by them: by its stored explanations.
+            return [e.scores if e.features == own.strings else _OWN_UNITS for e, own in found]
         except InputError as error:  # of several texts, find those that it is about
             if len(reading.documents) == 1:
                 return [str(error)]

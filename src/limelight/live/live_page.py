@@ -52,11 +52,15 @@ def live_page(
 
 def _with_tables(model: Model) -> AttentionClassifier:
     needed = f"a live page needs {CAPABILITIES['collapses']}"
-    if not isinstance(model, AttentionClassifier):
-        why = why_not(model, "collapses")
-        if playing(model) is not None:  # exactly, but by words that code of its own finds
-            why = "no page can read words as this one does; 'limelight serve' shows it as you type"
+    if not isinstance(model, AttentionClassifier) and playing(model) is not None:
+        raise InputError(  # exact, but by words that code of its own finds
+            f"{needed}, and no page can read words as this one does; 'limelight serve' shows it as "
+            "you type."
+        )
+    if (why := why_not(model, "collapses")) is not None:
         raise InputError(f"{needed}, and {why}.")
+    if not isinstance(model, AttentionClassifier):
+        raise InputError(f"{needed}; a {type(model).__name__} has no tables of words.")
     if model.tokenizer != "basic_english":
         raise InputError(
             f"a live page reads texts with the tokenizer 'basic_english'; this model needs "

@@ -16,7 +16,6 @@ from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
 from limelight.models.functions import wrapped_function
 from limelight.models.protocol import Model, checked_model
-from limelight.models.spans import from_spacy, is_spacy, span_function
 from limelight.text import Span, one_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
@@ -270,6 +269,8 @@ def wrap(
         return _with_nothing(from_objects(anything, tokenizer, asked), options)
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
+    from limelight.models.spans import from_spacy, is_spacy, span_function
+
     if is_spacy(anything):
         return from_spacy(anything, **options)
     if tags is not None and callable(anything):

@@ -412,6 +412,11 @@ def document_by(
     return own.read(given, asked=places, pieces=pieces)
 
 
+def cuts_anywhere(model: Model) -> bool:
+    """Whether any part of a text can be taken from ``model``, as it can from a function."""
+    return hasattr(model, "cut_at")
+
+
 def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
     """Return every text once for each span that ``model`` finds in it, if it finds spans.
 

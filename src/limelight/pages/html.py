@@ -137,7 +137,8 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
     keys = [(hue[0], meaning) for hue, meaning in known.items()]
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
-        note += " Each method has its own scale: the number after its words is the deepest colour."
+        each = "span" if first.asked != explanations[1].asked else "method"
+        note += f" Each {each} has its own scale: the number after its words is the deepest colour."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {all_occurrences(first)}"
     return part("legend", keys, any(not piece.seen for piece in pieces(first)), note)

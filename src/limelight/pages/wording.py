@@ -63,6 +63,8 @@ def hues(
 ) -> dict[Side, str]:
     """Return what each colour in these explanations means."""
     target, other = explanations[0].target, explanations[0].against
+    if len({one.target for one in explanations}) > 1:  # of several spans, each has its own
+        target = "the tag of the span"
     found: dict[Side, str] = {}
     if any(e.signed for e in explanations):
         found["for"] = f"for {target}"

@@ -126,7 +126,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
     against: str | None = None
     parts: list[tuple[int, int]] | None = None
     asked: dict[str, Any] | None = None
-    units: str | None = None  # words; msgspec omits a default string that is this very object only
+    units: str = "words"
 
     @classmethod
     def of(cls, e: Explanation) -> "ExplanationRecord":
@@ -139,6 +139,9 @@ class ExplanationRecord(_Record, omit_defaults=True):
         if e.anchor is not None:
             own |= {name: getattr(e.anchor, name) for name in _ANCHOR}
             own["anchor"] = list(e.anchor.features)
+        unit = e.settings.get("features")
+        if isinstance(unit, str) and unit != "words":  # msgspec omits its own "words" alone
+            own["units"] = unit
         return cls(
             schema="limelight.explanation/1",
             **own,
@@ -151,7 +154,6 @@ class ExplanationRecord(_Record, omit_defaults=True):
             diagnostics=each_value(written_value, e.diagnostics) or None,
             parts=list(e.parts) or None,
             asked=None if e.asked is None else e.asked.stored(),
-            units=None if e.units == "words" else e.units,
         )
 
     def value(self) -> Explanation:
@@ -160,7 +162,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
         rest = each_value(read_value, self.settings)
         facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
         found = {name: rest.pop(name) for name in _FOUND if name in rest}
-        if self.units is not None:  # files of 0.2 have it among the settings alone
+        if self.units != "words":  # files of 0.2 have it among the settings alone
             rest["features"] = self.units
         return Explanation(
             **{name: getattr(self, name) for name in _SAME},

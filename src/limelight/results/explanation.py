@@ -15,7 +15,16 @@ from limelight.results.faces import Drawn, Page, Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
 from limelight.shapes import Float, Int
-from limelight.text import CUTTERS, Place, Span, name_of_one, one_line, side_names, with_sides
+from limelight.text import (
+    CUTTERS,
+    Features,
+    Place,
+    Span,
+    name_of_one,
+    one_line,
+    side_names,
+    with_sides,
+)
 
 
 @final
@@ -47,7 +56,8 @@ class Finding:
     ``diagnostics`` says how it went: draws, gaps, the quality of a fit. ``base_value`` is set by
     methods that remove words in a way of their own, and None where the model refuses that text;
     ``...`` leaves it to the reading. ``signed`` says whether these scores have a sign, where a
-    method has values of both kinds; None: as the method's do.
+    method has values of both kinds; None: as the method's do. ``units`` are what the scores are of,
+    where a method chooses that by itself; None: the features that were asked for.
     """
 
     scores: Float[np.ndarray, " d"]
@@ -61,6 +71,7 @@ class Finding:
     signed: bool | None = None
     notices: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    units: Features | None = None
 
 
 def check_explanation(e: Any) -> None:

@@ -114,7 +114,7 @@ def regression_shapley(
     unless those are all.
     """
     # Of 12 words under MiniLM this has 0.8 to 0.5 times the error of as many calls in orders, and
-    # drawing sizes evenly (leverage) no less; from 30 words on the shipped model orders are better.
+    # drawing sizes evenly (leverage) no less; the more words, the more calls it takes to be better.
     masks = paired_masks(d, pairs, rng)
     ends = game(np.array([np.zeros(d, bool), np.ones(d, bool)]))
     answers, n = [ends], len(masks.keep)

@@ -150,6 +150,42 @@ def _masks_asked(order: Int[np.ndarray, "n d"]) -> Bool[np.ndarray, "asked d"]:
     )
 
 
+def inner_shapley(
+    game: Game,
+    group: Int[np.ndarray, " d"],
+    own: int,
+    rng: np.random.Generator,
+    *,
+    pairs: int,
+    known_range: float = 0.0,
+) -> tuple[Float[np.ndarray, "m k"], Float[np.ndarray, "m k"]]:
+    """Return Owen values of the units of one group and their total, with standard errors.
+
+    A pair is a random order of the groups and, inside this one, of its units, with the reverse of
+    both: other groups are there as wholes. It asks 2 (k + 1) masks of k units. Domain: pairs ≥ 2.
+    """
+    members = np.flatnonzero(group == own)
+    place = rng.random((pairs, int(group.max()) + 1))
+    others = [place < place[:, [own]], place > place[:, [own]]]
+    order = random_orders(len(members), pairs, rng)
+    both, rank = (np.concatenate(x) for x in (others, [_places(order), _places(order[:, ::-1])]))
+    keep = np.repeat(both[:, None, group], len(members) + 1, axis=1)
+    keep[:, :, members] = rank[:, None, :] < np.arange(len(members) + 1)[None, :, None]
+    answers = game(keep.reshape(-1, len(group)))
+    steps = np.diff(answers.reshape(2 * pairs, len(members) + 1, -1), axis=1)
+    added = np.take_along_axis(steps, rank[:, :, None], axis=1)
+    draws = np.moveaxis((added[:pairs] + added[pairs:]) / 2, 1, 2)
+    draws = np.append(draws, draws.sum(axis=2, keepdims=True), axis=2)
+    powers = _Powers.zero(draws[0].shape).plus(draws[1:] - draws[0])
+    drawn = np.full(draws.shape[2], pairs)
+    size = np.maximum(np.abs(draws).max(axis=(0, 2)), known_range)
+    return draws[0] + powers.mean(drawn), _errors(powers.spread(drawn), pairs, size)[0]
+
+
+def _places(order: Int[np.ndarray, "n d"]) -> Int[np.ndarray, "n d"]:
+    return np.argsort(order, axis=1)
+
+
 class _Powers(NamedTuple):
     """Sums over draws of their powers, and the ends of their range; all relative to the first."""
 

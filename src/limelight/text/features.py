@@ -133,7 +133,8 @@ def unit_name(unit: Any) -> str:
         return unit
     if callable(unit):
         return cutter_name(unit)
-    return "groups" if len(unit) and hasattr(unit[0], "__index__") else "spans"
+    numbered = hasattr(unit, "__len__") and len(unit) > 0 and hasattr(unit[0], "__index__")
+    return "groups" if numbered else "spans"
 
 
 def name_of_one(unit: str) -> str:

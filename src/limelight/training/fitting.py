@@ -202,7 +202,9 @@ def _fit_member(
         steps = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=_DECAY)
         names, own = zip(*network.named_parameters(), strict=True)
         mean = [one.detach().clone() for one in own]
-        best, waited, taken, kept, said = np.inf, 0, 0, mean, 0 * other_y
+        # It begins at 0, and what is no better is not kept: steps of Adam are as large on rounding.
+        best, said = float((other_weight * other_y**2).mean()), 0 * other_y
+        kept, waited, taken = [one.clone() for one in mean], 0, 0
         for _ in range(_EPOCHS):
             for rows in torch.randperm(len(x)).split(max(1, min(_BATCH, len(x) // _STEPS))):
                 there = ((torch.rand(x.shape[1]) >= _DROPPED).float() / (1 - _DROPPED)).to(device)

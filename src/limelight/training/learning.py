@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
@@ -37,6 +37,7 @@ from limelight.judging.estimate import Estimate, seconds_of_one
 from limelight.models import Model, checked_model, why_not
 from limelight.models.protocol import answering, playing
 from limelight.question import Question
+from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
 from limelight.sampling.sample import watched
@@ -98,7 +99,8 @@ def learn(
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     texts
         Texts like those to be explained, at least 20, better some hundred: a list, or data as
-        :func:`limelight.judge` takes them. Pairs of texts are tuples of two.
+        :func:`limelight.judge` takes them. Pairs of texts are tuples of two. A run, or a list of
+        explanations, with Shapley values of one class is learned from as it is.
     pairs
         Pairs of orders that are drawn of each text, 2 (d − 1) calls of the model each; of the texts
         kept aside at least 2.
@@ -134,6 +136,11 @@ def learn(
             "learn; use the method 'shapley'."
         )
     question = Question(features=features).to(model)
+    if (known := _explanations(texts)) is not None:
+        learned = _from_explanations(model, known, question, int(seed), judged, signals)
+        if output is not None:
+            learned.save(output)
+        return learned
     stored = isinstance(texts, os.PathLike) or is_table(texts)
     given = list(dict.fromkeys(read_texts(texts) if stored else listed(texts)))
     folder = None if output is None else Path(output)
@@ -153,6 +160,51 @@ def learn(
         if folder is not None:
             learned.save(folder)
     return learned
+
+
+def _explanations(texts: Any) -> list[Explanation] | None:
+    """Return what is stored in a run or a list of explanations; None where texts were given."""
+    named = isinstance(texts, str | os.PathLike) or is_table(texts)
+    if named or not isinstance(texts, Iterable):
+        return None
+    first = next(iter(texts), None)
+    return list(texts) if isinstance(first, Explanation) else None
+
+
+def _from_explanations(
+    model: Model,
+    found: list[Explanation],
+    question: Question,
+    seed: int,
+    judged: int | None,
+    signals: Sequence[str] | None,
+) -> Learned:
+    """Return the method learned from values that were sampled before, of one class."""
+    known = {one.text: one for one in found if one.method == "shapley"}
+    kinds = {(one.target, one.against, one.scale, one.model) for one in known.values()}
+    usual = [(target, None, question.scale, model.fingerprint) for target in model.classes]
+    if len(known) < FEWEST or len(kinds) > 1 or not kinds <= set(usual):
+        raise InputError(
+            f"learn takes stored Shapley values of at least {FEWEST} texts, all of this model and "
+            f"of the {question.scale} of one class; got {len(known)} texts and {len(kinds)} kinds "
+            "of values. Give the texts themselves instead."
+        )
+    texts, drawn = list[Given](), list[Drawn | None]()
+    target = model.classes.index(next(iter(kinds))[0])
+    for one in known.values():
+        error = np.zeros(len(one.scores)) if one.stderr is None else one.stderr
+        # Two draws that have this mean and this error.
+        drawn.append(Drawn(np.stack([one.scores - error, one.scores + error])[:, None]))
+        sides = [one.text[start:end] for start, end in one.parts]
+        texts.append((sides[0], sides[1]) if sides else one.text)
+    # A single output speaks for the second class, and against the first.
+    (weights,) = reading_of(model, texts[:1], replace(question, target=target)).target_weights
+    column = int(np.flatnonzero(weights)[0])
+    drawn = [one and Drawn(one.draws * weights[column]) for one in drawn]
+    aim = (target, column)
+    return fitted(
+        model, Plan(texts, 2, seed), drawn, question, signals=signals, judged=judged, aim=aim
+    )
 
 
 @contextlib.contextmanager
@@ -364,6 +416,10 @@ def examples_of(
     shown = not set(STATES).isdisjoint(signals)
     for start in range(0, len(texts), _PART):
         reading = reading_of(model, texts[start : start + _PART], question, signals=shown)
+        if [len(f) for f in reading.features] != [
+            one.draws.shape[2] for one in drawn[start : start + _PART]
+        ]:
+            raise InputError("the stored values are of other features than the words of texts.")
         one = inputs_of(reading, signals)
         parts.append(one._replace(owner=one.owner + start))
         hashes.append(word_hashes(reading))
@@ -384,9 +440,13 @@ def fitted(
     *,
     signals: Sequence[str] | None = None,
     judged: int | None = None,
+    aim: tuple[int, int] | None = None,
     heard: Callable[[float], None] | None = None,
 ) -> Learned:
-    """Return the method that is fitted to ``drawn`` values, with its report."""
+    """Return the method that is fitted to ``drawn`` values, with its report.
+
+    These are of all outputs of the model, or of those of ``aim``: a class, and its output.
+    """
     told = signals_of(model, signals)
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held = [plan.texts[i] for i in known], plan.held[known]
@@ -405,7 +465,7 @@ def fitted(
         record={
             "model": model.fingerprint,
             "classes": list(model.classes),
-            "outputs": list(range(examples.values.shape[1])),
+            "outputs": list(range(examples.values.shape[1])) if aim is None else [aim[1]],
             "features": question.features,
             "signals": list(told),
             "pairs": plan.pairs,
@@ -422,7 +482,10 @@ def fitted(
     aside = [text for text, own in zip(texts, held, strict=True) if own][:judged]
     report: dict[str, Any] = dict(learned.record["report"])
     if aside:
-        judgement = judge(model, aside, [learned], columns=[], curves=False, seed=plan.seed)
+        of = "predicted" if aim is None else aim[0]
+        judgement = judge(
+            model, aside, [learned], target=of, columns=[], curves=False, seed=plan.seed
+        )
         (row,) = judgement.methods
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
