@@ -27,7 +27,7 @@ from limelight.models import Freezes
 from limelight.results import Finding
 from limelight.sampling.masks import sized_masks, text_rng
 from limelight.shapes import Float, Int
-from limelight.text import one_line, side_at
+from limelight.text import few_names, one_line, side_at
 
 SCHEMA = "limelight.learned/1"
 FILES = ("method.json", "model.safetensors")
@@ -329,6 +329,12 @@ class Learned:
                 f"this method was learned from another model: its fingerprint is {own[:12]}…, and "
                 f"this model's {reading.fingerprint[:12]}…. Learn one for this model: "
                 "limelight.learn(model, texts)."
+            )
+        # A function goes by its name alone, which another one may have too.
+        if (classes := tuple(self.record["classes"])) != reading.model.classes:
+            raise InputError(
+                f"this method was learned from a model of {few_names(classes)}, and this one is of "
+                f"{few_names(reading.model.classes)}. Learn one for this model."
             )
         if question.features != self.record["features"]:
             raise InputError(
