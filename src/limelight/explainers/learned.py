@@ -205,7 +205,7 @@ class Learned:
     def load(folder: str | os.PathLike[str]) -> "Learned":
         """Return the method in ``folder``; what is no method there is refused in a sentence."""
         record = Path(folder) / FILES[0]
-        if not record.is_file():
+        if not os.path.isfile(record):  # noqa: PTH113  (a name too long for a file is none)
             raise InputError(
                 f"there is no learned method at '{folder}': it has no {FILES[0]}. Make one with "
                 "limelight.learn(model, texts, output=…), or limelight learn."

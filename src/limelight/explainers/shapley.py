@@ -88,7 +88,10 @@ class Shapley:
 
     def __post_init__(self) -> None:
         if isinstance(self.start, str):
-            learned = Learned.load(self.start.removeprefix(PREFIX))
+            try:
+                learned = Learned.load(self.start.removeprefix(PREFIX))
+            except InputError as error:
+                raise InputError(f"the setting 'start' must be a learned method: {error}") from None
             object.__setattr__(self, "start", learned)
         for name in ("pairs", "max_pairs") if self.start is None else ():
             if getattr(self, name) == 1:
