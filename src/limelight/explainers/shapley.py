@@ -629,7 +629,8 @@ def _opened(
         notices=(
             f"{len(opened)} of {len(whole)} {settings.within} were opened, which hold "
             f"{100 * share:.0f} % of the sizes of all scores of {settings.within}."
-            + f" Of {others} no word was looked at." * (rest > 0),
+            + f" Of {others} no word was looked at."
+            * (rest > 0),
             *_few_inside(pairs, name_of_one(settings.within)),
             *(said for said in coarse.notices if "set pairs" not in said),
         ),

@@ -133,7 +133,7 @@ def unit_name(unit: Any) -> str:
         return unit
     if callable(unit):
         return cutter_name(unit)
-    first = next(iter(unit), None) if hasattr(unit, "__iter__") else None
+    first: Any = next(iter(unit), None) if hasattr(unit, "__iter__") else None
     # A row of an array has __index__ too.
     return "groups" if hasattr(first, "__index__") and not np.ndim(first) else "spans"
 
