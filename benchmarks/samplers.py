@@ -333,7 +333,7 @@ def long_documents(model: Any, texts: list[str], *, smoke: bool) -> Iterator[Mea
     own = {"window": "auto"}
     for text in texts[: 1 if smoke else 20]:
         words = len(read(model, [text], features="positions", **own).features[0])
-        fifth = 4 * (words - 1) // 5  # of what two pairs of orders ask
+        fifth = 4 * (words - 1) // 5 - 10  # of what two pairs of orders ask, with room for the ends
         zoom = timed(model, text, "zoom", samples=max(fifth, 200) if smoke else fifth, **own)
         spans = [places[0] for places in zoom[0].spans]
         one = read(model, [text], features=spans, **own)
