@@ -15,6 +15,7 @@ import pytest
 from limelight import explainers
 from limelight.cli import COMMANDS
 from limelight.explainers import METHODS
+from limelight.explainers.learned import LEARNED
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = [
@@ -69,7 +70,9 @@ def known_methods():
 
 def test_every_method_has_its_page_and_every_page_a_method():
     stems = {page.stem for page in METHOD_PAGES}
-    assert set(METHODS) <= stems <= known_methods()
+    # One that is learned is a row of its own for every model.
+    assert set(METHODS) <= stems <= known_methods() | {LEARNED}
+    assert LEARNED in stems
 
 
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)

@@ -112,7 +112,8 @@ def explain(
         this one, f_a − f_b (p_a − p_b for probabilities).
     features
         "words": all occurrences of a word together; "positions": every token by itself;
-        "sentences"; or one group number per token of the window, negative to leave a token out.
+        "sentences", "paragraphs" or "lines"; a list of (start, end); a function from the text to
+        such a list; or one group number per token of the window, negative to leave a token out.
         "tokens" are the pieces of a Hugging Face tokenizer.
     scale
         What is explained: the "logit" of the target, or its "probability"; for a model whose

@@ -178,7 +178,8 @@ def test_what_tokens_have_adds_up_in_their_unit(family, method, unit):
 def test_every_other_method_takes_units_too(family, unit):
     model, _ = FAMILIES[family]()
     for row in limelight.methods(model):
-        if row.refused is not None or row.id in (*REMOVING, *ADDING):
+        # zoom has units of its own: sentences, then words
+        if row.refused is not None or row.id in (*REMOVING, *ADDING, "zoom"):
             continue
         e = limelight.explain(model, TEXT, row.id, features=UNITS[unit])
         assert len(e) == len(limelight.explain(model, TEXT, "loo", features=UNITS[unit]))

@@ -185,7 +185,7 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
         """Return the question as the verbs of the library take it, by name."""
         asked = {one.name: getattr(self, one.name) for one in FIELDS}
         asked["features"] = units_of(self.features, self.cutter)
-        return asked | {"window": window_size(asked["window"])}
+        return asked | {"window": window_size(asked["window"]), "at": window_size(asked["at"])}
 
 
 @Parameter(name="*")
@@ -285,7 +285,7 @@ def _check_quotes(texts: tuple[str, ...]) -> None:
 
 
 def window_size(given: str | None) -> str | int | None:
-    """Return a window as the library takes it: digits are a number of tokens."""
+    """Return a window, or a place, as the library takes it: digits are a number."""
     return int(given) if given is not None and _NUMBER.fullmatch(given) else given
 
 

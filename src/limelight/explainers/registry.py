@@ -245,7 +245,7 @@ def _row(method: Method, model: Model | None) -> MethodRow:
             cost = f"{cost}; asked, since {why_not(model, 'games')}"
     defaults, rows = setting_defaults(method), []
     for way in ways:
-        own = defaults | dict(way.defaults)
+        own = defaults | {k: getattr(x, "digest", x) for k, x in way.defaults.items()}
         settings = (SettingRow(name, own[name], means) for name, means in way.settings.items())
         rows.append(WayRow(way.needs, way.exactness, tuple(settings)))
     same = {name: getattr(method, name) for name in _SHOWN}

@@ -69,6 +69,7 @@ EXACTNESS = {
     "sampled": "sampled, with standard errors",
 }
 MODELS = {
+    "signals": "transformers that show their states",
     "collapses": "the paper's classifier",
     "games": "the paper's classifier and linear models of counted words",
     "attends": "models that show their attention",

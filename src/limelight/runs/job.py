@@ -22,8 +22,9 @@ from limelight.data.labels import Labels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.explaining import readings
+from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
-from limelight.explainers.registry import configured, default_method, several_methods
+from limelight.explainers.registry import one_method, several_methods
 from limelight.models import Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
@@ -182,19 +183,24 @@ def plan_run(
     limit: int | None,
     shard_texts: int | None,
     labels: Labels | None = None,
-) -> RunRecord:
-    """Return the plan; the same question always has the same one."""
+) -> tuple[RunRecord, dict[str, Learned]]:
+    """Return the plan; the same question always has the same one.
+
+    Beside it, the learned methods that it names, by their digests.
+    """
     if not isinstance(question.features, str) and not callable(question.features):
         raise InputError(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."
         )
-    chosen = _chosen(model, method, settings)
+    chosen = _chosen(model, method, settings, budget)
     spent = _calls(agreed_budget(budget, chosen, settings))
     size = _shard_size(chosen, spent, shard_texts)
     found = data.record(texts_kept=texts_kept, limit=limit, labels=labels)
     source = source_of(model)
-    return RunRecord(
+    named = (value for one in chosen for value in vars(one.settings).values())
+    learned = {value.digest: value for value in named if isinstance(value, Learned)}
+    record = RunRecord(
         schema="limelight.run/1",
         version=__version__,
         model=ModelRecord(
@@ -209,13 +215,15 @@ def plan_run(
         shards=ShardPlan(texts=size, count=-(-found.rows // size)),
         budget=None if spent is None else str(spent),
     )
+    return record, learned
 
 
-def _chosen(model: Model, method: Any, settings: Mapping[str, Any]) -> list[Chosen]:
+def _chosen(
+    model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
+) -> list[Chosen]:
     if isinstance(method, Sequence) and not isinstance(method, str):
         return several_methods(model, method, settings)
-    named = default_method(model) if method is None else method
-    return [configured(named, model, settings)]
+    return [one_method(model, method, settings, budget)]
 
 
 def _calls(budget: Budget | None) -> Budget | None:
@@ -348,7 +356,7 @@ def explain_data(
     )
     if why_not(model, "spans") is None and question.at is None and at_column is None:
         opened, limit = one_row_per_span(model, opened, question, limit), None
-    record = plan_run(
+    record, learned = plan_run(
         model,
         opened,
         method,
@@ -360,7 +368,7 @@ def explain_data(
         shard_texts=shard_texts,
         labels=labels,
     )
-    work, folder = ShardWork(model, record), RunFolder(output)
+    work, folder = ShardWork(model, record, learned), RunFolder(output)
     _check_workers(workers)
     with folder.locked():
         folder.begin(record)
@@ -415,6 +423,8 @@ def _engine(
     """Return who explains the shards, and what they must know."""
     source = source_of(work.model)
     job, cutter = Job(record_bytes(work.record), source), work.record.question.features
+    if work.learned:
+        job = job._replace(learned=pickle.dumps(dict(work.learned)))
     count = workers or usable_cores()
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.

@@ -2,9 +2,10 @@
 
 import pickle
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import msgspec
@@ -15,6 +16,7 @@ from limelight.data.labels import ClassLabels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, allotted
 from limelight.explainers.explaining import explanations, readings, together
+from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured
@@ -46,13 +48,22 @@ def method_record(one: Chosen, budget: Budget | None = None) -> MethodRecord:
 class ShardWork:
     """Explains shards of one run with one model, which is ready to be asked."""
 
-    def __init__(self, model: Model, record: RunRecord) -> None:
-        self.model, self.record = model, record
-        self.chosen: list[Chosen] = [
-            configured(one.id, model, read_value(one.settings)) for one in record.methods
-        ]
+    def __init__(
+        self, model: Model, record: RunRecord, learned: Mapping[str, Learned] = MappingProxyType({})
+    ) -> None:
+        self.model, self.record, self.learned = model, record, learned
+        self.chosen: list[Chosen] = [self._configured(one) for one in record.methods]
         self._labels = ClassLabels(model.classes, record.data.labels)
         self._budget = None if record.budget is None else Budget.of(record.budget)
+
+    def _configured(self, one: MethodRecord) -> Chosen:
+        """Return a method as it was recorded, where learned ones stand as their digests."""
+        settings = {
+            name: self.learned.get(value, value) if isinstance(value, str) else value
+            for name, value in read_value(one.settings).items()
+        }
+        fitted = settings.pop("fitted", None) if one.id == LEARNED else None
+        return configured(fitted or one.id, self.model, settings)
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
@@ -161,13 +172,15 @@ def _parts(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 class Job(NamedTuple):
     """What workers must know before they start: the plan, as JSON, and where the model is.
 
-    A function that is in memory only travels itself, ``pickled``, and so does a ``cutter``.
+    A function that is in memory only travels itself, ``pickled``, and so do a ``cutter`` and
+    ``learned`` methods.
     """
 
     record: bytes
     source: ModelSource | None
     pickled: bytes | None = None
     cutter: bytes | None = None
+    learned: bytes | None = None
 
 
 def needs_main(pickled: bytes | None) -> bool:
@@ -257,14 +270,15 @@ def _work(job: Job) -> ShardWork:
     if job.cutter is not None:
         cut = replace(record.question, features=_unpickled(job.cutter, "cutter"))
         record = replace(record, question=cut)
+    learned = {} if job.learned is None else _unpickled(job.learned, "learned method")
     if job.source is None:
-        return ShardWork(_unpickled(job.pickled or b"", "model"), record)
+        return ShardWork(_unpickled(job.pickled or b"", "model"), record, learned)
     model = record.question.grouped(job.source.loaded())
     if model.fingerprint != record.model.fingerprint:
         raise InputError(
             f"the model at '{job.source.path}' is not the one of this run any more; put it back."
         )
-    return ShardWork(model, record)
+    return ShardWork(model, record, learned)
 
 
 def _unpickled(content: bytes, what: str) -> Any:

@@ -152,16 +152,12 @@ def _of_words(at: str, text: str, region: Span) -> Span:
         return places[0]
     if not places:
         raise InputError(f"there is no {one_line(at, 40)!r} in the text; at takes words of it.")
-    shown = [f"{a - first}:{b - first}" for a, b in places[:_SHOWN]]
+    offsets = [(a - first, b - first) for a, b in places]
+    shown = ", ".join(f"{a}:{b}" for a, b in offsets[:_SHOWN]) + ", …" * (len(places) > _SHOWN)
     raise InputError(
-        f"{one_line(words, 40)!r} stands at {len(places)} places of the text, "
-        f"{', '.join(shown)}{', …' * (len(places) > _SHOWN)}; say which: at=({a_place(shown[0])})."
+        f"{one_line(words, 40)!r} stands at {len(places)} places of the text, {shown}; say which: "
+        f"at={offsets[0]}."
     )
-
-
-def a_place(shown: str) -> str:
-    """Return "5:11" as Python writes two numbers."""
-    return shown.replace(":", ", ")
 
 
 def _listed(found: Sequence[FoundSpan], text: str) -> str:

@@ -20,7 +20,7 @@ from limelight.errors import InputError
 from limelight.models.hugging_face.forward import network_input, restoring
 from limelight.models.hugging_face.pieces import Pieces, pieces_in
 from limelight.shapes import Float, Int
-from limelight.text import Document, FoundSpan, Place, Span
+from limelight.text import Document, FoundSpan, Place, Span, one_line
 
 _OUTSIDE = "O"
 _TAG = re.compile(r"([BILUESM])[-_](.+)")
@@ -260,7 +260,8 @@ def _note(words: str, name: str, own: Sequence[str], path: Sequence[str]) -> str
         return ""
     said, read = (" ".join(tags[:6]) + " …" * (len(tags) > 6) for tags in (own, path))
     return (
-        f"The model tags “{words}” as {said}, and what is explained of {name!r} is {read}; "
+        f"The model tags “{one_line(words, 40)}” as {said}, and what is explained of {name!r} is "
+        f"{read}; "
         f"target={own[0]!r} reads that one tag at every piece."
     )
 

@@ -1,0 +1,73 @@
+"""``--at`` and ``--spans``, and the spans that ``predict`` shows."""
+
+import json
+
+import pytest
+
+RULE = """
+def found(texts):
+    return [
+        [
+            (t.index(name), t.index(name) + len(name), "ORG", 0.5 + 0.4 * ("Inc" in t))
+            for name in ("Acme", "Jordan")
+            if name in t
+        ]
+        for t in texts
+    ]
+
+import limelight
+tagger = limelight.wrap(found, tags=["ORG", "LOC"])
+"""
+TEXT = "Jordan sued Acme Inc <xyz>"
+
+
+@pytest.fixture
+def tagger(tmp_path, monkeypatch):
+    (tmp_path / "rule_tagger.py").write_text(RULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "rule_tagger:tagger"
+
+
+def test_predict_lists_the_spans(limelight, tagger):
+    code, out, _ = limelight("predict", "--model", tagger, TEXT, "nothing here")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[1][:5] == ["0", "0:6", "ORG", "0.900", "Jordan"]
+    assert lines[2][:5] == ["1", "12:16", "ORG", "0.900", "Acme"]
+    assert lines[3][:2] == ["no", "span"]
+    _, out, _ = limelight("predict", "--model", tagger, "--format", "json", TEXT)
+    assert json.loads(out)["spans"][1]["text"] == "Acme"
+
+
+def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
+    asked = ("explain", "--model", tagger, "-m", "loo")
+    code, out, _ = limelight(*asked, "--at", "Acme", TEXT)
+    assert (code, "for “ORG” at “Acme”" in out) == (0, True)
+    code, out, _ = limelight(*asked, "--at", "1", "--format", "json", TEXT)
+    assert json.loads(out)["asked"] == {"place": [12, 16]}
+    code, out, _ = limelight(*asked, "--spans", TEXT)
+    assert "[Jordan] ORG sued [Acme] ORG Inc <xyz>" in out
+    (line,) = [line.split() for line in out.splitlines() if line.startswith("Inc")]
+    assert line[1] == line[2] == "+2.20"  # log-odds of 0.9, less those of 0.5
+    _, out, _ = limelight(*asked, "--spans", "--format", "json", TEXT)
+    assert [json.loads(one)["asked"]["place"] for one in out.splitlines()] == [[0, 6], [12, 16]]
+    page = tmp_path / "spans.html"
+    assert limelight(*asked, "--spans", "-o", page, TEXT).code == 0
+    assert page.read_text().count('class="span"') == 2
+    assert "<xyz>" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ((), "the model finds 2 spans here (ORG 'Jordan', ORG 'Acme')"),
+        (("--at", "Smith"), "there is no 'Smith' in the text"),
+        (("--spans", "--at", "Acme"), "leave out --at"),
+        (("--at", "Acme", "--no-protect-span"), "wrap the function with mask="),
+    ],
+)
+def test_what_cannot_be_asked_is_an_error(limelight, tagger, given, sentence):
+    code, _, err = limelight("explain", "--model", tagger, *given, TEXT)
+    assert code == 2
+    assert sentence in " ".join(err.split())
