@@ -145,3 +145,13 @@ def test_words_that_the_page_of_summaries_speaks_of_are_those_stored(model, line
         line = line.replace("{" + key + "}", told)
     assert "{" not in line
     assert line in text
+
+
+def test_zoom_has_the_calls_and_shares_that_were_measured():
+    stored = (ROOT / "benchmarks/results/long_documents_cuda.json").read_text("utf-8")
+    rows = {one["id"]: one for one in json.loads(stored)["measures"]}
+    page = (ROOT / "docs/methods/zoom.md").read_text("utf-8")
+    for name in ("zoom", "shapley", "lime on sentences", "loo"):
+        calls = rows[name]["note"].split(" calls")[0]
+        assert f"| {calls} | {rows[name]['value']:.3f} |" in page
+    assert f"asked {rows['calls']['value']:.3f} of" in page

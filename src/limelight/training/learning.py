@@ -17,7 +17,7 @@ import numpy as np
 from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
-from limelight.errors import InputError
+from limelight.errors import InputError, told
 from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import Meter, Progress, listed
 from limelight.explainers.learned import (
@@ -126,13 +126,15 @@ def learn(
         Called once, before anything is drawn, with the number of questions to the model and the
         seconds that they take.
     """
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
+    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
+        raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
     if judged is not None and (not isinstance(judged, Integral) or judged < 0):
         raise InputError(f"judged must be a whole number of texts, 0 or more; got {judged!r}.")
     if not isinstance(pairs, Integral) or pairs < 1:
         raise InputError(f"pairs must be a whole number, 1 or more; got {pairs!r}.")
     model = answering(checked_model(model), features, "logit")
+    if why_not(model, "spans") is None:
+        raise InputError("learn is for models of whole texts; this one answers about a place.")
     if playing(model) is not None:
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
@@ -481,6 +483,11 @@ def fitted(
     if min(np.count_nonzero(~held), np.count_nonzero(held)) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
     examples = examples_of(model, texts, values, question, told)
+    if not examples.values.any():
+        raise InputError(
+            "all Shapley values that were drawn are 0: no word of these texts moves the model, so "
+            "there is nothing to learn. Are they texts for it?"
+        )
     learned = fit_examples(examples, held, seed=plan.seed, heard=heard)
     learned = replace(
         learned,
@@ -509,8 +516,7 @@ def fitted(
             model, aside, [learned], target=of, columns=[], curves=False, seed=plan.seed
         )
         (row,) = judgement.methods
-        if np.isfinite(row.share):  # of texts of one word there is none
-            report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
+        report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
     report["said"] = list(_sentences(report, told))
     return replace(learned, record={**learned.record, "report": report})
@@ -531,13 +537,15 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
         f"On {report['held_out']:,} texts kept aside its scores explain {report['r2']:.0%} of the "
         "variance of Shapley values (R², corrected for the noise of the sampled ones), with a rank "
         f"correlation of {report['rank_correlation']:.2f}; fitting ended where the error on these "
-        "texts was least, so on others both are slightly lower."
+        "texts was least, so on others both may be somewhat lower."
     )
-    if share := report.get("share"):
-        within = "" if share["interval"] is None else " [{:.2f}, {:.2f}]".format(*share["interval"])
+    share = report.get("share")
+    if share and share["share"] is not None:  # None: no order of these words gains anything
+        ends = share["interval"]  # none of a single text
         yield (
             f"Share of the way from a random order of the words to greedy deletion, on "
-            f"{share['texts']} of them: {share['share']:.2f}{within}."
+            f"{share['texts']} of them: {share['share']:.2f}"
+            f"{'' if ends is None else f' [{ends[0]:.2f}, {ends[1]:.2f}]'}."
         )
     half, whole = report["curve"][-2:]
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
