@@ -102,7 +102,7 @@ def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path):
         request = urllib.request.Request(f"{page.url}text", msgspec.json.encode(asked))
         with urllib.request.urlopen(request) as answer:
             last = msgspec.json.decode(answer.read().splitlines()[-1])
-        (told,) = last["answer"]["explanations"]
+        (told,) = last["found"]["explanations"]
         found = limelight.explain(model, "a superb film", learned)
         assert limelight.Explanation.from_json(msgspec.json.encode(told)) == found
     with pytest.raises(InputError, match="was learned from another model"):
