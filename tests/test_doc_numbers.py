@@ -180,3 +180,13 @@ def test_what_a_learned_method_reaches_is_what_was_measured(place, line):
     value = {one["id"]: one["value"] for one in found["measures"]}
     told = re.sub(r"{([^:]*):(.*?)}", lambda m: format(value[m[1]], m[2]).replace("%", " %"), line)
     assert told in " ".join((ROOT / place).read_text("utf-8").split())
+
+
+def test_zoom_has_the_calls_and_shares_that_were_measured():
+    stored = (ROOT / "benchmarks/results/long_documents_cuda.json").read_text("utf-8")
+    rows = {one["id"]: one for one in json.loads(stored)["measures"]}
+    page = (ROOT / "docs/methods/zoom.md").read_text("utf-8")
+    for name in ("zoom", "shapley", "lime on sentences", "loo"):
+        calls = rows[name]["note"].split(" calls")[0]
+        assert f"| {calls} | {rows[name]['value']:.3f} |" in page
+    assert f"asked {rows['calls']['value']:.3f} of" in page

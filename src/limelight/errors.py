@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import math
 import re
 from collections.abc import Iterable, Iterator
 
@@ -61,6 +62,13 @@ def about_text(number: int | None) -> Iterator[None]:
         if number is not None:
             error.args = (f"text {number} (counting from 0): {error}",)
         raise
+
+
+def told(value: object) -> str:
+    """Return ``repr(value)``; of a whole number too long for a sentence, how long it is."""
+    if isinstance(value, int) and (bits := value.bit_length()) > 200:
+        return f"a number of about {math.ceil(bits * math.log10(2)):,} digits"
+    return repr(value)
 
 
 def nearest(kind: str, name: object, choices: Iterable[str]) -> str:

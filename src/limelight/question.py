@@ -24,7 +24,7 @@ from typing import (
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, nearest, told
 from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
 from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
@@ -158,17 +158,19 @@ def target_indices(
         target = int(target)
     elif isinstance(target, bool) or not hasattr(target, "__index__"):
         raise InputError(f"a target must be a class, by name or number; got {target!r}.")
-    elif classes[target : target + 1] != (str(target),) and str(target) in classes:
-        raise InputError(
-            f"there is a class called '{target}', which is not number {target}, counting from 0; "
-            "give the name of the class that is meant, as a string."
-        )
+    else:
+        target = int(target)
+        if (name := told(target)) in classes and classes[target : target + 1] != (name,):
+            raise InputError(
+                f"there is a class called '{name}', which is not number {name}, counting from 0; "
+                "give the name of the class that is meant, as a string."
+            )
     if not 0 <= target < len(classes):
         raise InputError(
             f"there are {len(classes)} classes, so a target index must lie in "
-            f"0..{len(classes) - 1}; got {target}. The classes are: {', '.join(classes)}."
+            f"0..{len(classes) - 1}; got {told(target)}. The classes are: {', '.join(classes)}."
         )
-    return np.full(len(logits), int(target))
+    return np.full(len(logits), target)
 
 
 def against_indices(

@@ -88,3 +88,16 @@ def test_the_shipped_model_keeps_its_promise_on_25_000_reviews(shared):
     assert int(kilobytes) < 1_000_000
     assert notices == result["notices"]
     assert any("of 25,000 texts, such as row" in notice for notice in notices)
+
+
+@pytest.mark.parametrize("form", ["csv", "svg"])
+def test_rows_and_figures_of_a_judgement_leave_its_notices_to_standard_error(
+    limelight, model, data, tmp_path, form
+):
+    data.write_text(data.read_text().replace('"class ', '"kind '))
+    asked = ["--data", data, "--model", model, "--methods", "gxi", "--limit", "4"]
+    done = limelight("judge", *asked, "--output", tmp_path / f"out.{form}")
+    assert done.code == 0
+    said = " ".join(done.err.split())
+    assert "The labels 'kind 0', 'kind 1' match no class of the model" in said
+    assert "Only 4 texts" in said

@@ -1,5 +1,6 @@
 """Owen values of texts: sentences, words that several sentences share, totals."""
 
+import re
 from itertools import permutations, product
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
+from limelight.sampling.all_masks import nested_count, owen_of_all_masks
 
 from tiny_models import tiny_model
 
@@ -226,6 +228,50 @@ def test_zoom_says_what_it_did_not_look_at_and_keeps_its_budget():
         limelight.explain(model, text, "zoom", features="sentences")
     with pytest.raises(limelight.errors.DomainError, match="explain it by 'shapley'"):
         limelight.explain(model, "one two three", "zoom")
+
+
+def test_zoom_opens_what_it_can_and_a_notice_says_what_would_open_the_rest():
+    def value(texts):
+        return np.array([[t.count("x") + 0.1 * t.count("b")] for t in texts], float)
+
+    model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
+    long = " ".join(f"x{i}" for i in range(300))
+    e = limelight.explain(model, f"{long}. A bad one. My bib.", "zoom")
+    assert "2 of 3 sentences were opened" in e.notices[0]
+    assert "Of the other one no word was looked at." in e.notices[0]
+    assert "1 of the 3 strongest sentences stayed closed" in e.notices[1]
+    enough = int(re.search(r"set samples to ([\d,]+)", e.notices[1])[1].replace(",", ""))
+    opened = limelight.explain(model, e.text, "zoom", samples=enough)
+    assert opened.notices[0].startswith("3 of 3 sentences were opened")
+    assert "other" not in opened.notices[0]
+
+
+def test_zoom_into_more_sentences_than_its_usual_samples_are_for_asks_more():
+    asked = []
+
+    def value(texts):
+        asked.extend(texts)
+        return np.array([[1.0 * ("w77" in t.split())] for t in texts])
+
+    model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
+    text = " ".join(f"This is w{i} ." for i in range(150))
+    e = limelight.explain(model, text, "zoom", opened=1)
+    assert e.features[np.argmax(e.scores)] == "w77"
+    assert 800 < len(asked) <= 8 * 150
+    with pytest.raises(limelight.errors.DomainError, match="within='paragraphs'"):
+        limelight.explain(model, text, "zoom", samples=800)
+
+
+def test_a_sentence_that_goes_on_in_the_next_line_is_counted_in_each():
+    levels = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]])  # lines, then sentences
+    asked = set()
+
+    def game(keep):
+        asked.update(row.tobytes() for row in keep)
+        return keep @ np.arange(6.0)[:, None]
+
+    assert np.allclose(owen_of_all_masks(game, levels), np.arange(6.0))
+    assert len(asked) <= nested_count(levels) == 16 + 8 + 8 + 16
 
 
 def test_a_tolerance_is_refused_as_it_was_given():

@@ -279,7 +279,7 @@ def test_an_estimate_comes_first_and_is_near_what_is_asked():
 
 
 def test_a_budget_ends_the_search_and_the_estimate_knows_that_it_ends_nothing_else(monkeypatch):
-    monkeypatch.setattr(estimating, "_seconds_of_one", lambda _: 0.01)
+    monkeypatch.setattr(estimating, "seconds_of_one", lambda _: 0.01)
     told, text = {}, " ".join(f"w{i}" for i in range(14))
     for budget in (None, 0, 1, 1e9):
         kept = told.setdefault(budget, [])

@@ -462,3 +462,26 @@ def test_spans_are_judged_one_by_one():
     for judged, (i, span) in zip(found.texts, spans, strict=True):
         e = limelight.explain(model, texts[i], "loo", at=span[:2])
         assert judged.full == pytest.approx(e.prediction[judged.target], abs=1e-6)
+
+
+def test_a_stored_explanation_is_judged_at_its_own_place():
+    def by_water(texts):
+        """A river speaks for the first name alone, the sea for the second."""
+        return [
+            [
+                (m.start(), m.end(), "LOC", 0.3 + 0.6 * (water in text))
+                for m, water in zip(NAMES.finditer(text), ("river", "sea"), strict=False)
+            ]
+            for text in texts
+        ]
+
+    model, text = limelight.wrap(by_water, tags=["LOC"]), "by river Jordan and by sea Jordan"
+    stored = [limelight.explain(model, text, "loo", at=i) for i in (0, 1)]
+    found = limelight.judge(model, [text], {"stored": stored}, columns=[])
+    assert [one.reasons for one in found.texts] == [(None,), (None,)]
+    for e in stored:
+        alone = limelight.judge(model, [text], {"stored": [e]}, columns=[])
+        assert sorted(map(str, (one.reasons[0] for one in alone.texts))) == [
+            "None",
+            "there is no stored explanation of this place of the text.",
+        ]

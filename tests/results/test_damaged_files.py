@@ -151,7 +151,12 @@ def test_whatever_was_judged_can_be_stored():
     ("more", "said"),
     [
         ({"methods": {"\ud800": "loo"}}, "the name of a method must hold whole characters"),
-        ({"seed": -1}, "seed must be a whole number, 0 or more; got -1."),
+        ({"seed": -1}, r"seed must be a whole number, 0 to 2\^63 − 1; got -1."),
+        ({"seed": 10**5000}, "got a number of about 5,001 digits."),
+        (
+            {"target": 10**5000},
+            "target index must lie in 0..1; got a number of about 5,001 digits.",
+        ),
         ({"rationales": [[[0, 10**400]]]}, "the rationale of text 0 must be a list"),
     ],
 )

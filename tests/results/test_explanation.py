@@ -11,6 +11,7 @@ from limelight.errors import InputError
 from limelight.results import Anchor, Comparison, Explanation, Pairs, agreement, rank_correlation
 from limelight.results import codec as written
 from limelight.results.explanation import FEATURE_COLUMNS, explanations_csv
+from limelight.text.places import Place
 
 from schema_files import schema_of
 
@@ -132,6 +133,10 @@ def test_a_comparison_is_about_one_text():
         Comparison(explanations=(explanation(), explanation(target="negative")))
     with pytest.raises(InputError, match="same text"):
         Comparison(explanations=(explanation(), explanation(text="word0 word1 word2!")))
+    for other in ({"scale": "probability"}, {"model": "another"}, {"asked": Place(0, 5)}):
+        what = next(iter(other)).replace("asked", "place")
+        with pytest.raises(InputError, match=f"same {what}"):
+            Comparison(explanations=(explanation(), explanation(**other)))
 
 
 def test_a_score_of_zero_has_no_sign_to_conflict_with():

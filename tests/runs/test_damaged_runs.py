@@ -197,14 +197,19 @@ def test_a_plan_of_more_shards_than_there_can_be_ends_soon(copied, count, rows):
 def test_a_worker_that_is_interrupted_before_it_begins_says_nothing(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "import os, signal\n"
+        "import multiprocessing, os, signal\n"
         "from limelight.runs.engines import _interrupts_held\n"
         "if __name__ == '__main__':\n"
+        "    spawned = multiprocessing.get_context('spawn').Process(\n"
+        "        target=signal.raise_signal, args=(signal.SIGINT,))\n"
         "    with _interrupts_held():\n"
+        "        spawned.start()  # the first one, with which Python starts its tracker\n"
         "        pid = os.posix_spawn(os.environ['PYTHON'], ['python', '-c',\n"
         "            'import os, signal; os.kill(os.getpid(), signal.SIGINT); print(\"alive\")'],\n"
         "            os.environ)\n"
         "    assert os.waitpid(pid, 0)[1] == 0\n"
+        "    spawned.join()\n"
+        "    assert spawned.exitcode == 0\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
     )
     done = subprocess.run(

@@ -2,11 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from limelight.errors import InputError
 from limelight.models.functions import word_spans
 from limelight.text import Document, checked_spans, features_of, icu_words, nested, tokenize
+from limelight.text.features import unit_spans
 from limelight.text.units import CUTTERS, line_spans, paragraph_spans, sentence_spans
 
 # "|" stands where one sentence ends and the next begins; white space around it is between the two.
@@ -143,6 +145,16 @@ def test_a_word_of_two_sentences_lies_in_both():
 def test_spans_that_cannot_be_are_refused_in_one_sentence(spans):
     with pytest.raises(InputError, match=r"^my units must give the \(start, end\) .*; got .*\.$"):
         checked_spans(spans, "a text", "my units")
+
+
+def test_spans_in_an_array_are_spans_and_a_set_is_refused():
+    text = "a text of two"
+    document = Document(text, tokenize(text))
+    for units in (np.array([[0, 6], [7, 13]]), np.array([0, 0, 1, 1])):
+        assert features_of(document, units).strings == ("a text", "of two")
+    for odd in ({(0, 6)}, {0: 6}):
+        with pytest.raises(InputError, match="features must be one of"):
+            unit_spans(document, odd)
 
 
 def test_icu_knows_words():

@@ -128,6 +128,15 @@ def test_another_model_and_other_questions_are_refused(function, of_function, of
     for model, learned in ((other, of_function), (bert, of_function)):
         with pytest.raises(InputError, match="learned from another model"):
             package.explain(model, "w1 w2", learned)
+    # A function goes by its name: one of the same name and other classes is another all the same.
+    renamed = package.wrap(
+        lambda texts: [[0.0, 1.0, 2.0] for _ in texts],
+        classes=["a", "b", "c"],
+        scale="logit",
+        name=function.fingerprint,
+    )
+    with pytest.raises(InputError, match=r"a model of a \| b, and this one is of a \| b \| c"):
+        package.explain(renamed, "w1 w2", of_function)
     for asked in (
         {"features": "positions"},
         {"protect": ["a"]},
@@ -136,6 +145,17 @@ def test_another_model_and_other_questions_are_refused(function, of_function, of
     ):
         with pytest.raises(InputError):
             package.explain(bert, "a good film", of_bert, **asked)
+
+
+def test_a_share_of_one_text_has_no_interval(function):
+    learned = package.learn(function, texts_of(VOCABULARY, 40, seed=0), judged=1)
+    assert sum(one.endswith("on 1 of them: 1.00.") for one in learned.report["said"]) == 1
+
+
+def test_a_model_that_no_word_moves_teaches_nothing():
+    constant = package.wrap(lambda texts: [[0.2, 0.8] for _ in texts], classes=["a", "b"])
+    with pytest.raises(InputError, match="no word of these texts moves the model"):
+        package.learn(constant, texts_of(VOCABULARY, 40, seed=0))
 
 
 def test_a_text_unlike_the_others_has_a_notice(function, of_function, of_bert, bert):

@@ -95,7 +95,7 @@ def _show(
             rows = ((i, e) for i, several in one for e in several)
             write(explanations_csv(rows), output, go_on=answers.how_to_go_on)
         case _:
-            put(only(results, form), form, output)
+            put(only(results, form), form, output, said=True)
     answers.finish(said=form in ("terminal", "json", "html"))
 
 

@@ -60,8 +60,11 @@ def only(results: Iterable[Result], form: str) -> Result:
     return found[0]
 
 
-def put(found: Any, form: str, output: Path | None) -> None:
-    """Write one result in its format."""
+def put(found: Any, form: str, output: Path | None, *, said: bool = False) -> None:
+    """Write one result in its format.
+
+    Rows and figures hold no notices, which are told on standard error unless they are ``said``.
+    """
     match form:
         case "terminal":
             show([found], output)
@@ -73,6 +76,9 @@ def put(found: Any, form: str, output: Path | None) -> None:
             write([found.to_html()], output)
         case _:
             found.save_figure(output)
+    if not said and form in ("csv", *FIGURES):
+        for notice in getattr(found, "notices", ()):
+            tell(notice)
 
 
 def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast, final
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, told
 from limelight.explainers.method import (
     MEANS,
     Allowance,
@@ -209,7 +209,7 @@ class Budget:
                 return Budget(count * _UNITS[unit], None)
         raise InputError(
             'budget must be a time, 30 or "30s" or "2min", or a number of calls of the model, '
-            f'"400 calls", and at least 0; got {one_line(repr(given), 60)}.'
+            f'"400 calls", and at least 0; got {one_line(told(given), 60)}.'
         )
 
     def begun(self) -> "Budget":

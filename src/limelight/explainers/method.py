@@ -15,7 +15,7 @@ from typing import (
     get_type_hints,
 )
 
-from limelight.errors import DomainError, InputError, nearest
+from limelight.errors import DomainError, InputError, nearest, told
 from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
@@ -132,11 +132,11 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     if type(value) in allowed and type(value) is not int:
         return value
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if isinstance(value, int) and (bits := value.bit_length()) > _MOST_BITS:
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         # Neither NumPy nor, beyond some thousand digits, a sentence can hold it.
         raise InputError(
-            f"the setting {name!r} must lie between −2^{_MOST_BITS} and 2^{_MOST_BITS}; got a "
-            f"number of about {math.ceil(bits * math.log10(2)):,} digits."
+            f"the setting {name!r} must lie between −2^{_MOST_BITS} and 2^{_MOST_BITS}; got "
+            f"{told(value)}."
         )
     if str in allowed and isinstance(value, str):
         return value

@@ -88,7 +88,10 @@ class Shapley:
 
     def __post_init__(self) -> None:
         if isinstance(self.start, str):
-            learned = Learned.load(self.start.removeprefix(PREFIX))
+            try:
+                learned = Learned.load(self.start.removeprefix(PREFIX))
+            except InputError as error:
+                raise InputError(f"the setting 'start' must be a learned method: {error}") from None
             object.__setattr__(self, "start", learned)
         for name in ("pairs", "max_pairs") if self.start is None else ():
             if getattr(self, name) == 1:
@@ -304,6 +307,9 @@ def _of_pairs(
 
 _SHOWN = 8  # sentences
 _MOST_MASKS = 500_000
+# On reviews of more than 600 words a fifth of two pairs of orders of all their words, or less:
+# 1,000 were 0.227 of them (benchmarks/samplers.py --long).
+_ZOOM_CALLS = 800
 _WITHIN = "what the words lie in: 'sentences', 'paragraphs' or 'lines'"
 
 
@@ -335,12 +341,14 @@ class Owen:
         return _masks_in_all(self.samples, fewest=lambda d: 2 + 4 * max(d - 1, 1))
 
 
-def _masks_in_all(samples: int | None, fewest: Callable[[int], int]) -> Draws:
+def _masks_in_all(
+    samples: int | None, fewest: Callable[[int], int], usual: int = DEFAULT_CALLS
+) -> Draws:
     return Draws(
         count=samples,
         most=_MOST_MASKS,
         tolerance=None,
-        usual=lambda d: max(DEFAULT_CALLS, fewest(d)),
+        usual=lambda d: max(usual, fewest(d)),
         fewest=4,
         determining=fewest,
         beside=0,
@@ -522,7 +530,7 @@ class Zoom:
     @property
     def draws(self) -> Draws:
         """How many masks are asked, of sentences and of words together."""
-        return _masks_in_all(self.samples, fewest=lambda _: 16)
+        return _masks_in_all(self.samples, fewest=lambda _: 16, usual=_ZOOM_CALLS)
 
 
 def _zoomed(settings: Zoom, one: Reading) -> Finding:
@@ -545,21 +553,37 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     )
     counted = cast(Counted, _BY_ASKING.counted)
     if (least := counted.fewest(usual, len(whole))) > asked // 2:
-        raise DomainError(
-            f"zoom into {len(whole)} {unit} takes at least {2 * least:,} samples; got {asked:,}."
-        )
+        if settings.samples is not None:
+            larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
+            raise DomainError(
+                f"zoom into {len(whole)} {unit} takes at least {2 * least:,} samples; got "
+                f"{asked:,}. Allow for more{larger}."
+            )
+        asked = 2 * least
     fitted = counted.fitted(usual, len(whole), asked // 2)
     coarse = _sampled(fitted, _of_features(one, whole))
     left = asked - fitted.draws.calls(len(whole)) - fitted.spare
     sizes = np.bincount(whole.of_token[whole.of_token >= 0])
     strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
-    opened = [g for g in strongest[: settings.opened] if sizes[g] > 1]
-    while opened and (pairs := left // sum(2 * (sizes[g] + 1) for g in opened)) < _FEWEST:
-        opened.pop()
+    wanted = [g for g in strongest[: settings.opened] if sizes[g] > 1]
+    opened, each = list[int](), 0
+    for g in wanted:  # one that is too long for what is left does not keep the next ones closed
+        if (each + 2 * (sizes[g] + 1)) * _FEWEST <= left:
+            opened.append(g)
+            each += 2 * (sizes[g] + 1)
+    pairs = left // each if opened else 0
     inside = np.isin(whole.of_token, opened)
     own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
     units = replace(features_of(document, own.tolist()), unit=f"{unit} and words")
-    return _opened(settings, one, whole, coarse, units, opened, int(pairs) if opened else 0)
+    found = _opened(settings, one, whole, coarse, units, opened, int(pairs))
+    if not (closed := [g for g in wanted if g not in opened]):
+        return found
+    more = 2 * _FEWEST * sum(2 * (sizes[g] + 1) for g in wanted)
+    said = (
+        f"{len(closed)} of the {len(wanted)} strongest {unit} stayed closed, because two pairs of "
+        f"orders of their words take more calls than were left: set samples to {more:,} or more."
+    )
+    return replace(found, notices=(found.notices[0], said, *found.notices[1:]))
 
 
 def _of_features(one: Reading, features: Features) -> Reading:
@@ -596,15 +620,18 @@ def _opened(
         stderr[group == g] = np.hypot(off, np.hypot(errors[g], off_total) / count)
     held = np.abs(coarse.scores)
     share = held[opened].sum() / held.sum() if held.any() else 0.0
+    rest = len(whole) - len(opened)
+    others = "the other one" if rest == 1 else f"the other {rest}"
     return Finding(
         scores=scores,
         stderr=seen_errors(stderr),
         base_value=coarse.base_value,
         notices=(
             f"{len(opened)} of {len(whole)} {settings.within} were opened, which hold "
-            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}. Of the other "
-            f"{len(whole) - len(opened)} no word was looked at.",
-            *_few_inside(pairs),
+            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}."
+            + f" Of {others} no word was looked at."
+            * (rest > 0),
+            *_few_inside(pairs, name_of_one(settings.within)),
             *(said for said in coarse.notices if "set pairs" not in said),
         ),
         diagnostics={
@@ -616,11 +643,11 @@ def _opened(
     )
 
 
-def _few_inside(pairs: int) -> tuple[str, ...]:
+def _few_inside(pairs: int, unit: str) -> tuple[str, ...]:
     if not 0 < pairs < _ENOUGH:
         return ()
     return (
-        f"Words of an opened sentence rest on {pairs} pairs of orders: good for which of them "
+        f"Words of an opened {unit} rest on {pairs} pairs of orders: good for which of them "
         "matter. Raise samples, or open fewer, for the size of a single score.",
     )
 
@@ -783,17 +810,18 @@ ROWS = (
         sees="the sentences that matter in a long document, and the words that matter in them; "
         "adds up to f − f(all removed)",
         blind="words of sentences that are not opened",
-        cost="1,000 calls of the model, however long the document is",
+        cost="800 calls of the model, or eight for each sentence if that is more",
         settings=Zoom,
         ways=(
             by_draws(
                 _zoomed,
                 {
-                    "opened": "sentences that are opened, strongest first; fewer if the samples do "
-                    "not allow for two pairs of orders of their words",
+                    "opened": "sentences that are opened, strongest first; those are left out for "
+                    "which the samples do not allow two pairs of orders of their words",
                     "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
                     "samples": "masks that are asked, half of them about sentences and half about "
-                    f"words of those that are opened; None: {DEFAULT_CALLS:,}",
+                    f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "
+                    "of orders of the sentences and as much again take",
                 },
                 most=_MOST_MASKS,
             ),

@@ -222,9 +222,12 @@ def _of_explanations(
     """Return the method of ``first``; what is ``found`` of a text is of one class or of several."""
 
     def one(reading: Reading, i: int) -> Scored:
-        several = found(reading.documents[i])
-        if not several:
+        document = reading.documents[i]
+        if not (several := found(document)):
             return "there is no stored explanation of this text."
+        place = document.asked[reading.targets.part] if document.asked else None
+        if not (several := [e for e in several if e.asked == place]):
+            return "there is no stored explanation of this place of the text."
         target = reading.targets.names()[i]
         e = next((e for e in several if e.target == target), several[-1])
         wanted = reading.question.side

@@ -10,7 +10,7 @@ from limelight import __version__
 from limelight.data.columns import LabelledRows, read_rows
 from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance
-from limelight.errors import InputError
+from limelight.errors import InputError, told
 from limelight.explainers.budget import BudgetGiven, seconds_of
 from limelight.explainers.explaining import Progress, Texts, listed
 from limelight.judging.candidates import candidates_of
@@ -154,8 +154,8 @@ def judge(
     """
     question = Question(target=target, scale=scale, features=features, side=side, window=window)
     model = question.windowed(question.grouped(checked_model(model)))
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
+    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
+        raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
     wanted = wanted_columns(columns)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])

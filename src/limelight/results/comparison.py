@@ -19,6 +19,12 @@ TOP = 3
 _SINGLE = float(np.finfo(np.float32).eps)  # most models compute in single precision
 
 
+# What a page of a comparison says once, for all methods.
+_SHARED = (
+    "model", "text", "target", "against", "scale", "asked", "features", "spans", "parts",
+)  # fmt: skip
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
@@ -137,10 +143,11 @@ class Comparison(EqualByFields, Page, Drawn, Tabular, Stored):
             raise InputError("a comparison needs at least one explanation; got none.")
         first = self.explanations[0]
         for other in self.explanations[1:]:
-            for name in ("text", "target", "against", "features", "spans", "parts"):
+            for name in _SHARED:
                 if getattr(other, name) != getattr(first, name):
+                    what = "place" if name == "asked" else name
                     raise InputError(
-                        f"a comparison needs explanations of the same {name}; "
+                        f"a comparison needs explanations of the same {what}; "
                         f"{first.method!r} and {other.method!r} differ."
                     )
 

@@ -81,6 +81,8 @@ def check_explanation(e: Any) -> None:
     texts = (e.text, e.method, e.aim, e.label, *e.features, *e.classes, *e.notices)
     whole_text("".join(texts), "an explanation")
     _check_spans(e.spans, end)
+    if not isinstance(units := e.settings.get("features", "words"), str):
+        raise InputError(f"the setting 'features' must say what the units are; got {units!r}.")
     if e.cut is not None and not 0 <= e.cut <= end:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
     if e.parts:

@@ -126,10 +126,11 @@ def _check_known(given: Any, read: Any, at: str) -> None:
 def write_record(path: Path, record: RunRecord) -> None:
     """Write ``record``, whole or not at all."""
     written = _fields(record)
-    if record.data.labels is None:  # runs of 0.2 do not say so
-        del written["data"]["labels"]
+    # Runs of 0.2 do not say so; of a record that was read, msgspec leaves out what was not there.
+    if record.data.labels is None:
+        written["data"].pop("labels", None)
     if record.data.columns.at is None:
-        del written["data"]["columns"]["at"]
+        written["data"]["columns"].pop("at", None)
     written["sha256"] = _digest(written)
     write_whole(path, msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
 

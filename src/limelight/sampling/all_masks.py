@@ -54,7 +54,8 @@ def nested_count(levels: Int[np.ndarray, "L d"]) -> int:
     """Return how many masks Owen values take at most: those of each innermost group."""
     brothers = _brothers(levels)
     of_word = [sum(map(len, brothers[j])) for j in range(levels.shape[1])]
-    innermost = np.unique(levels[-1], return_index=True)[1]
+    # By all levels: a sentence that goes on in the next line is a group in each of them.
+    innermost = np.unique(levels, axis=1, return_index=True)[1]
     return sum(2 ** (of_word[j] + 1) for j in innermost.tolist())
 
 

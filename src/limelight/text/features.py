@@ -15,7 +15,7 @@ from limelight.text.tokens import Span
 from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_name
 
 FEATURES = ("words", "positions", *CUTTERS)
-Unit = str | Sequence[int] | Sequence[Span] | Cutter
+Unit = str | Sequence[int] | Sequence[Span] | np.ndarray | Cutter
 _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 
 
@@ -133,8 +133,9 @@ def unit_name(unit: Any) -> str:
         return unit
     if callable(unit):
         return cutter_name(unit)
-    numbered = hasattr(unit, "__len__") and len(unit) > 0 and hasattr(unit[0], "__index__")
-    return "groups" if numbered else "spans"
+    first: Any = next(iter(unit), None) if hasattr(unit, "__iter__") else None
+    # A row of an array has __index__ too.
+    return "groups" if hasattr(first, "__index__") and not np.ndim(first) else "spans"
 
 
 def name_of_one(unit: str) -> str:
@@ -153,7 +154,7 @@ def unit_spans(document: Document, unit: Any) -> list[Span] | None:
             raise InputError(nearest("features", unit, FEATURES))
         unit = CUTTERS[unit]
     elif not callable(unit):
-        if not hasattr(unit, "__len__") or not len(unit):
+        if not isinstance(unit, Sequence | np.ndarray) or not len(unit):
             raise InputError(
                 f"features must be one of {', '.join(FEATURES)}, a list of (start, end), a "
                 f"function that returns one, or one whole number per token; got {unit!r}."

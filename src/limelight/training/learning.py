@@ -16,7 +16,7 @@ import numpy as np
 from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
-from limelight.errors import InputError
+from limelight.errors import InputError, told
 from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import Meter, Progress, listed
 from limelight.explainers.learned import (
@@ -125,8 +125,8 @@ def learn(
         Called once, before anything is drawn, with the number of questions to the model and the
         seconds that they take.
     """
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"seed must be a whole number, 0 or more; got {seed!r}.")
+    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
+        raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
     if not isinstance(pairs, Integral) or pairs < 1:
         raise InputError(f"pairs must be a whole number, 1 or more; got {pairs!r}.")
     model = answering(checked_model(model), features, "logit")
@@ -454,6 +454,11 @@ def fitted(
     if min(np.count_nonzero(~held), np.count_nonzero(held)) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
     examples = examples_of(model, texts, values, question, told)
+    if not examples.values.any():
+        raise InputError(
+            "all Shapley values that were drawn are 0: no word of these texts moves the model, so "
+            "there is nothing to learn. Are they texts for it?"
+        )
     learned = fit_examples(examples, held, seed=plan.seed, heard=heard)
     learned = replace(
         learned,
@@ -504,11 +509,13 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
         "variance of Shapley values (R², corrected for the noise of the sampled ones), with a rank "
         f"correlation of {report['rank_correlation']:.2f}."
     )
-    if share := report.get("share"):
-        low, high = share["interval"]
+    share = report.get("share")
+    if share and share["share"] is not None:  # None: no order of these words gains anything
+        ends = share["interval"]  # none of a single text
         yield (
             f"Share of the way from a random order of the words to greedy deletion, on "
-            f"{share['texts']} of them: {share['share']:.2f} [{low:.2f}, {high:.2f}]."
+            f"{share['texts']} of them: {share['share']:.2f}"
+            f"{'' if ends is None else f' [{ends[0]:.2f}, {ends[1]:.2f}]'}."
         )
     half, whole = report["curve"][-2:]
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
