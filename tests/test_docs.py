@@ -156,7 +156,14 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
-@pages
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page.stem == "learning" else page
+        for page in (*DOCS, *METHOD_PAGES)
+    ],
+    ids=lambda page: page.stem,
+)
 def test_python_blocks_run_and_print_what_comments_say(page, tmp_path, monkeypatch, capsys):
     """In one session per page: a later block may use what an earlier one made.
 

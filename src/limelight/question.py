@@ -26,6 +26,7 @@ import numpy as np
 
 from limelight.errors import InputError, nearest, told
 from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
+from limelight.models.loading import from_same_source
 from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, Unit
@@ -303,7 +304,8 @@ class Question:
 
         A tagger whose tag is asked about, and not a type of its tags, answers with tags.
         """
-        return answering(model, self.features, self.scale, names=(self.target, self.against))
+        named = (self.target, self.against)
+        return from_same_source(answering(model, self.features, self.scale, names=named), model)
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
@@ -350,6 +352,7 @@ class Removing(TypedDict, total=False):
     protect: Collection[str]
     window: str | int | None
     side: str | None
+    protect_span: bool
     first_pieces: bool
 
 
@@ -357,7 +360,6 @@ class Playing(Removing, total=False):
     """The same, and the place that is asked about, where the model finds spans."""
 
     at: str | int | tuple[int, int] | None
-    protect_span: bool
 
 
 class OfEveryClass(Playing, total=False):

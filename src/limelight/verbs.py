@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Unpack, cast, overload
+from typing import Any, Unpack, overload
 from warnings import warn
 
 import numpy as np
@@ -36,7 +36,7 @@ from limelight.explainers.registry import (
 )
 from limelight.explainers.text_game import TextGame
 from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
-from limelight.models.protocol import Spans, document_by
+from limelight.models.protocol import document_by, spans_of
 from limelight.question import (
     Asked,
     OfEveryClass,
@@ -254,10 +254,10 @@ def explain_spans(
 ) -> SpanExplanations | list[SpanExplanations]:
     """Return one explanation for every span that the model finds in ``text``; there may be none.
 
-    The words of all these spans are protected, so that methods which remove words ask the model as
-    often as for one span; methods that look into it take a pass for each. A list of texts gives a
-    list; the arguments are those of :func:`explain`. Where no ``target`` is named, each span is
-    explained for its own tag.
+    The words of all these spans are protected, or with ``protect_span=False`` none of them: methods
+    that remove words ask the model as often as for one span, those that look into it take a pass
+    for each. A list of texts gives a list; the arguments are those of :func:`explain`. Where no
+    ``target`` is named, each span is explained for its own tag.
     """
     question, settings = split(settings, OfEverySpan)
     model = question.grouped(checked_model(model))
@@ -271,7 +271,7 @@ def explain_spans(
     texts, found = listed(text), list[SpanExplanations]()
     for number, one in enumerate(texts):
         with about_text(number if len(texts) > 1 else None):
-            spans = cast(Spans, model).spans(one, first_pieces=question.first_pieces)
+            spans = spans_of(model, one, first_pieces=question.first_pieces)
             several: list[list[Explanation]] = [[]]
             if spans:
                 asked = AskedText(one, found_places(spans, first_pieces=question.first_pieces))
@@ -316,7 +316,7 @@ def predictions(model: Model, texts: Sequence[Given]) -> list[dict[str, Any]]:
 
 
 def _span_row(model: Model, given: Given) -> dict[str, Any]:
-    found = cast(Spans, model).spans(given)
+    found = spans_of(model, given)
     document = model.read(given)
     return {
         "text": document.text,

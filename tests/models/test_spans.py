@@ -386,12 +386,81 @@ def test_a_function_of_spans_is_asked_where_the_place_stands_in_what_is_left():
         ([(0, 6, "ORG", 2.0)], "a span must be"),
         ([(0, 6, "GPE", 1.0)], "the tag 'GPE', which is none of its tags"),
         ([None], "a span must be"),
+        (None, "a span must be"),
+        ([("0", "6", "ORG", 1.0)], "a span must be"),
+        ([(0.5, 6, "ORG", 1.0)], "a span must be"),
+        ([(0, 6, "ORG", float("nan"))], "a span must be"),
     ],
 )
 def test_answers_that_are_no_spans_are_refused(spans, sentence):
     model = limelight.wrap(lambda texts: [spans for _ in texts], tags=["ORG"])
     with pytest.raises(InputError, match=sentence):
         limelight.explain(model, "Jordan is bad", at="Jordan")
+
+
+def test_a_function_may_find_a_part_of_a_word():
+    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    text = "Acme's river by xInc"
+    (e,) = limelight.explain_spans(model, text, "loo")
+    assert e.features == ("'s", "river", "by", "xInc")
+    known = [by_rule([text.replace(word, "")])[0][0] for word in e.features]
+    assert [tag for _, _, tag, _ in known] == ["ORG", "ORG", "ORG", "LOC"]
+    assert dict(e.as_list())["'s"] == 0.0
+    assert dict(e.as_list())["river"] == pytest.approx(np.log(0.6 / 0.4) - np.log(0.4 / 0.6))
+    both = [(0, 5, "ORG", 0.5), (4, 5, "ORG", 1.0)]
+    spaced = limelight.wrap(lambda texts: [both for _ in texts], tags=["ORG"])
+    assert [one[:2] for one in spaced.spans("Acme is bad")] == [(0, 4)]
+
+
+def test_a_tagger_has_no_outputs_of_a_whole_text():
+    model, *_ = tagger()
+    for ask in (
+        model.logits,
+        model.predict_proba,
+        lambda texts: model.outputs([model.read(*texts)]),
+    ):
+        with pytest.raises(InputError, match="has outputs at a place, not of a text"):
+            ask(["the bad film"])
+    with pytest.raises(InputError, match="a tagger reads one text"):
+        limelight.predict(model, ("the bad", "film"))
+    with pytest.raises(InputError, match="learn is for models of whole texts"):
+        limelight.learn(model, ["the bad film"])
+    (notice,) = model.read("film " * 40).notices
+    assert "window" not in notice
+
+
+def test_all_spans_may_be_scored_too():
+    model, *_ = tagger()
+    text = "the superb film"
+    found = limelight.explain_spans(model, text, "loo", protect_span=False, target="ORG")
+    assert len(found) == len(model.spans(text)) > 0
+    for e in found:
+        alone = limelight.explain(
+            model, text, "loo", at=(e.asked.start, e.asked.end), target="ORG", protect_span=False
+        )
+        np.testing.assert_allclose(e.scores, alone.scores, atol=1e-9)
+
+
+def test_a_run_for_a_full_tag_takes_other_processes(tmp_path):
+    network, tokenizer = network_of()
+    network.float().save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    model, heard = limelight.load(tmp_path / "model"), []
+    asked = {"target": "B-ORG", "protect_span": False}
+    data = {"text": ["the superb film", "a bad plot is good"]}
+    here, there = (
+        limelight.explain_data(
+            model, data, "loo", output=tmp_path / str(n), workers=n, progress=heard.append, **asked
+        )
+        for n in (None, 1)
+    )
+    assert [p.done for p in heard if p.finding] == [0, 1] * 2
+    assert [e.aim for e in here] == [e.aim for e in there]
+    for one, other in zip(here, there, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6)
+        start, end = one.asked.start, one.asked.end
+        alone = limelight.explain(model, one.text, "loo", at=(start, end), **asked)
+        np.testing.assert_allclose(one.scores, alone.scores, atol=1e-5)
 
 
 class Entity(NamedTuple):

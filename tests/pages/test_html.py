@@ -282,3 +282,15 @@ def test_the_page_says_where_methods_disagree():
     ]
     worst = strongest_disagreements(c)[0]
     assert f"<b>{worst.first} and {worst.second}</b>: rank correlation −0.64, 5 words of" in rest
+
+
+def test_captions_name_the_units():
+    model, texts = (
+        limelight.load(),
+        ["A dull plot. Superb acting! I left.", "It is good. It is bad. Fine."],
+    )
+    page = limelight.judge(model, texts, ["loo", "shapley"], features="sentences").to_html()
+    assert 'data-units="sentences"' in page
+    assert "its output falls as sentences go." in page
+    pairs = limelight.explain(model, texts[0], "interactions", features="sentences").to_html()
+    assert "What two sentences do together" in pairs

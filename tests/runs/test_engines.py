@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing as mp
 import os
+import re
 import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -205,6 +206,29 @@ def test_functions_that_can_be_pickled_use_processes_and_others_say_why(tmp_path
     task, record = Task(0, b""), Run(tmp_path / "one").record
     lost = explain_shard(Job(msgspec.json.encode(record), None, b"cnowhere\nfound\n."), task)
     assert lost.refused.startswith("a worker cannot unpickle the model (ModuleNotFoundError: ")
+
+
+def commas(text):
+    return [match.span() for match in re.finditer(r"[^,\s][^,]*", text)]
+
+
+def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_nothing(tmp_path):
+    model = limelight.wrap(length_scores, classes=["n", "p"], scale="logit")
+    texts = ["a good film, a bad one, fine", "no comma", "one, two, three and four"] * 4
+
+    def explained(cutter, name, **options):
+        return limelight.explain_data(
+            model, texts, "loo", output=tmp_path / name, shard_texts=4, features=cutter, **options
+        )
+
+    two, one = explained(commas, "two", workers=2), explained(commas, "one")
+    assert [path.read_bytes() for path in two.paths] == [path.read_bytes() for path in one.paths]
+    assert next(iter(two)).features == ("a good film", "a bad one", "fine")
+    assert two.record.question.features == f"{__name__}:commas"
+    with pytest.raises(InputError, match="need a cutter that can be pickled"):
+        explained(lambda text: commas(text), "none", workers=2)
+    with pytest.raises(InputError, match="features"):
+        explained("sentences", "two")
 
 
 def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):

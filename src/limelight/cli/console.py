@@ -117,7 +117,7 @@ def run_shown(output: Path, log: str | None) -> Iterator["Watcher"]:
         with (shown := ProgressShown("explaining", estimated=True)) as moved:
 
             def told(progress: "RunProgress") -> None:
-                last[:] = [progress]
+                last[:] = [progress] if not progress.finding else []
                 if log == "json":
                     for line in _lines(progress):
                         print(json.dumps(line, ensure_ascii=False), file=sys.stderr, flush=True)
@@ -165,4 +165,5 @@ def _rounded(number: float | None) -> float | None:
 def _described(progress: "RunProgress") -> str:
     failed = f", {progress.failed:,} failed" if progress.failed else ""
     speed = f", {progress.per_second:,.0f} a second" if progress.per_second else ""
-    return f"{progress.done:,} of {progress.total:,} texts{failed}{speed}"
+    found = " searched for spans" * progress.finding
+    return f"{progress.done:,} of {progress.total:,} texts{found}{failed}{speed}"

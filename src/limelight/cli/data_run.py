@@ -42,8 +42,8 @@ class DataRun:
     label_column
         Column of the labels; by default one of a usual name, else there are none.
     at_column
-        With a model that finds spans: column of the place that each text is asked about, as --at
-        takes it; by default every span that is found has a row.
+        With a model that finds spans: column of the place that each text is asked about, its
+        words or START:END; by default every span that is found has a row.
     limit
         Explain so many rows, the first ones; by default all.
     engine

@@ -44,10 +44,10 @@ def explain(
         raise InputError("give --target or --all-classes, not both.")
     if all_classes and question.against is not None:
         raise InputError("give --against or --all-classes, not both.")
-    if spans and (all_classes or asked["at"] is not None or not asked["protect_span"]):
+    if spans and (all_classes or asked["at"] is not None):
         raise InputError(
-            "--spans explains every span that is found, each for its class, and protects them all; "
-            "leave out --at, --all-classes and --no-protect-span."
+            "--spans explains every span that is found, each for its class; leave out --at and "
+            "--all-classes."
         )
     if data_run.given(text, asking):
         data_run.explain(method, question, asking, all_classes=all_classes)
@@ -61,7 +61,7 @@ def explain(
     if all_classes:
         del asked["target"], asked["against"]
     if spans:
-        del asked["at"], asked["protect_span"]
+        del asked["at"]
         answers = asking.asked(verbs.explain_spans, text, method, **asked)
         _show(_apart(answers, form), answers, form, asking.out.output)
         return

@@ -47,6 +47,13 @@ def source_of(model: Model) -> ModelSource | None:
     return _SOURCES.get(model)
 
 
+def from_same_source(model: Model, other: Model) -> Model:
+    """Return ``model``, made of ``other`` for a question: who loads the one can make the other."""
+    if other in _SOURCES:
+        _SOURCES[model] = _SOURCES[other]
+    return model
+
+
 @overload
 def load(path: None = None, *, device: str | None = None) -> AttentionClassifier: ...
 @overload

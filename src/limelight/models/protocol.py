@@ -397,19 +397,29 @@ def document_by(
     places: tuple[Place, ...] = ()
     if isinstance(given, AskedText):
         places, at, given = given.places, at if given.at is None else given.at, given.given
-    if isinstance(given, tuple):
-        checked_text_or_pair(given)
-        if (why := why_not(model, "pairs")) is not None:
-            raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
+    _check_pair(model, given)
     if why_not(model, "spans") is not None:
         return model.read(given, pieces=pieces)
     own = cast(Spans, model)
     if not places:
-        found = own.spans(given, first_pieces=first_pieces)
+        found = spans_of(model, given, first_pieces=first_pieces)
         text, parts = joined(given)
         region = parts[1] if parts else (0, len(text))
         places = (place_at(at, text, region, found, first_pieces=first_pieces),)
     return own.read(given, asked=places, pieces=pieces)
+
+
+def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
+    """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
+    _check_pair(model, given)
+    return cast(Spans, model).spans(given, first_pieces=first_pieces)
+
+
+def _check_pair(model: Model, given: Any) -> None:
+    if isinstance(given, tuple):
+        checked_text_or_pair(given)
+        if (why := why_not(model, "pairs")) is not None:
+            raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
 
 
 def cuts_anywhere(model: Model) -> bool:
@@ -427,7 +437,7 @@ def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for text in texts:
         try:
-            places = found_places(cast(Spans, model).spans(text), first_pieces=False)
+            places = found_places(spans_of(model, text), first_pieces=False)
         except InputError:
             found.append(text)
         else:

@@ -70,16 +70,24 @@ class SpanFunction:
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What a function shows: its spans."""
         hidden = "a function of texts shows only its answers"
-        return {**dict.fromkeys(CAPABILITIES, hidden), "spans": None, "chooses": None}
+        alone = "a function of spans reads one text"
+        return {
+            **dict.fromkeys(CAPABILITIES, hidden),
+            "spans": None,
+            "chooses": None,
+            "pairs": alone,
+        }
 
     def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:  # noqa: ARG002
         """Return the spans that the function finds, in the order of the text."""
         self.words.read(text)  # which refuses what is no text
-        return tuple(sorted(self._found([text])[0]))
+        return tuple(sorted(one for one in self._found([text])[0] if one.start < one.end))
 
     def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
-        """Return the words of a text as they are written, punctuation marks included."""
+        """Return the words of a text as they are written, cut where a place begins or ends."""
         document = self.words.read(text, pieces=pieces)
+        edges = {edge for place in asked for edge in (place.start, place.end)}
+        document = self.words.cut_at(document, edges)  # of "Acme's" a function may find "Acme"
         for place in asked:
             place.tokens(document.tokens.spans, document.text)
         notices = (_HELD,) if asked and self.link != "none" else ()
@@ -160,15 +168,22 @@ class SpanFunction:
                 f"{len(texts)} texts and returned {len(answers)} lists."
             )
         return [
-            [self._checked(one, text) for one in spans]
+            [self._checked(one, text) for one in (spans if np.iterable(spans) else [spans])]
             for spans, text in zip(answers, texts, strict=True)
         ]
 
     def _checked(self, span: Any, text: str) -> FoundSpan:
         match span:
-            case (start, end, str(tag), score) if 0 <= start < end <= len(text) and 0 <= score <= 1:
+            case (
+                int() | np.integer() as start,
+                int() | np.integer() as end,
+                str(tag),
+                int() | float() | np.floating() as score,
+            ) if 0 <= start < end <= len(text) and 0 <= score <= 1:
                 if tag in self.classes:
-                    return FoundSpan(int(start), int(end), tag, float(score))
+                    words = text[start:end]
+                    first = int(start) + len(words) - len(words.lstrip())
+                    return FoundSpan(first, first + len(words.strip()), tag, float(score))
                 known = ", ".join(self.classes[1:])
                 raise InputError(
                     f"the function returns the tag {tag!r}, which is none of its tags ({known}); "

@@ -235,7 +235,7 @@ def _pair_matrix(e: Explanation, pairs: Pairs) -> Table:
     return Table(
         [Column(words=True), *(Column(e.names[j], number) for j in shown)],
         [(e.names[i], *(cell(frozenset((i, j))) for j in shown)) for i in shown],
-        "What two words do together beyond what each does alone",
+        f"What two {e.noun}s do together beyond what each does alone",
     )
 
 

@@ -13,7 +13,7 @@ from limelight.results.faces import Drawn, Page, Stored, Tabular, by_name
 from limelight.results.table import Table
 from limelight.results.values import plain_value
 from limelight.shapes import Float, Int
-from limelight.text import one_line
+from limelight.text import name_of_one, one_line
 
 Interval = tuple[float, float]
 
@@ -381,6 +381,11 @@ class Judgement(Page, Drawn, Tabular, Stored):
     def __reduce__(self) -> tuple[Any, ...]:
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         return partial(Judgement, **own | {"settings": dict(self.settings)}), ()
+
+    @property
+    def noun(self) -> str:
+        """What one of the units is called that go: "word", "sentence", …"""
+        return name_of_one(str(self.settings.get("features", "words")))
 
     @property
     def judged(self) -> tuple[JudgedText, ...]:

@@ -91,7 +91,8 @@ class RunProgress:
 
     ``per_second`` and ``left`` (seconds) are None until something is finished. ``shard`` is the one
     that has just been stored, if it is about one; ``estimate`` comes before the first, and
-    ``notice`` is something that the user should know.
+    ``notice`` is something that the user should know. ``finding`` says that spans are looked for
+    in the texts, before the run begins.
     """
 
     done: int
@@ -102,6 +103,7 @@ class RunProgress:
     shard: Finished | None = None
     estimate: Estimate | None = None
     notice: str | None = None
+    finding: bool = False
 
 
 Watcher = Callable[[RunProgress], None]
@@ -130,6 +132,7 @@ class ProgressLine:
         if not self.moves or (now - self._last < _BETWEEN and not ended) or not progress.done:
             return
         told = f"{progress.done:,} of {progress.total:,} texts"
+        told += " searched for spans" * progress.finding
         if progress.per_second:
             told += f", {progress.per_second:,.3g} per second"
         if progress.left:

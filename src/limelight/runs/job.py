@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Unpack, cast, final
+from typing import Any, Unpack, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,10 +28,17 @@ from limelight.explainers.registry import one_method, several_methods
 from limelight.models import Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
-from limelight.models.protocol import Spans, playing
+from limelight.models.protocol import playing, spans_of
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
-from limelight.runs.estimate import Estimate, Meter, ProgressLine, Watcher, estimate
+from limelight.runs.estimate import (
+    Estimate,
+    Meter,
+    ProgressLine,
+    RunProgress,
+    Watcher,
+    estimate,
+)
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
@@ -351,11 +358,12 @@ def explain_data(
     """
     question, own = split(settings, all_classes=all_classes)
     model = question.grouped(checked_model(model))
+    shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=at_column
     )
     if why_not(model, "spans") is None and question.at is None and at_column is None:
-        opened, limit = one_row_per_span(model, opened, question, limit), None
+        opened, limit = one_row_per_span(model, opened, question, limit, shown), None
     record, learned = plan_run(
         model,
         opened,
@@ -373,13 +381,17 @@ def explain_data(
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
-        shown = ProgressLine() if progress is None or progress is True else progress or None
-        meter = job.meter(shown)
-        job.do(executor, workers, work, meter)
+        job.do(executor, workers, work, job.meter(shown))
     return Run(output)
 
 
-def one_row_per_span(model: Model, data: DataSet, question: Question, limit: int | None) -> DataSet:
+def one_row_per_span(
+    model: Model,
+    data: DataSet,
+    question: Question,
+    limit: int | None,
+    shown: Watcher | None = None,
+) -> DataSet:
     """Return the texts as a table in memory, each once for every span that ``model`` finds in it.
 
     A text that cannot be read stays, to be told of in its row; one without a span does not.
@@ -392,9 +404,12 @@ def one_row_per_span(model: Model, data: DataSet, question: Question, limit: int
         rows, at = list[int](), list[str | None]()
         texts = zip(*(table.column(name).to_pylist() for name in ("text", "pair")), strict=True)
         for row, (text, pair) in enumerate(texts):
+            if shown is not None:
+                done = len(parts) * _SHARD + row
+                shown(RunProgress(done=done, failed=0, total=record.rows, finding=True))
             try:
                 given = text if pair is None else (text, pair)
-                spans = cast(Spans, model).spans(given, first_pieces=question.first_pieces)
+                spans = spans_of(model, given, first_pieces=question.first_pieces)
             except InputError:
                 spans, at = (), [*at, None]
                 rows.append(row)

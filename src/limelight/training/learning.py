@@ -130,6 +130,8 @@ def learn(
     if not isinstance(pairs, Integral) or pairs < 1:
         raise InputError(f"pairs must be a whole number, 1 or more; got {pairs!r}.")
     model = answering(checked_model(model), features, "logit")
+    if why_not(model, "spans") is None:
+        raise InputError("learn is for models of whole texts; this one answers about a place.")
     if playing(model) is not None:
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "

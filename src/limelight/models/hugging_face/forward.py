@@ -46,6 +46,11 @@ def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
     return np.where(rows < 0, rows, rows & _TOKEN)
 
 
+def is_marked(row: Int[np.ndarray, " L"]) -> bool:
+    """Whether a piece of the row is asked about."""
+    return bool(row.max(initial=0) >> _MARK_BITS)
+
+
 def network_input(
     network: Any, rows: Int[np.ndarray, "n T"], *, filler: int | None = None
 ) -> dict[str, Any]:

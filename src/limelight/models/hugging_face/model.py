@@ -20,6 +20,7 @@ from limelight.models.hugging_face.forward import (
     NetworkFingerprint,
     alone_with,
     embedding_rows,
+    is_marked,
     plain_ids,
     rectangle,
     restoring_tokenizer,
@@ -264,7 +265,12 @@ class HuggingFace:
     def read(self, text: Given, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
         """Return a text or a pair in the tokenizer's words, or in its ``pieces``."""
         document = document_of(
-            self.tokenizer, text, limit=self.limit, apart=pieces, classes=self.classes
+            self.tokenizer,
+            text,
+            limit=self.limit,
+            apart=pieces,
+            classes=self.classes,
+            windows=self._asked_at is None,
         )
         self.check_ids(pieces_in(document).ids)
         if asked:
@@ -305,6 +311,11 @@ class HuggingFace:
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
+        if self._asked_at is not None and not all(is_marked(row) for row in rows):
+            raise InputError(
+                "a model that finds spans has outputs at a place, not of a text; ask limelight."
+                "predict for its spans, or explain with at=."
+            )
         self._forward.renew()
         return self.engine(rows)
 

@@ -150,11 +150,18 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
 
 
 def document_of(
-    tokenizer: Any, given: Given, *, limit: int, apart: bool, classes: tuple[str, ...] = ()
+    tokenizer: Any,
+    given: Given,
+    *,
+    limit: int,
+    apart: bool,
+    classes: tuple[str, ...] = (),
+    windows: bool = True,
 ) -> Document:
     """Return a text in words (what the pre-tokenizer says), or with pieces kept ``apart``.
 
-    A single text is told of where the names of the ``classes`` are about two.
+    A single text is told of where the names of the ``classes`` are about two; ``windows`` are
+    advised for a long one.
     """
     pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart)
     text, parts = joined(given)
@@ -166,7 +173,7 @@ def document_of(
         Tokens(pieces.strings[:count], tuple(spans[:count])),
         # Where the reading ends; a first text that was cut is told of in a notice only.
         cut=spans[count - 1][1] if read < there else None,
-        notices=tuple(_notices(pieces, tokenizer, classes)),
+        notices=tuple(_notices(pieces, tokenizer, classes, windows)),
         input=pieces,
         parts=parts,
     )
@@ -185,7 +192,9 @@ def _check_words(pieces: Pieces, count: int) -> None:
             )
 
 
-def _notices(pieces: Pieces, tokenizer: Any, classes: tuple[str, ...]) -> Iterator[str]:
+def _notices(
+    pieces: Pieces, tokenizer: Any, classes: tuple[str, ...], windows: bool
+) -> Iterator[str]:
     """Yield what a reader must know about how the text was read."""
     if pieces.cut and pieces.side is not None:
         (first, of_first), (second, of_second) = pieces.shares
@@ -198,7 +207,8 @@ def _notices(pieces: Pieces, tokenizer: Any, classes: tuple[str, ...]) -> Iterat
         total = len(pieces.ids) - pieces.before - pieces.after
         yield (
             f"The text has {total} tokens; the model reads the first {pieces.room}, "
-            f"and the last {pieces.cut} were cut off; window='auto' (--window auto) explains all."
+            f"and the last {pieces.cut} were cut off"
+            + ("; window='auto' (--window auto) explains all." if windows else ".")
         )
     read = pieces.inside[pieces.token[pieces.inside] >= 0]
     unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none

@@ -47,13 +47,14 @@ export class RemovalCurve extends HTMLElement {
   set lines(lines) { this.#lines = lines; this.#show(); }
   get words() { return this.#words; }
   set words(count) { this.#words = count; this.#at = Math.min(this.#at, count); this.#show(); }
+  get #units() { return this.dataset.units ?? "words"; }
   get at() { return this.#at; }
   set at(removed) { this.#moved(removed); }
 
   connectedCallback() {
     this.tabIndex = 0;
     this.setAttribute("role", "slider");
-    this.setAttribute("aria-label", "Words removed");
+    this.setAttribute("aria-label", `How many ${this.#units} are removed`);
     for (const name of EVENTS) this.addEventListener(name, this);
     this.#watch.observe(this);
   }
@@ -103,12 +104,12 @@ export class RemovalCurve extends HTMLElement {
     const cursor = drawn("line", { x1: x(share), x2: x(share), y1: TOP, y2: HEIGHT - BOTTOM, stroke: "currentColor", "stroke-width": 1 });
     const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", "aria-hidden": "true" }, ...axes,
       label(LEFT, HEIGHT - 12, "0", "middle"), label(WIDTH - RIGHT, HEIGHT - 12, String(this.#words), "end"),
-      label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "words removed", "middle"), ...paths, cursor);
+      label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, `${this.#units} removed`, "middle"), ...paths, cursor);
     const said = this.#lines.map((line) => `${line.label} ${written(valueAt(line.points, share))}`);
     this.setAttribute("aria-valuemin", "0");
     this.setAttribute("aria-valuemax", String(this.#words));
     this.setAttribute("aria-valuenow", String(this.#at));
-    this.setAttribute("aria-valuetext", `${this.#at} of ${this.#words} words removed: ${said.join(", ")}`);
+    this.setAttribute("aria-valuetext", `${this.#at} of ${this.#words} ${this.#units} removed: ${said.join(", ")}`);
     this.replaceChildren(picture, this.#keys(share));
   }
 

@@ -6,7 +6,7 @@ import { made } from "../../pages/elements/nodes.js";
 import { minus, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
 import "../../pages/elements/removal_curve.js";
 import "../../pages/elements/score_bars.js";
-import { labelOf } from "../../pages/elements/shades.js";
+import { labelOf, nounOf } from "../../pages/elements/shades.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
 import { headedTable } from "../../pages/elements/text_table.js";
 import "../../pages/elements/word_arcs.js";
@@ -35,7 +35,7 @@ function curves({ lines, words, kind, chance, ceiling, chance_error: error, meth
 function pairs({ explanation }) {
   const arcs = made("limelight-arcs");
   queueMicrotask(() => { arcs.explanation = explanation; }); // when it is in the page and has a width
-  return [made("p", { class: "note" }, `What two words do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
+  return [made("p", { class: "note" }, `What two ${nounOf(explanation)}s do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
 }
 
 function attention(matrices) {
