@@ -10,6 +10,8 @@ python benchmarks/learning.py --speed --model minilm-imdb --texts imdb_train.jso
 python benchmarks/learning.py --others --output OUT [--sick FOLDER --sick-texts sick.jsonl.gz]
        [--gpt2 FOLDER --texts imdb_train.jsonl.gz] [--model minilm-imdb --sst2 sst2.jsonl.gz]
     pairs of sentences, a language model, and sentences under the method of reviews
+python benchmarks/learning.py --store --output OUT
+    all of these as results/learning.json, of which tables.py makes a table
 
 Values that are drawn stay in OUT, and are not drawn again: fits can be repeated. Results are
 written to OUT as they come. --smoke runs any of them on a few short texts, in a minute or two.
@@ -20,7 +22,8 @@ import gzip
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +49,12 @@ def main() -> None:
         pack(asked.pack)
         return
     asked.output.mkdir(parents=True, exist_ok=True)
-    for wanted, run in ((asked.curve, curve), (asked.speed, speed), (asked.others, others)):
+    for wanted, run in (
+        (asked.curve, curve),
+        (asked.speed, speed),
+        (asked.others, others),
+        (asked.store, store),
+    ):
         if wanted:
             run(asked)
 
@@ -54,12 +62,14 @@ def main() -> None:
 def parsed() -> argparse.Namespace:
     """Return the arguments."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for name in ("curve", "speed", "others", "smoke"):
+    for name in ("curve", "speed", "others", "store", "smoke"):
         parser.add_argument(f"--{name}", action="store_true")
     for name in ("pack", "model", "texts", "held", "sick", "sick-texts", "gpt2", "sst2"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--output", type=Path, default=Path("learning"))
-    parser.add_argument("--device", default=None)
+    parser.add_argument("--device", default=None, help="for --store, its name")
+    parser.add_argument("--cpu", help="of the machine that measured, for --store")
+    parser.add_argument("--cores", type=int, help="likewise")
     parser.add_argument("--reviews", type=int, default=110, help="held-out texts that are judged")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--reference", type=int, default=25, help="pairs of the reference values")
@@ -317,7 +327,8 @@ def speed(asked: argparse.Namespace) -> None:
 
 def others(asked: argparse.Namespace) -> None:
     """Learn other models, and explain other texts under the method of reviews."""
-    found: dict[str, Any] = {}
+    file = asked.output / "others.json"  # one model may be learned after the other
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     count, judged = (24, 2) if asked.smoke else (500, 60)
     cases = list[tuple[str, Any, list[Any]]]()
     if asked.sick is not None:
@@ -346,6 +357,115 @@ def others(asked: argparse.Namespace) -> None:
             found["sst2"][row.method] = {"share": row.share, "interval": row.interval}
         say(f"sst2: {found['sst2']}")
         write(asked, "others", found)
+
+
+def store(asked: argparse.Namespace) -> None:
+    """Write what was found in OUT as measures, with what was wanted of them."""
+    from results import RESULTS
+
+    found = {
+        name: json.loads((asked.output / f"{name}.json").read_text())
+        for name in ("curve", "speed", "others")
+    }
+    method = json.loads((asked.output / "method" / "method.json").read_text())
+    when = datetime.fromtimestamp((asked.output / "curve.json").stat().st_mtime, UTC)
+    stored = {
+        "benchmark": "learning",
+        "command": "python benchmarks/learning.py --curve …; --speed …; --others …; --store",
+        "date": when.isoformat(timespec="seconds"),
+        "smoke": asked.smoke,
+        "machine": {"cpu": asked.cpu, "cores": asked.cores, "load": None},
+        "device": asked.device,
+        "versions": {"limelight": method["version"]},
+        "data": f"MiniLM (minilm-imdb), {found['curve']['held_out']} reviews of IMDB's test part, "
+        "of 100 to 220 tokens; learned from its training part, 3 pairs of orders a text",
+        "measures": [{**asdict(one), "met": one.met} for one in measures(**found)],
+    }
+    text = json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
+    (RESULTS / "learning.json").write_text(text, encoding="utf-8")
+
+
+def measures(curve: Any, speed: Any, others: Any) -> Iterator[Any]:
+    """Yield the rows of the table; what was wanted was written before anything was found."""
+    from results import Measure
+
+    def share(id: str, what: str, of: Any, **wanted: float) -> Any:
+        low, high = (f"{x:.3f}".replace("-", "−") for x in of["interval"])
+        return Measure(id=id, what=what, value=of["share"], note=f"[{low}, {high}]", **wanted)
+
+    wanted = {"200 texts": 0.74, "1500 texts": 0.78, "1500 texts and 1 pair(s)": 0.82}
+    for name, of in curve["shares"].items():
+        shown = name.replace("1 pair(s)", "1 pair").replace("2 pair(s)", "2 pairs")
+        shown = shown.replace("1500", "1,500")
+        limit = {"at_least": wanted[name]} if name in wanted else {}
+        yield share(f"share, {name}", f"share: {shown}", of, **limit)
+    fit = curve["fits"][f"{max(curve['texts'])} texts"]
+    yield Measure(
+        id="r2", what="1,500 texts: R² with 25 pairs, less their noise", value=fit["r2_reference"]
+    )
+    yield Measure(
+        id="covered",
+        what="1,500 texts: ±2 standard errors hold",
+        value=fit["covered"],
+        at_least=0.93,
+        note="of the values of 25 pairs, their own error taken into account",
+    )
+    for i, value in enumerate(fit["covered_deciles"], 1):
+        what = f"1,500 texts: of decile {i} of the scores by size"
+        yield Measure(id=f"covered_{i}", what=what, value=value, at_least=0.93)
+    noise = next(report for name, report in curve["fits"].items() if "shuffled" in name)
+    yield Measure(
+        id="r2_shuffled",
+        what="shuffled values: R²",
+        value=noise["r2_reference"],
+        note=noise["notice"].partition(":")[0].capitalize(),
+    )
+    yield Measure(
+        id="seconds",
+        what=f"{speed['texts']:,} reviews",
+        value=speed["seconds"],
+        unit="s",
+        below=60,
+        note=f"with {speed['words']:,} words",
+    )
+    yield Measure(
+        id="passes",
+        what="forward passes of a text",
+        value=speed["forward_passes_a_text"],
+        below=1.5,
+    )
+    yield Measure(
+        id="alone",
+        what="the model alone on those reviews",
+        value=speed["seconds_of_the_model_alone"],
+        unit="s",
+    )
+    yield Measure(
+        id="faster",
+        what="times as fast as two pairs of orders, on this GPU",
+        value=speed["faster_than_two_pairs"],
+    )
+    named = {"sick": "SICK, pairs of sentences", "gpt2": "GPT-2 as a classifier of reviews"}
+    for name, what in named.items():
+        of = others[name]
+        yield share(f"{name}_share", f"{what}: share on {of['share']['texts']} texts", of["share"])
+        yield Measure(id=f"{name}_r2", what=f"{what}: R²", value=of["r2"], note="from 400 texts")
+        yield Measure(
+            id=f"{name}_covered",
+            what=f"{what}: ±2 standard errors hold",
+            value=of["coverage"]["overall"],
+            at_least=0.93,
+        )
+    of = others["sst2"]
+    what = "SST-2 sentences under the method of reviews"
+    yield Measure(
+        id="sst2_notices",
+        what=f"{what}: with the notice",
+        value=of["notices"],
+        note=f"{of['texts']} sentences",
+    )
+    for name in ("learned", "lrp", "loo"):
+        yield share(f"sst2_{name}", f"{what}: share of {name}", of[name])
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ ORDER = (
     "surrogate",
     "surrogate_cuda",
     "surrogate_coverage",
+    "learning",
 )
 GAMES = {
     "smooth": "smooth",
@@ -154,7 +155,8 @@ def _circumstances(found: dict) -> str:
     parts = [
         f"`{found['command']}`, {when} UTC",
         *([found["device"]] if "device" in found else []),
-        f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']} when it ended",
+        f"{machine['cpu']}, {machine['cores']} cores"
+        + (f", load {load} when it ended" if (load := machine["load"]) is not None else ""),
         found["data"],
         ", ".join(f"{name} {version}" for name, version in found["versions"].items()),
     ]

@@ -147,6 +147,41 @@ def test_words_that_the_page_of_summaries_speaks_of_are_those_stored(model, line
     assert line in text
 
 
+LEARNED = {
+    "docs/tutorials/learning.md": (
+        "| learned from 50 texts | 1 | {share, 50 texts:.3f} |",
+        "| learned from 200 texts | 1 | {share, 200 texts:.3f} |",
+        "| learned from 500 texts | 1 | {share, 500 texts:.3f} |",
+        "| learned from 1,500 texts | 1 | {share, 1500 texts:.3f} |",
+        "| one pair of orders | about 200 | {share, 1 pair:.3f} |",
+        "| two pairs of orders | about 400 | {share, 2 pairs:.3f} |",
+        "and one pair | about 200 | {share, 1500 texts and 1 pair(s):.3f} |",
+        "| 25 pairs of orders | about 5,000 | {share, 25 pairs:.3f} |",
+        "hold {covered:.1%} of the values of 25 pairs",
+        "10,000 reviews take {seconds:.0f} seconds, of which the model alone needs {alone:.0f}.",
+    ),
+    "docs/methods/learned.md": (
+        "the share is {share, 1500 texts:.3f}, and ±2 standard errors hold {covered:.1%}:",
+    ),
+    "benchmarks/README.md": (
+        "| learned from 50 texts | | {share, 50 texts:.3f} |",
+        "| learned from 200 texts | 0.76 | {share, 200 texts:.3f} |",
+        "| learned from 1,500 texts | 0.80 | {share, 1500 texts:.3f} |",
+        "one pair of orders | 0.84 | {share, 1500 texts and 1 pair(s):.3f} |",
+        "10,000 reviews took {seconds:.0f} s,",
+        "the share is {sst2_learned:.2f}, against {sst2_lrp:.2f} of `lrp`",
+    ),
+}
+
+
+@pytest.mark.parametrize(("place", "line"), [(p, x) for p, lines in LEARNED.items() for x in lines])
+def test_what_a_learned_method_reaches_is_what_was_measured(place, line):
+    found = json.loads((ROOT / "benchmarks/results/learning.json").read_text("utf-8"))
+    value = {one["id"]: one["value"] for one in found["measures"]}
+    told = re.sub(r"{([^:]*):(.*?)}", lambda m: format(value[m[1]], m[2]).replace("%", " %"), line)
+    assert told in " ".join((ROOT / place).read_text("utf-8").split())
+
+
 def test_zoom_has_the_calls_and_shares_that_were_measured():
     stored = (ROOT / "benchmarks/results/long_documents_cuda.json").read_text("utf-8")
     rows = {one["id"]: one for one in json.loads(stored)["measures"]}

@@ -1,5 +1,7 @@
 """What the page shows of a text is what the library says, and a change is what it says it is."""
 
+import urllib.request
+
 import msgspec
 import numpy as np
 import pytest
@@ -80,6 +82,35 @@ def test_what_is_shown_first_is_faithful_and_does_not_wait(shipped):
     quick = {one["id"] for one in facts["deep"]["methods"] if one["quick"]}
     assert "lrp" in quick
     assert "shapley" not in quick
+
+
+def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path):
+    pytest.importorskip("torch", reason="a method is learned with torch")
+    words = ["superb", "dull", "film", "plot", "music"]
+    rng = np.random.default_rng(0)
+    texts = sorted({" ".join(rng.choice(words, 6)) for _ in range(40)})
+    model = limelight.wrap(_tone, classes=["bad", "good"], scale="logit")
+    learned = limelight.learn(model, texts, output=tmp_path, judged=0)
+    own = ServedModel(name="", model=model, learned=learned)
+    facts = model_facts(own)
+    assert facts["first"] == ["learned", "shapley"]
+    (row,) = [one for one in facts["methods"] if one["id"] == "learned"]
+    assert row["quick"]
+    page = serving(model, learned=tmp_path)
+    for named in ("learned", "learned:/etc"):  # a page names no folder of this machine
+        asked = {"tab": "t", "place": "p", "text": "a superb film", "methods": [named]}
+        request = urllib.request.Request(f"{page.url}text", msgspec.json.encode(asked))
+        with urllib.request.urlopen(request) as answer:
+            last = msgspec.json.decode(answer.read().splitlines()[-1])
+        (told,) = last["found"]["explanations"]
+        found = limelight.explain(model, "a superb film", learned)
+        assert limelight.Explanation.from_json(msgspec.json.encode(told)) == found
+    with pytest.raises(InputError, match="was learned from another model"):
+        serving(limelight.wrap(_half, classes=["bad", "good"]), learned=learned)
+
+
+def _tone(texts):
+    return [[0.0, float(text.count("superb") - text.count("dull"))] for text in texts]
 
 
 def _half(texts):

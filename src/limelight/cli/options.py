@@ -172,7 +172,7 @@ def units_of(features: str, written: str | None) -> Any:
     if ":" not in written:
         raise InputError(f"--cutter names a function as module:function; got {written!r}.")
     if not callable(found := imported(written, "cutter")):
-        raise InputError(f"--cutter names a function; {written} is {type(found).__name__}.")
+        raise InputError(f"--cutter names a function; {written} is not one.")
     return found
 
 

@@ -27,6 +27,7 @@ def serve(
     model: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     run: Path | None = None,
     judgement: Path | None = None,
+    learned: Path | None = None,
     port: WholeNumberOrNone = None,
     host: str = "127.0.0.1",
     seconds: float = 120,
@@ -47,6 +48,9 @@ def serve(
         Folder of a run, which "limelight explain --data … --output FOLDER" wrote.
     judgement
         JSON file of a judgement, which "limelight judge --output FILE.json" wrote.
+    learned
+        Folder of a method, which "limelight learn --output FOLDER" wrote for the model: its scores
+        are shown at once, and sampled Shapley values when they are there.
     port
         By default one that is free.
     host
@@ -68,6 +72,7 @@ def serve(
             [load(place, device=device) for place in model] or None,
             run=run,
             judgement=judgement,
+            learned=learned,
             host=host,
             port=port,
             seconds=seconds,

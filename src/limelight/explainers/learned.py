@@ -218,7 +218,7 @@ class Learned:
         states = not set(STATES).isdisjoint(self.record["signals"])
         way = Way(
             needs="signals" if states else None,
-            exactness="estimated",
+            exactness="fitted",
             explain=self._explained,
             settings={
                 "check": "random masks to ask, to see how much of them the scores explain",

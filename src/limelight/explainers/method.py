@@ -156,8 +156,8 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
 
 
 # How far the numbers of a way can be trusted: a proven bound, rounding alone, an estimate of the
-# error, or standard errors.
-Exactness = Literal["bound", "exact", "estimated", "sampled"]
+# error, what texts kept aside have shown of a fit, or standard errors of sampling.
+Exactness = Literal["bound", "exact", "estimated", "fitted", "sampled"]
 
 
 class Counted(NamedTuple):

@@ -66,6 +66,7 @@ EXACTNESS = {
     "bound": "exact, with a proven bound",
     "exact": "as defined, without sampling",
     "estimated": "by quadrature, its error estimated",
+    "fitted": "fitted to sampled values, with standard errors",
     "sampled": "sampled, with standard errors",
 }
 MODELS = {

@@ -81,7 +81,9 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
             raise InputError(
                 f"there is no model {question.model} here; there are {len(served.models)}."
             )
-        model = served.models[question.model].model
+        one = served.models[question.model]
+        model = one.model
+        question = msgspec.structs.replace(question, methods=one.methods(question.methods))
         queued = queue.ask(
             (question.tab, question.place),
             lambda report: _encoded(answered(model, question, report)),

@@ -1,8 +1,10 @@
 """What a server shows: models, and a run or a judgement if there are any."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import chosen_way
 from limelight.explainers.registry import METHODS
 from limelight.models import Model, resolved_replacement, why_not
@@ -16,15 +18,22 @@ _FIRST_SHOWN = ("shapley", "lime", "alpha-avg")
 # Where Shapley values take a while, LRP stands there at once: on deep models it reaches two thirds
 # of the way from chance to the best order, and attention a sixth.
 _FIRST_SHOWN_DEEP = ("lrp", "shapley")
+_FIRST_SHOWN_LEARNED = (LEARNED, "shapley")  # which is more faithful still, and as quick
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServedModel:
-    """A model under the name that the page gives it."""
+    """A model under the name that the page gives it, and a method that was learned from it."""
 
     name: str
     model: Model
+    learned: Learned | None = None
+
+    def methods(self, names: Sequence[str]) -> list[Any]:
+        """Return the methods that a page names; it names no folder of this machine."""
+        own = self.learned or LEARNED
+        return [own if name.partition(":")[0] == LEARNED else name for name in names]
 
 
 @final
@@ -42,13 +51,15 @@ class Served:
 def model_facts(served: ServedModel) -> dict[str, Any]:
     """Return what the page must know of a model before it asks anything."""
     model = served.model
-    found = {name: chosen_way(method, model) for name, method in METHODS.items()}
+    methods = {} if served.learned is None else {LEARNED: served.learned.method}
+    methods |= METHODS
+    found = {name: chosen_way(method, model) for name, method in methods.items()}
     ways = {name: way for name, way in found.items() if way is not None}
     rows = [
         {
             "id": name,
-            "label": METHODS[name].label,
-            "formula": METHODS[name].formula,
+            "label": methods[name].label,
+            "formula": methods[name].formula,
             "exactness": way.exactness,
             # What asks the model many times waits until the reader pauses.
             "quick": way.calls is None,
@@ -58,6 +69,7 @@ def model_facts(served: ServedModel) -> dict[str, Any]:
     ]
     is_deep = "lrp" in ways and ways["shapley"].calls is not None
     first = _FIRST_SHOWN_DEEP if is_deep else _FIRST_SHOWN
+    first = first if served.learned is None else _FIRST_SHOWN_LEARNED
     pieces = ["tokens"] if why_not(model, "pieces") is None else []
     return {
         "name": served.name,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 import uvicorn
 
 from limelight.errors import InputError
+from limelight.explainers.learned import Learned
 from limelight.files import bounded_bytes
 from limelight.models import Model, checked_model, load
 from limelight.models.loading import source_of
@@ -43,6 +44,7 @@ def serve(
     *,
     run: "Run | str | os.PathLike[str] | None" = None,
     judgement: "Judgement | str | os.PathLike[str] | None" = None,
+    learned: Learned | str | os.PathLike[str] | None = None,
     host: str = LOOPBACK,
     port: int | None = None,
     seconds: int | float = 120,
@@ -60,6 +62,9 @@ def serve(
         A run, or its folder: the page shows its texts, words, mistakes and slices.
     judgement
         A judgement, or its JSON file.
+    learned
+        What :func:`limelight.learn` returned for the model, or its folder: its scores are shown at
+        once, and sampled Shapley values when they are there.
     host
         The address to serve on. Only this machine can open the page unless another is named.
     port
@@ -74,7 +79,10 @@ def serve(
     models, opened, judged = _models(model), _run(run), _judgement(judgement)
     if not models:
         models = _usual(opened, judged)
-    named = tuple(ServedModel(name=_name(m, i, models), model=m) for i, m in enumerate(models))
+    named = tuple(
+        ServedModel(name=_name(m, i, models), model=m, learned=own)
+        for i, (m, own) in enumerate(zip(models, _learned(learned, models), strict=True))
+    )
     apart = _other_models(named, opened, judged)
     if apart and not anyway:
         raise InputError(
@@ -314,6 +322,22 @@ def _judgement(given: Any) -> Judgement | None:
     if given is None or isinstance(given, Judgement):
         return given
     return Judgement.from_json(bounded_bytes(_path(given, "judgement"), 1 << 30))
+
+
+def _learned(given: Any, models: list[Model]) -> list[Learned | None]:
+    """Return the method beside the model that it was learned from; there must be one."""
+    if given is None:
+        return [None] * len(models)
+    learned = given if isinstance(given, Learned) else Learned.load(_path(given, "learned"))
+    own = learned.record["model"]
+    found = [learned if model.fingerprint == own else None for model in models]
+    if not any(found):
+        served = " and ".join(one_line(model.fingerprint, _SHOWN) for model in models)
+        raise InputError(
+            f"the method was learned from another model ({one_line(own, _SHOWN)}) than is served "
+            f"({served or 'none'}); serve that one, or learn from this."
+        )
+    return found
 
 
 def _path(given: Any, name: str) -> Path:

@@ -235,7 +235,8 @@ def _fit_member(
 
 def explained(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
     """Return R² of ``values`` about sampled ones, corrected for the noise of these."""
-    noise, spread = np.nanmean(truth.noise, axis=0), truth.values.var(axis=0)
+    noise = np.nanmean(truth.noise, axis=0)
+    spread = truth.values.var(axis=0, dtype=np.float64)  # 0 of an output that is constant
     wrong, there = np.mean((values - truth.values) ** 2, axis=0) - noise, spread - noise
     # Of all outputs together, each in its own units.
     found = np.where(there > 0, 1 - np.maximum(wrong, 0.0) / np.maximum(there, 1e-300), 0.0)
@@ -245,7 +246,8 @@ def explained(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
 def _rank_correlation(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
     """Return the mean over texts of Spearman's coefficient, corrected for the noise of values."""
     # What is correlated with a noisy value loses the root of the share that is no noise.
-    noise, spread = np.nanmean(truth.noise, axis=0), truth.values.var(axis=0)
+    noise = np.nanmean(truth.noise, axis=0)
+    spread = truth.values.var(axis=0, dtype=np.float64)  # 0 of an output that is constant
     real = np.sqrt(np.clip(1 - noise / np.maximum(spread, 1e-300), 0.05, 1.0))
     found = []
     for i in range(truth.n):
