@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         LimeSampled,
         LimeTheorem,
     )
-    from limelight.explainers.shapley import Loo, Owen, Shapley, ShapleyMeanField
+    from limelight.explainers.shapley import Loo, Owen, Shapley, ShapleyMeanField, Zoom
     from limelight.explainers.surrogate import Surrogate, SurrogateGame
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "Targets",
     "TextGame",
     "Way",
+    "Zoom",
     "each",
     "find_method",
     "read",
