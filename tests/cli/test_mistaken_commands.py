@@ -190,6 +190,7 @@ def test_what_belongs_to_the_command_is_not_set(limelight, tmp_path, command, na
 
 NEEDED = {  # by commands that do not begin without
     "judge": ("--data", "x.csv"),
+    "learn": ("--data", "x.csv", "--output", "method"),
     "summarize": ("run",),
     "train": ("--data", "x.csv", "--output", "model"),
 }
@@ -212,5 +213,5 @@ def test_whole_numbers_are_not_rounded(limelight):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_only_commands_that_read_labels_offer_to_name_them(limelight, command):
-    reads = command in ("explain", "evaluate")
+    reads = command in ("explain", "evaluate", "judge")
     assert ("with labelled data" in " ".join(limelight(command, "--help").out.split())) == reads

@@ -41,7 +41,8 @@ def rows_of(data):
 def test_every_format_says_the_same(tmp_path, ending):
     data = opened_data(write(tmp_path / f"data.{ending}"))
     assert rows_of(data) == [
-        {**row, "row": number, "error": None, "pair": None} for number, row in enumerate(ROWS)
+        {**row, "row": number, "error": None, "pair": None, "at": None}
+        for number, row in enumerate(ROWS)
     ]
     assert data.columns.carried == ["year"]
 

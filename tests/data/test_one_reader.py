@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight
-from limelight.data import LabelledTexts, read_labelled, read_rationales, read_texts
+from limelight.data import (
+    LabelledRows,
+    LabelledTexts,
+    read_labelled,
+    read_rationales,
+    read_rows,
+    read_texts,
+)
 from limelight.data.columns import opened_data
 from limelight.errors import InputError, MissingExtraError
 
@@ -94,11 +101,11 @@ def read_by(monkeypatch, model):
 
 
 def told(found):
-    """Texts and labels of whatever arrived; no labels where the command needs none."""
+    """Texts and labels of whatever arrived."""
     if isinstance(found, LabelledTexts):
         return list(found.texts), [found.class_names[label] for label in found.labels]
-    if isinstance(found, list):
-        return found, None
+    if isinstance(found, LabelledRows):
+        return found
     rows = list(found.rows(found.columns.label))
     return [row.text for row in rows], [row.cells[0] for row in rows]
 
@@ -110,7 +117,7 @@ def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by,
         path = write_table(tmp_path / f"{number}.{ending}", table)
         texts, labels = told(read_by(command, path))
         assert texts == texts_of(table), list(table)
-        assert labels == (None if command == "judge" else LABELS), list(table)
+        assert labels == LABELS, list(table)
 
 
 @pytest.mark.parametrize("command", ["explain", "judge", "evaluate", "train"])
@@ -189,7 +196,7 @@ def test_every_verb_takes_every_kind_of_table(tmp_path, monkeypatch, model, verb
     for kind, data in {**frames(table), "path": write_table(tmp_path / "a.tsv", table)}.items():
         texts, labels = told(read_in_python(verb, model, data, tmp_path, monkeypatch))
         assert texts == texts_of(table), kind
-        assert labels == (None if verb == "judge" else LABELS), kind
+        assert labels == LABELS, kind
 
 
 def read_in_python(verb, model, data, tmp_path, monkeypatch):
@@ -203,8 +210,8 @@ def read_in_python(verb, model, data, tmp_path, monkeypatch):
             lambda: limelight.explain_data(model, data, output=tmp_path / "run"),
         ),
         "judge": (
-            "limelight.judging.verb.read_texts",
-            read_texts,
+            "limelight.judging.verb.read_rows",
+            read_rows,
             lambda: limelight.judge(model, data, ["loo"]),
         ),
         "evaluate": (

@@ -20,7 +20,9 @@ MODEL = tiny_model(2, outputs=3, scale=0.6)
 BINARY = tiny_model(2, outputs=1, scale=0.6)
 SIGNED = [name for name, row in METHODS.items() if row.signed]
 LINEAR = ["g-avg", "gxi", "ig", "loo", "shapley", "banzhaf", "lime", "lime-first-order"]
-every_method = pytest.mark.parametrize("method", METHODS)
+# zoom begins with sentences, of which these texts have one; test_owen_values.py is about it.
+EVERY = [name for name in METHODS if name != "zoom"]
+every_method = pytest.mark.parametrize("method", EVERY)
 
 
 @every_method
@@ -239,7 +241,7 @@ def test_interactions_list_the_strongest_pairs_first():
 
 
 def test_protected_words_stay_and_get_no_score():
-    for method in METHODS:
+    for method in EVERY:
         e = limelight.explain(MODEL, TEXT, method, protect=["w5"])
         assert e.features == ("w1", "never", "w8")
         assert e.settings["protect"] == ["w5"]
@@ -256,10 +258,7 @@ def test_a_class_that_is_called_by_a_number_is_never_another_one():
         for name in classes:
             assert limelight.explain(model, "a film", "loo", target=name).target == name
             number = int(name)
-            if number < 0:
-                with pytest.raises(InputError, match=f"must lie in 0..2; got {name}"):
-                    limelight.explain(model, "a film", "loo", target=number)
-            elif classes[number] != name:
+            if number < 0 or classes[number] != name:
                 with pytest.raises(
                     InputError, match=f"called '{name}', which is not number {name}"
                 ):
@@ -337,7 +336,7 @@ def test_a_wrong_argument_gets_one_sentence(options, sentence):
 
 
 def test_lime_of_a_single_word_says_what_to_use_instead():
-    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*Use .loo"):
+    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*ask .loo"):
         limelight.explain(MODEL, "w1", "lime")
     comparison = limelight.compare(MODEL, "w1")
     assert "lime" not in [e.method for e in comparison]
