@@ -274,10 +274,10 @@ def test_classes_of_the_same_name_are_told_apart():
 
 
 def test_outputs_that_are_not_as_many_as_the_labels_are_refused():
-    model = loaded.__wrapped__()  # a network of its own, which is changed
-    model.network.config.id2label = {0: "x", 1: "y"}
+    network, tokenizer = tiny("bert")
+    network.config.id2label = {0: "x", 1: "y"}
     with pytest.raises(InputError, match=r"returns 3 outputs, but its config\.id2label names 2"):
-        model.logits([TEXT])
+        limelight.wrap(network, tokenizer=tokenizer).logits([TEXT])
 
 
 def test_a_model_without_padding_is_asked_text_by_text():
