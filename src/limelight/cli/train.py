@@ -154,6 +154,7 @@ def learn(
     from limelight import learn as learned  # says which extra is missing, if torch is
 
     given = read_texts(data, text_column=text_column, pair_column=pair_column, limit=texts)
+    within = "" if budget else "; --budget 30min draws what that time allows"
     try:
         with (shown := ProgressShown("learning", estimated=True)) as moved:
             found = learned(
@@ -165,7 +166,7 @@ def learn(
                 judged=judged,
                 seed=seed,
                 progress=moved,
-                estimate=lambda ahead: shown.say(f"Drawing takes {ahead}."),
+                estimate=lambda ahead: shown.say(f"Drawing takes {ahead}{within}."),
             )
     except KeyboardInterrupt as stop:
         stop.add_note(f"values drawn so far are kept in '{output}'. The same command goes on.")
