@@ -15,7 +15,7 @@ def test_every_check_passes_on_a_random_model(outputs):
     model = tiny_model(3, outputs=outputs, scale=0.5)
     checks = list(verify(model, "w1 w5 never w5 w8 w9 w2 w3 w4 w7"))
     assert [check for check in checks if not check.passed] == []
-    fitted = {"lime-sampled", "surrogate", "zoom"}  # which sample, with standard errors of their own
+    fitted = {"lime-sampled", "surrogate", "zoom"}  # which have standard errors of their own
     assert set(METHODS) - {check.method for check in checks} <= fitted
 
 
