@@ -95,7 +95,7 @@ def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
         (Asked, OF_ONE_TEXT),
         (OfEveryClass, VERBS["explain_classes"]),
         (Playing, VERBS["game"]),
-        (OfEverySpan, OF_ONE_TEXT - {"at", "protect_span"}),
+        (OfEverySpan, OF_ONE_TEXT - {"at"}),
     ):
         assert get_type_hints(declared) == {name: own[name] for name in names}
     assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT
