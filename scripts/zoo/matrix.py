@@ -17,7 +17,7 @@ GROUPS = {
         "loo", "lime", "lime-sampled", "shapley", "banzhaf", "interactions", "anchors",
     ),
     "`surrogate`": ("surrogate",),
-    "`owen`, `zoom`": ("owen", "zoom"),
+    "`owen`": ("owen",),
     "`gxi`, `g-…`, `ig`": ("g-avg", "g-l1", "g-l2", "gxi", "ig"),
     "`lrp`": ("lrp",),
     "`alpha-…`": ("alpha-avg", "alpha-max", "alpha-grad"),

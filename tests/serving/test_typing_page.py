@@ -471,6 +471,7 @@ def test_a_sentence_opens_into_its_words_and_closes_again(opened, shipped):
     shown = page.eval_on_selector(WORDS, "node => node.explanation.features.map((f) => f.score)")
     np.testing.assert_allclose(shown, e.scores, rtol=1e-9)
     assert page.inner_text(WORDS).startswith("Mr. Smith paid")  # the rest stays, without a score
+    page.wait_for_function("() => location.hash.includes('inside')")  # written a little later
     page.reload()  # a link holds what was open
     parts_shown(page, words)
     page.click("#back")
