@@ -31,6 +31,8 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "chooses": None,
         "collapses": "what follows the attention of a deep network is not linear",
         "games": "the layers of a deep network mix its words",
+        "spans": "it classifies whole texts",
+        "signals": "its states are not shown",
         "pieces": _WORDS,
         "cuts": "the deep networks are explained on the window they were trained for",
         "shuffles": "the deep networks are explained as they were trained",
