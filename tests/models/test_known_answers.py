@@ -6,16 +6,15 @@ with it, all subsets of a short sentence are asked.
 
 import re
 from dataclasses import asdict
-from itertools import combinations, product
-from math import comb
+from itertools import product
 
 import numpy as np
 import pytest
+from all_subsets import lime_by_subsets, shapley_by_subsets
 
 import limelight
 from limelight.models.scikit import from_scikit
 from limelight.text import tokenize
-from limelight.theory.lime_weights import size_weight
 
 from tiny_models import tiny_model
 
@@ -96,16 +95,7 @@ def by_subsets(reviews):
 @pytest.mark.usefixtures("short_texts_are_sampled")
 def test_shapley_values_of_a_normalised_model_are_those_of_all_subsets(by_subsets):
     model, text, masks, value = by_subsets
-    d = masks.shape[1]
-    game = {tuple(np.flatnonzero(row)): v for row, v in zip(masks, value, strict=True)}
-    exact = np.array([
-        sum(
-            (game[tuple(sorted((*S, j)))] - game[S]) / (d * comb(d - 1, len(S)))
-            for k in range(d)
-            for S in combinations([i for i in range(d) if i != j], k)
-        )
-        for j in range(d)
-    ])  # fmt: skip
+    d, exact = masks.shape[1], shapley_by_subsets(masks, value)
     every = limelight.explain(model, text, "shapley", pairs=400)
     np.testing.assert_allclose(every.scores, exact, atol=1e-7)
     e = limelight.explain(model, text, "shapley", pairs=30)  # fewer calls than there are masks
@@ -117,12 +107,7 @@ def test_shapley_values_of_a_normalised_model_are_those_of_all_subsets(by_subset
 @pytest.mark.usefixtures("short_texts_are_sampled")
 def test_lime_of_a_normalised_model_is_least_squares_on_all_subsets(by_subsets):
     model, text, masks, value = by_subsets
-    d = masks.shape[1]
-    removed = d - masks.sum(axis=1)
-    sets = np.array([comb(d, s) for s in range(d + 1)])
-    weight = np.where(removed > 0, size_weight(d, 0.25)[removed] / sets[removed], 0.0)
-    design = np.column_stack([np.ones(len(masks)), masks]) * np.sqrt(weight)[:, None]
-    solution = np.linalg.lstsq(design, value * np.sqrt(weight), rcond=None)[0]
+    solution = lime_by_subsets(masks, value)
     every = limelight.explain(model, text, "lime", samples=4000)
     np.testing.assert_allclose(every.scores, solution[1:], atol=1e-7)
     for sizes in ("uniform", "balanced", "importance"):

@@ -1,14 +1,14 @@
 """Taggers, extractive answers and functions of spans, against direct calls of their networks."""
 
 import re
-from itertools import combinations, product
-from math import comb
+from itertools import product
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from all_subsets import lime_by_subsets, shapley_by_subsets
 from tokenizers import processors
 from transformers import AutoModelForQuestionAnswering, AutoModelForTokenClassification, pipeline
 
@@ -16,7 +16,6 @@ import limelight
 from limelight import InputError
 from limelight.models.hugging_face.lrp import FrozenWeights
 from limelight.models.hugging_face.tags import decoded
-from limelight.theory.lime_weights import size_weight
 
 from tiny_transformers import tiny, unusual
 
@@ -95,28 +94,6 @@ def all_subsets(direct, words):
     return masks, direct.values(removed)
 
 
-def shapley(masks, values):
-    d = masks.shape[1]
-    game = {tuple(np.flatnonzero(row)): v for row, v in zip(masks, values, strict=True)}
-    return np.array([
-        sum(
-            (game[tuple(sorted((*S, j)))] - game[S]) / (d * comb(d - 1, len(S)))
-            for k in range(d)
-            for S in combinations([i for i in range(d) if i != j], k)
-        )
-        for j in range(d)
-    ])  # fmt: skip
-
-
-def lime(masks, values):
-    d = masks.shape[1]
-    removed = d - masks.sum(axis=1)
-    sets = np.array([comb(d, s) for s in range(d + 1)])
-    weight = np.where(removed > 0, size_weight(d, 0.25)[removed] / sets[removed], 0.0)
-    design = np.column_stack([np.ones(len(masks)), masks]) * np.sqrt(weight)[:, None]
-    return np.linalg.lstsq(design, values * np.sqrt(weight), rcond=None)[0][1:]
-
-
 @families
 def test_methods_that_remove_words_match_direct_calls_of_the_network(family):
     model, network, tokenizer = tagger(family)
@@ -128,10 +105,12 @@ def test_methods_that_remove_words_match_direct_calls_of_the_network(family):
     assert e.features == ("the", "film", "but", "a", "bad", "plot", "is", "good", ".")
     assert e.prediction["ORG"] == pytest.approx(values[-1], abs=1e-9)
     assert e.base_value == pytest.approx(values[0], abs=1e-9)
-    np.testing.assert_allclose(e.scores, shapley(masks, values), atol=1e-8)
-    assert not np.allclose(e.scores, shapley(masks, direct.values([set()] * 512)), atol=1e-8)
+    np.testing.assert_allclose(e.scores, shapley_by_subsets(masks, values), atol=1e-8)
+    assert not np.allclose(
+        e.scores, shapley_by_subsets(masks, direct.values([set()] * 512)), atol=1e-8
+    )
     found = limelight.explain(model, TEXT, "lime", **asked).scores
-    np.testing.assert_allclose(found, lime(masks, values), atol=1e-7)
+    np.testing.assert_allclose(found, lime_by_subsets(masks, values)[1:], atol=1e-7)
     alone = values[-1] - direct.values([{word} for word in others])
     np.testing.assert_allclose(
         limelight.explain(model, TEXT, "loo", **asked).scores, alone, atol=1e-8
