@@ -396,7 +396,7 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
             f"{settings.within!r}. Leave out all but one of them."
         )
     players, d = _players(one, settings.units), len(one.features[0])
-    refined = replace(one, features=(players.parts,), shared=type(one.shared)())
+    refined = _of_features(one, players.parts)
     several = np.bincount(players.feature, minlength=d)
     # A score is the sum of that many values at most, and so is its error.
     tolerance = cast(float, settings.tolerance) / int(several.max())
@@ -424,7 +424,7 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     """Score every feature by what it adds in orders that keep the units around it together."""
     players, d, draws = _players(one, settings.units), len(one.features[0]), settings.draws
     n, asked = len(players.parts), draws.first(d)
-    refined = replace(one, features=(players.parts,), shared=type(one.shared)())
+    refined = _of_features(one, players.parts)
     game, sums = TargetGame(refined, settings.replacement), _sums(players, d)
     if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
         totals = owen_of_all_masks(game, players.levels)[0] @ sums

@@ -427,6 +427,9 @@ def cuts_anywhere(model: Model) -> bool:
     return hasattr(model, "cut_at")
 
 
+NO_SPAN = "the model finds no span in these texts, so there is nothing to explain."
+
+
 def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
     """Return every text once for each span that ``model`` finds in it, if it finds spans.
 
@@ -443,7 +446,7 @@ def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
         else:
             found += [AskedText(text, (place,)) for place in places]
     if not found:
-        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+        raise InputError(NO_SPAN)
     return found
 
 

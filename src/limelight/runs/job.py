@@ -28,7 +28,7 @@ from limelight.explainers.registry import one_method, several_methods
 from limelight.models import Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
-from limelight.models.protocol import playing, spans_of
+from limelight.models.protocol import NO_SPAN, playing, spans_of
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import (
@@ -420,7 +420,7 @@ def one_row_per_span(
         parts.append(found.set_column(names.index("at"), "at", pa.array(at, pa.string())))
     whole = pa.concat_tables(parts).drop_columns(["row", "error"])
     if not len(whole):
-        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+        raise InputError(NO_SPAN)
     pair = None if columns.pair is None else "pair"
     label = None if columns.label is None else "label"
     unused = [name for name, used in (("pair", pair), ("label", label)) if used is None]

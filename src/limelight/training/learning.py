@@ -32,7 +32,7 @@ from limelight.explainers.learned import (
 )
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.files import alone_in, bounded_json, write_whole
+from limelight.files import bounded_json, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one
 from limelight.models import Model, checked_model, resolved_replacement, why_not
@@ -45,8 +45,10 @@ from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import Given, joined
 from limelight.training.fitting import Examples, fit_examples
+from limelight.training.run import alone
 
 FEWEST = 20  # texts
+_BUSY = "another call of learn is writing to the folder"
 _HELD = 0.2  # of the texts, kept aside
 _MOST_HELD = 200
 _PART = 32  # texts whose values are drawn together, and stored together
@@ -149,7 +151,9 @@ def learn(
     stored = isinstance(texts, os.PathLike) or is_table(texts)
     given = list(dict.fromkeys(read_texts(texts) if stored else listed(texts)))
     folder = None if output is None else Path(output)
-    with contextlib.nullcontext() if folder is None else _alone(folder):
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.nullcontext() if folder is None else alone(folder, _BUSY):
         plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
         meter = None if progress is None else _Scaled(progress, len(plan.texts))
         drawn = _all_drawn(model, plan, question, folder, meter)
@@ -227,20 +231,6 @@ def _from_explanations(
         return learned
     # Values of all masks or of a regression do not show how far off one pair of orders is.
     return replace(learned, arrays={**learned.arrays, "draws": np.full(4, np.nan)})
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(alone_in(folder))
-        except BlockingIOError:
-            raise InputError(
-                f"another call of learn is writing to the folder '{folder}'; wait for it to end, "
-                "or choose another folder."
-            ) from None
-        yield
 
 
 @final

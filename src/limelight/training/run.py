@@ -65,7 +65,7 @@ def train(
         validation = read_labelled(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
-    with contextlib.nullcontext() if folder is None else _alone(folder):
+    with contextlib.nullcontext() if folder is None else alone(folder, _BUSY):
         prepared = prepare(data, settings, validation=validation, seed=seed)
         checkpoint = None
         if folder is not None:
@@ -85,16 +85,18 @@ def train(
     return classifier
 
 
+_BUSY = "another training is writing to the output folder"
+
+
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Refuse a folder that another training is writing to."""
+def alone(folder: Path, busy: str) -> Iterator[None]:
+    """Refuse a folder that another process is writing to; ``busy`` says who that is."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(alone_in(folder))
         except BlockingIOError:
             raise InputError(
-                f"another training is writing to the output folder '{folder}'; wait for it to end, "
-                "or choose another folder."
+                f"{busy} '{folder}'; wait for it to end, or choose another folder."
             ) from None
         yield
 

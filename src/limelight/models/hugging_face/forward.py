@@ -231,6 +231,21 @@ def without_plans(device: str) -> Iterator[None]:
         yield
 
 
+class AnotherHead(torch.nn.Module):  # type: ignore[misc]
+    """A network under another head, held as the attribute that ``held`` names."""
+
+    held = "network"
+
+    def __getattr__(self, name: str) -> Any:
+        """Device, precision, embedding and ways to compute attention are the network's."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("__") or name == self.held:  # while it is being copied
+                raise
+            return getattr(getattr(self, self.held), name)
+
+
 @final
 class NetworkFingerprint:
     """SHA-256 of the configuration and the weights of a torch network, as they are now.

@@ -9,7 +9,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
-from limelight.models.hugging_face.forward import restoring_tokenizer
+from limelight.models.hugging_face.forward import AnotherHead, restoring_tokenizer
 from limelight.models.hugging_face.model import longest_input
 from limelight.text import Span, one_line
 
@@ -255,7 +255,7 @@ class PromptEncoding(dict[str, Any]):
 
 
 @final
-class NextTokenForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
+class NextTokenForSequenceClassification(AnotherHead):
     """The network of a language model with another head: what it says of ``tokens`` as the next.
 
     Next after the last piece that attention sees. Of two tokens the one output is the log-odds of
@@ -264,20 +264,13 @@ class NextTokenForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
     probability of each token given that it is one of them.
     """
 
+    held = "language_model"
+
     def __init__(self, language_model: Any, config: Any, tokens: tuple[int, ...]) -> None:
         super().__init__()
         self.language_model, self.config, self.tokens = language_model, config, tokens
         given = inspect.signature(language_model.forward).parameters
         self._keeps = "logits_to_keep" in given  # else all places are turned into words
-
-    def __getattr__(self, name: str) -> Any:
-        """Device, precision, embedding and ways to compute attention are the language model's."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            if name.startswith("__") or name == "language_model":  # while it is being copied
-                raise
-            return getattr(self.language_model, name)
 
     def forward(
         self, input_ids: Any, attention_mask: Any, **asked: Any

@@ -17,7 +17,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
-from limelight.models.hugging_face.forward import network_input, restoring
+from limelight.models.hugging_face.forward import AnotherHead, network_input, restoring
 from limelight.models.hugging_face.pieces import Pieces, pieces_in
 from limelight.shapes import Float, Int
 from limelight.text import Document, FoundSpan, Place, Span, one_line
@@ -40,7 +40,7 @@ def finds_spans(network: Any) -> bool:
 
 
 @final
-class PlaceForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
+class PlaceForSequenceClassification(AnotherHead):
     r"""A tagger or a model of extractive answers with another head: what it says of marked pieces.
 
     Of a tagger, the logit of each tag or type, averaged over the pieces of the place. Of answers,
@@ -66,15 +66,6 @@ class PlaceForSequenceClassification(torch.nn.Module):  # type: ignore[misc]
         self.config.problem_type = "single_label_classification"
         self.config.place = list(self.config.id2label.values())  # part of the fingerprint
         self.training = network.training
-
-    def __getattr__(self, name: str) -> Any:
-        """Device, precision, embedding and ways to compute attention are the network's."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            if name.startswith("__") or name == "network":  # while it is being copied
-                raise
-            return getattr(self.network, name)
 
     def forward(
         self, input_ids: Any, attention_mask: Any, marks: Any = None, **asked: Any
