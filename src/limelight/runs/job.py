@@ -29,6 +29,7 @@ from limelight.models import Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
 from limelight.models.protocol import NO_SPAN, playing, spans_of
+from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import (
@@ -221,6 +222,7 @@ def plan_run(
         data=found,
         shards=ShardPlan(texts=size, count=-(-found.rows // size)),
         budget=None if spent is None else str(spent),
+        cutter=object_fingerprint(question.features) if callable(question.features) else None,
     )
     return record, learned
 

@@ -263,7 +263,8 @@ def _views(
     method = _number([one.id for one in record.methods], "method")
     aim = _number(classes, "target")
     own = [name for name in names if name in OWN_COLUMNS]
-    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quoted, own))},
+    older = "" if "asked" in own else "NULL::VARCHAR AS asked,"
+    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quoted, own))}, {older}
         row * {record.rows_per_text} + {method} * {record.targets_per_text}
             + {aim if record.question.all_classes else 0} AS n FROM {source}"""
     named, second = "features", "NULL::UINTEGER"
