@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,6 @@ _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 _MOST_TEXT = 1 << 33  # characters in memory at once
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class DataFileRecord:
     """A data file: where it was, and the digest of its bytes, which is what it is known by."""
@@ -57,7 +56,6 @@ class DataFileRecord:
     sha256: str
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class DataColumns:
     """Columns of the data; ``carried`` ones are stored as they are.
@@ -85,7 +83,6 @@ class DataColumns:
         return list(dict.fromkeys(name for name in chosen if name is not None))
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class DataRecord:
     """The data files, in order; with a ``limit``, only so many rows from the first on."""
@@ -206,7 +203,6 @@ class Row(NamedTuple):
     where: str
 
 
-@final
 class DataSet:
     """Files with the columns to use. A row is a text; rows are numbered over all files."""
 

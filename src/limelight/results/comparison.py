@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,6 @@ _SHARED = (
 )  # fmt: skip
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """Pairwise comparisons, rows and columns in the order of ``methods``.
@@ -118,7 +117,6 @@ def _top(scores: Float[np.ndarray, " d"]) -> set[int]:
     return {int(j) for j in order if scores[j]}
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison(EqualByFields, Page, Drawn, Tabular, Stored):
     """One explanation per method, of the same text, target and features.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Unpack, final
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,7 +60,6 @@ _START = 5.0  # seconds that other processes must save: twice what it takes to i
 _Rows = Collection[int]
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class RunJob:
     """A run whose folder is locked. ``retry`` also does the texts again that failed."""

@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,6 @@ _MOST, _RANGES = 12, 6
 _MISSING, _OTHERS = "(no value)", "(others)"
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class Slices:
     """How texts fall into slices: by ``values`` of a column, or between ``edges``."""
