@@ -99,55 +99,6 @@ class DataRecord:
         return sum(file.rows for file in self.files) if self.limit is None else self.limit
 
 
-def _chosen(
-    files: Sequence[Source],
-    text: str | None,
-    id: str | None,
-    label: str | None,
-    pair: str | None,
-    at: str | None,
-) -> DataColumns:
-    """Return the columns that were named, usual names where none were, and what is carried along.
-
-    Nothing is guessed about pairs where the column of the texts was named, which may be meant to
-    stand alone, or is called "text". Carried are all other columns that every file has, with one
-    type.
-    """
-    types = files[0].columns
-    id = _first(_ID, _by_lower_name(types)) if id is None else id
-    label = _first(_LABEL, _by_lower_name(types)) if label is None else label
-    texts = _by_lower_name(name for name, kind in types.items() if is_text(kind))
-    if text is None:
-        both = next((both for both in _PAIRS if texts.keys() >= {*both}), None)
-        if both is not None and "text" not in texts and pair in (None, texts[both[1]]):
-            text, pair = (texts[name] for name in both)
-        else:  # one of a usual name, or the only one that there is
-            others = [name for name in texts.values() if name not in (id, label)]
-            only = others[0] if len(others) == 1 else None
-            # A usual name without texts is what was meant, and what is told about.
-            text = _first(_TEXT, texts) or only or _first(_TEXT, _by_lower_name(types)) or "text"
-    if pair == text:  # every text would be paired with itself
-        raise InputError(
-            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
-            f"{pair!r}."
-        )
-    columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair, at=at)
-    for name in columns.named:
-        if _NO_NAME.search(name):  # of UTF-16 the only column would be taken for the texts
-            raise InputError(_header_sentence(files[0]))
-        check_column(files, name)
-    for name in columns.texts:
-        for file in files:
-            if not is_text(kind := file.columns[name]) and file.count():
-                raise InputError(
-                    f"the column {name!r} of '{file.path}' must hold texts; it holds {kind}."
-                )
-    alike = [n for n, kind in types.items() if all(one.columns.get(n) == kind for one in files)]
-    # A name that is not UTF-8 could not be stored.
-    carried = [n for n in alike if n not in columns.named and not LONE_SURROGATE.search(n)]
-    return replace(columns, carried=carried)
-
-
 def _by_lower_name(names: Iterable[str]) -> dict[str, str]:
     """Return the first of the columns whose names differ in case alone, by that name."""
     return {name.lower(): name for name in reversed(list(names))}
@@ -366,11 +317,48 @@ def opened_data(
     pair: str | None = None,
     at: str | None = None,
 ) -> DataSet:
-    """Return the data that :func:`limelight.explain_data` takes, with the columns to use."""
+    """Return the data that :func:`limelight.explain_data` takes, with the columns to use.
+
+    They are those that were named, usual names where none were, and what is carried along: all
+    other columns that every file has, with one type. Nothing is guessed about pairs where the
+    column of the texts was named, which may be meant to stand alone, or is called "text".
+    """
     files = sources_of(data)
-    whole = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-    name = ", ".join(file.path.name for file in files) if whole is None else whole
-    return DataSet(files, _chosen(files, text, id, label, pair, at), name)
+    types = files[0].columns
+    id = _first(_ID, _by_lower_name(types)) if id is None else id
+    label = _first(_LABEL, _by_lower_name(types)) if label is None else label
+    texts = _by_lower_name(name for name, kind in types.items() if is_text(kind))
+    if text is None:
+        both = next((both for both in _PAIRS if texts.keys() >= {*both}), None)
+        if both is not None and "text" not in texts and pair in (None, texts[both[1]]):
+            text, pair = (texts[name] for name in both)
+        else:  # one of a usual name, or the only one that there is
+            others = [name for name in texts.values() if name not in (id, label)]
+            only = others[0] if len(others) == 1 else None
+            # A usual name without texts is what was meant, and what is told about.
+            text = _first(_TEXT, texts) or only or _first(_TEXT, _by_lower_name(types)) or "text"
+    if pair == text:  # every text would be paired with itself
+        raise InputError(
+            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
+            f"{pair!r}."
+        )
+    columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair, at=at)
+    for name in columns.named:
+        if _NO_NAME.search(name):  # of UTF-16 the only column would be taken for the texts
+            raise InputError(_header_sentence(files[0]))
+        check_column(files, name)
+    for name in columns.texts:
+        for file in files:
+            if not is_text(kind := file.columns[name]) and file.count():
+                raise InputError(
+                    f"the column {name!r} of '{file.path}' must hold texts; it holds {kind}."
+                )
+    alike = [n for n, kind in types.items() if all(one.columns.get(n) == kind for one in files)]
+    # A name that is not UTF-8 could not be stored.
+    carried = [n for n in alike if n not in columns.named and not LONE_SURROGATE.search(n)]
+    path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    whole = ", ".join(file.path.name for file in files) if path is None else path
+    return DataSet(files, replace(columns, carried=carried), whole)
 
 
 class LabelledRows(NamedTuple):
