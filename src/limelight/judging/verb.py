@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from numbers import Integral
 from typing import Any, Unpack, overload
 
@@ -25,11 +26,11 @@ from limelight.judging.statistics import (
     verdict,
 )
 from limelight.judging.texts import Outcome, Setup
-from limelight.models import Model, checked_model, resolved_replacement
+from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import asked_of_spans
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import AskedText, Unit, joined, unit_name
+from limelight.text import Unit, joined, unit_name
 
 
 class JudgeKeywords(Settings, total=False):
@@ -169,17 +170,21 @@ def judge(
         raise InputError(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
-    given = asked_of_spans(model, given)
-    plain = [one.given if isinstance(one, AskedText) else one for one in given]
-    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in plain]
+    # People marked a pair as the one text that it is when both are joined.
+    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
+    marked = None if rationales is None else Rationales.of(rationales, whole)
+    if why_not(model, "spans") is None:
+        several = list(asked_of_spans(model, given))
+        rows = [i for i, asked in enumerate(several) for _ in asked]
+        given, true = list(chain(*several)), [true[i] for i in rows] if true else true
+        marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
     setup = Setup(
         model=model,
         candidates=candidates,
         question=question.to(model),
         replacements=replacements,
         columns=wanted,
-        # People marked a pair as the one text that it is when both are joined.
-        rationales=None if rationales is None else Rationales.of(rationales, whole),
+        rationales=marked,
         curves=curves,
         budget=None if budget is None else seconds_of(budget),
         seed=seed,
