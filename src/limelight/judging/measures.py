@@ -180,12 +180,12 @@ def text_columns(
     for name in ("additivity", "lds"):
         if name not in wanted:
             continue
-        ranks = name == "lds"
-        sets = drawn_sets(removals.d, rng, most=most, halves=ranks)
+        by_rank = name == "lds"
+        sets = drawn_sets(removals.d, rng, most=most, halves=by_rank)
         drops = removals.full - removals.values(~sets.removed)
         # Sizes without signs cannot add up to a fall and a rise.
         sums = [
-            additivity(own, sets, drops, ranks=ranks) if own is not None and sign else None
+            additivity(own, sets, drops, ranks=by_rank) if own is not None and sign else None
             for own, sign in rows
         ]
         values, errors = zip(*(own or (None, None) for own in sums), strict=True)
