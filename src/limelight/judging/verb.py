@@ -128,8 +128,9 @@ def judge(
         ``second`` holds what was found, and a notice says whether the order of methods changes.
     columns
         Other measures that stand beside the share: "additivity", "loo_tau", "stability" (for which
-        methods that sample explain every text once more), "eraser" and "ferret" by default; on
-        request "sanity", for which every method does; or "all". An empty list leaves them out.
+        methods that sample explain every text once more), "eraser" and "ferret" by default, of
+        scores and answers "top_drop" and "lds" in their place; on request "sanity", for which every
+        method does; or "all". An empty list leaves them out.
     curves
         Keep the curve of every method on every text, which the page shows.
     budget
@@ -157,7 +158,7 @@ def judge(
     model = question.windowed(question.grouped(checked_model(model)))
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
         raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
-    wanted = wanted_columns(columns)
+    wanted = wanted_columns(columns, model.link)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
     given, true = _read(texts)
