@@ -54,6 +54,30 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
                 better="larger",
             ),
             JudgedColumn(
+                name="lds",
+                label="LDS",
+                short="LDS",
+                means="Linear datamodelling score, as ContextCite reports it: Spearman's rank "
+                "correlation between the sum of the scores of the words that are kept and the "
+                "explained number, where every word is kept or not with probability ½.",
+                better="larger",
+                flaw="With half of the words gone, no text is like the whole one that was "
+                "explained.",
+            ),
+            *(
+                JudgedColumn(
+                    name=f"top_{k}_drop",
+                    label=f"drop without top {k}",
+                    short=f"top {k} drop",
+                    means="By how much the explained number, of an answer its log-probability, "
+                    f"falls without the {f'{k} strongest words' if k > 1 else 'strongest word'}.",
+                    better="larger",
+                    flaw="It has neither chance nor ceiling: how far it can fall differs from "
+                    "text to text.",
+                )
+                for k in (1, 3, 5)
+            ),
+            JudgedColumn(
                 name="loo_tau",
                 label="τ with leave-one-out",
                 short="loo tau",

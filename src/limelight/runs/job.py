@@ -28,7 +28,7 @@ from limelight.explainers.registry import one_method, several_methods
 from limelight.models import Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
-from limelight.models.protocol import NO_SPAN, playing, spans_of
+from limelight.models.protocol import asked_of_spans, playing
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import (
@@ -53,7 +53,7 @@ from limelight.runs.work import (
     method_record,
     needs_main,
 )
-from limelight.text import one_line
+from limelight.text import AskedText, one_line
 
 _FEW = 20  # texts, which are not worth an estimate
 _START = 5.0  # seconds that other processes must save: twice what it takes to import everything
@@ -376,35 +376,23 @@ def one_row_per_span(
     A text that cannot be read stays, to be told of in its row; one without a span does not.
     """
     record, columns = data.record(texts_kept=True, limit=limit), data.columns
-    carried = stored_names(columns.carried)
-    names, parts = [*INPUT, *carried], list[pa.Table]()
-    for shard in data.shards(record, _SHARD, range(-(-record.rows // _SHARD))):
-        table = shard.rename_columns(names)
-        rows, at = list[int](), list[str | None]()
-        texts = zip(*(table.column(name).to_pylist() for name in ("text", "pair")), strict=True)
-        for row, (text, pair) in enumerate(texts):
-            if shown is not None:
-                done = len(parts) * _SHARD + row
-                shown(RunProgress(done=done, failed=0, total=record.rows, finding=True))
-            try:
-                given = text if pair is None else (text, pair)
-                spans = spans_of(model, given, first_pieces=question.first_pieces)
-            except InputError:
-                spans, at = (), [*at, None]
-                rows.append(row)
-            start = 0 if pair is None else len(text) + 1  # places are those of the second text
-            at += [f"{one.start - start}:{one.end - start}" for one in spans]
-            rows += [row] * len(spans)
-        found = table.take(pa.array(rows, pa.int64()))
-        parts.append(found.set_column(names.index("at"), "at", pa.array(at, pa.string())))
-    whole = pa.concat_tables(parts).drop_columns(["row", "error"])
-    if not len(whole):
-        raise InputError(NO_SPAN)
-    pair = None if columns.pair is None else "pair"
-    label = None if columns.label is None else "label"
-    unused = [name for name, used in (("pair", pair), ("label", label)) if used is None]
-    whole = whole.drop_columns(unused)
-    return opened_data(whole, text="text", id="id", label=label, pair=pair, at="at")
+    names = [*INPUT, *stored_names(columns.carried)]
+    shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
+    table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
+    both = zip(*(table.column(name).to_pylist() for name in ("text", "pair")), strict=True)
+    texts = (text if pair is None else (text, pair) for text, pair in both)
+    rows, at = list[int](), list[str | None]()
+    found = asked_of_spans(model, texts, first_pieces=question.first_pieces)
+    for row, several in enumerate(found):
+        if shown is not None:
+            shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
+        rows += [row] * len(several)
+        at += [one.offsets if isinstance(one, AskedText) else None for one in several]
+    table = table.take(pa.array(rows, pa.int64()))
+    table = table.set_column(names.index("at"), "at", pa.array(at, pa.string()))
+    used = {name: name for name in ("pair", "label") if getattr(columns, name) is not None}
+    unused = {"row", "error", "pair", "label"} - used.keys()
+    return opened_data(table.drop_columns(sorted(unused)), text="text", id="id", at="at", **used)
 
 
 def _engine(

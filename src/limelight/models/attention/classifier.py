@@ -269,6 +269,10 @@ class AttentionClassifier:
         """Return the games of the documents, one class for each output."""
         return self.collapsed(documents, features).game
 
+    def asked_about(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
+        """Return the same: its tables answer whatever is asked."""
+        return self
+
     def collapsed(
         self, documents: Sequence[Document], features: Sequence[Features]
     ) -> CollapsedDocuments:
