@@ -184,10 +184,7 @@ def _raise_with_rest(error: BaseException, left: str) -> NoReturn:
 
 
 def show(
-    results: Iterable[RenderableType],
-    output: Path | None,
-    *,
-    go_on: Callable[[], str] = lambda: "",
+    results: Iterable[RenderableType], output: Path | None, *, go_on: Callable[[], str] = lambda: ""
 ) -> None:
     """Print results as they come, to the terminal or as plain text to a file."""
     if output is not None:

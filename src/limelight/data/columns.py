@@ -210,10 +210,7 @@ class DataSet:
         limit = _checked_limit(limit)
         files = [
             DataFileRecord(
-                path=str(file.path),
-                rows=file.count(),
-                bytes=file.size(),
-                sha256=file.digest(),
+                path=str(file.path), rows=file.count(), bytes=file.size(), sha256=file.digest()
             )
             for file in self.files
         ]

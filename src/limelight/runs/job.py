@@ -31,14 +31,7 @@ from limelight.models.loading import source_of
 from limelight.models.protocol import asked_of_spans, playing
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
-from limelight.runs.estimate import (
-    Estimate,
-    Meter,
-    ProgressLine,
-    RunProgress,
-    Watcher,
-    estimate,
-)
+from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
@@ -365,11 +358,7 @@ def explain_data(
 
 
 def one_row_per_span(
-    model: Model,
-    data: DataSet,
-    question: Question,
-    limit: int | None,
-    shown: Watcher | None = None,
+    model: Model, data: DataSet, question: Question, limit: int | None, shown: Watcher | None = None
 ) -> DataSet:
     """Return the texts as a table in memory, each once for every span that ``model`` finds in it.
 

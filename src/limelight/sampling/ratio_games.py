@@ -210,10 +210,7 @@ class WordErrors(NamedTuple):
 
 
 def word_errors(
-    out: LeftOut,
-    own: Float[np.ndarray, " d"],
-    of_parts: Float[np.ndarray, "FOLDS d"],
-    value: str,
+    out: LeftOut, own: Float[np.ndarray, " d"], of_parts: Float[np.ndarray, "FOLDS d"], value: str
 ) -> WordErrors:
     r"""Return standard errors of the values ``own`` of a fitted game as values of the model.
 
@@ -358,14 +355,7 @@ def fitted_game(fit: RatioFit, *, mean: float, scale: float) -> RatioGame:
     A = scale * heads * math.sqrt(d) * fit.A + constant * a
     none = xp.zeros_like(a[..., 0])
     b = xp.ones_like(a)
-    return RatioGame(
-        D0=none,
-        a=a,
-        b=b,
-        N0=none[:, None],
-        A=A[:, None],
-        B=(constant * b)[:, None],
-    )
+    return RatioGame(D0=none, a=a, b=b, N0=none[:, None], A=A[:, None], B=(constant * b)[:, None])
 
 
 def _ratios(

@@ -80,11 +80,7 @@ class Recipe:
 _RANGES: tuple[tuple[str, str, Callable[[float], bool]], ...] = (
     ("heads d_e d_att d_out min_count batch epochs patience", "at least 1", lambda x: x >= 1),
     ("embedding_std weight_bound learning_rate position_base", "positive", lambda x: x > 0),
-    (
-        "dropout word_dropout label_smoothing average validation",
-        "in [0, 1)",
-        lambda x: 0 <= x < 1,
-    ),
+    ("dropout word_dropout label_smoothing average validation", "in [0, 1)", lambda x: 0 <= x < 1),
     ("position_scale weight_decay least_steps", "at least 0", lambda x: x >= 0),
     ("warmup", "between 0 and 1", lambda x: 0 < x < 1),
     ("T_max", "at least 2", lambda x: x >= 2),
