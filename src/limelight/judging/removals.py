@@ -444,11 +444,7 @@ def removals_of(
     own_way = replacement == one.model.replacements[0]
     if one.exact and own_way:
         reading, i = (one, 0) if among is None else among
-        return ExactRemovals(_on_host(one_document(reading.ratio_game, i)), rng)
+        # NumPy's arrays: orders are sorted and drawn here.
+        return ExactRemovals(mapped(one_document(reading.ratio_game, i), host_array), rng)
     full = float(one.targets.value(one.outputs)[0])
     return AskedRemovals(TargetGame(one, replacement), len(one.features[0]), full, rng)
-
-
-def _on_host(game: RatioGame) -> RatioGame:
-    """Return the game as NumPy arrays: orders are sorted and drawn here."""
-    return mapped(game, host_array)

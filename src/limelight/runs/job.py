@@ -349,7 +349,8 @@ def explain_data(
     named = (value for one in chosen for value in vars(one.settings).values())
     learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
-    _check_workers(workers)
+    if workers is not None and (isinstance(workers, bool) or workers < 1):
+        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
@@ -437,8 +438,3 @@ def _pickled(given: Any, need: str, *, sent: bool = True) -> bytes:
         f"other processes need {need} that can be pickled, as functions of a module can; {why}. "
         "Leave executor and workers out to compute in this process."
     )
-
-
-def _check_workers(workers: int | None) -> None:
-    if workers is not None and (isinstance(workers, bool) or workers < 1):
-        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")

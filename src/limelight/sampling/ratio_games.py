@@ -233,7 +233,7 @@ def word_errors(
         share = np.where(keep, kept[size], removed[size]) * out.left[some][:, None]
         share = share.reshape(-1, 2, len(own)).mean(axis=1)
         np.add.at(sums, part, share)
-        spread = spread.plus(_summed(share / out.draws))
+        spread = spread.plus(Spread.of(share / out.draws))
     count = np.bincount(out.part[::2], minlength=len(of_parts))[:, None]
     estimate = (of_parts + sums / np.maximum(count, 1)).mean(axis=0)
     spike = 0.0 if out.flat else float(spread.spike())
@@ -276,13 +276,6 @@ def _coefficients(
     design = lime_design(d, bandwidth=0.25)
     kept, removed = ((d + 1) * design.weight * x for x in design.coefficient())
     return kept[::-1], removed[::-1]  # by the number of words kept, not removed
-
-
-def _summed(share: Float[np.ndarray, "n d"]) -> Spread:
-    size = np.abs(share)
-    return Spread(
-        share.sum(axis=0), (share**2).sum(axis=0), (share**4).sum(axis=0), size.max(axis=0)
-    )
 
 
 def _typical(kept: Float[np.ndarray, " sizes"], removed: Float[np.ndarray, " sizes"]) -> float:
