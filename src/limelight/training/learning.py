@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -233,7 +233,6 @@ def _from_explanations(
     return replace(learned, arrays={**learned.arrays, "draws": np.full(4, np.nan)})
 
 
-@final
 class _Scaled:
     """Progress of drawing, then of fitting, which counts as a quarter of the texts."""
 
@@ -249,7 +248,6 @@ class _Scaled:
         self._progress(self.texts + share * (self._total - self.texts), self._total)
 
 
-@final
 @dataclass(frozen=True)
 class Plan:
     """Which texts are drawn, how many pairs of each, and which of them are kept aside."""
@@ -367,11 +365,7 @@ def _all_drawn(
 
 
 def drawn_values(
-    model: Model,
-    plan: Plan,
-    numbers: Sequence[int],
-    question: Question,
-    meter: Meter | None = None,
+    model: Model, plan: Plan, numbers: Sequence[int], question: Question, meter: Meter | None = None
 ) -> list[Drawn | None]:
     """Return the sampled values of some texts of a plan, asked together."""
     readings = [_read(model, plan.texts[i], question) for i in numbers]
