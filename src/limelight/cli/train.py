@@ -178,13 +178,16 @@ def learn(
 
 def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
     """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
-    known = {field.name for field in fields(recipe)}
+    from limelight.training.recipe import check_kind
+
+    known = {field.name: field for field in fields(recipe)}
     special: dict[str, Any] = {"none": None, "true": True, "false": False}
     changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs, "patience": None}
     for name, value in named_values(pairs):
         if name not in known:
             raise InputError(nearest("setting", name, known))
-        found = special.get(value.lower(), parsed_value(value))  # whose kind the recipe checks
+        found = special.get(value.lower(), parsed_value(value))
+        check_kind(known[name], found)
         as_now = isinstance(getattr(recipe, name), float) and type(found) is int
         changes[name] = float(found) if as_now else found
     return replace(recipe, **changes)

@@ -25,6 +25,7 @@ from limelight.theory.faithfulness import (
     deletion_area,
     deletion_curves,
     greedy_order,
+    insertion_area,
     mean_removed_value,
     size_extremes,
     without_first,
@@ -366,9 +367,8 @@ class ExactRemovals:
         # In which order idle words go does not matter, however many of them are tied.
         open_ = [g for g in groups if len(g) > 1 and not self._idle[g].all()]
         if not open_:
-            return Areas(
-                float(deletion_area(curve)), float(reverse[1:].mean()), float(change_area(curve))
-            )
+            found = deletion_area(curve), insertion_area(reverse), change_area(curve)
+            return Areas(*map(float, found))
         drawn = deletion_curves(self.game, drawn_orders(groups, self.rng, _EXACT_TIE_ORDERS))
         return Areas(
             self.full - self._mean_left(groups, curve),

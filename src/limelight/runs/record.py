@@ -15,7 +15,6 @@ from limelight.models.protocol import Link
 from limelight.question import Question
 from limelight.text import unit_name
 
-RUN_SCHEMA = "limelight.run/1"
 _MOST_BYTES = 1 << 28  # a data set may have many files
 _SHOWN = 16  # characters of a fingerprint
 

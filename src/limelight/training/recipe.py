@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin
 
 from limelight.errors import InputError, nearest
@@ -69,8 +69,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            if kind := _wanted(getattr(self, one.name), one.type):
-                raise InputError(f"{one.name} must be {kind}; got {getattr(self, one.name)!r}.")
+            check_kind(one, getattr(self, one.name))
         for names, what, holds in _RANGES:
             for name in names.split():
                 if (value := getattr(self, name)) is not None and not holds(value):
@@ -85,6 +84,12 @@ _RANGES: tuple[tuple[str, str, Callable[[float], bool]], ...] = (
     ("warmup", "between 0 and 1", lambda x: 0 < x < 1),
     ("T_max", "at least 2", lambda x: x >= 2),
 )
+
+
+def check_kind(setting: Field[Any], value: Any) -> None:
+    """Refuse a value that is not of the kind of a setting."""
+    if kind := _wanted(value, setting.type):
+        raise InputError(f"{setting.name} must be {kind}; got {value!r}.")
 
 
 def _wanted(value: Any, kind: Any) -> str | None:
