@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Unpack, final
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from limelight import __version__
-from limelight.data.columns import INPUT, DataSet, opened_data
+from limelight.data.columns import INPUT, DataRecord, DataSet, opened_data
 from limelight.data.labels import Labels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
@@ -60,7 +60,6 @@ _START = 5.0  # seconds that other processes must save: twice what it takes to i
 _Rows = Collection[int]
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class RunJob:
     """A run whose folder is locked. ``retry`` also does the texts again that failed."""
@@ -178,36 +177,18 @@ _FEWEST = 16
 _USUAL_WORDS = 150  # features of a text, to guess how often a model is asked about it
 
 
-def plan_run(
+def planned(
     model: Model,
-    data: DataSet,
-    method: Any,
-    settings: Mapping[str, Any],
+    chosen: Sequence[Chosen],
     question: Question,
+    data: DataRecord,
     *,
-    texts_kept: bool,
-    budget: BudgetGiven | None,
-    limit: int | None,
+    budget: Budget | None,
     shard_texts: int | None,
-    labels: Labels | None = None,
-) -> tuple[RunRecord, dict[str, Learned]]:
-    """Return the plan; the same question always has the same one.
-
-    Beside it, the learned methods that it names, by their digests.
-    """
-    if not isinstance(question.features, str) and not callable(question.features):
-        raise InputError(
-            "spans and groups of tokens are for one text; over many, name the features or give a "
-            "function that cuts each text."
-        )
-    chosen = _chosen(model, method, settings, budget)
-    spent = _calls(agreed_budget(budget, chosen, settings))
-    size = _shard_size(chosen, spent, shard_texts)
-    found = data.record(texts_kept=texts_kept, limit=limit, labels=labels)
-    source = source_of(model)
-    named = (value for one in chosen for value in vars(one.settings).values())
-    learned = {value.digest: value for value in named if isinstance(value, Learned)}
-    record = RunRecord(
+) -> RunRecord:
+    """Return the plan; the same question always has the same one."""
+    size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
+    return RunRecord(
         schema="limelight.run/1",
         version=__version__,
         model=ModelRecord(
@@ -216,13 +197,12 @@ def plan_run(
             link=model.link,
             source=None if source is None else source.path,
         ),
-        methods=[method_record(one, spent) for one in chosen],
+        methods=[method_record(one, budget) for one in chosen],
         question=replace(question.to(model), protect=sorted(question.protect)),
-        data=found,
-        shards=ShardPlan(texts=size, count=-(-found.rows // size)),
-        budget=None if spent is None else str(spent),
+        data=data,
+        shards=ShardPlan(texts=size, count=-(-data.rows // size)),
+        budget=None if budget is None else str(budget),
     )
-    return record, learned
 
 
 def _chosen(
@@ -358,24 +338,23 @@ def explain_data(
     """
     question, own = split(settings, all_classes=all_classes)
     model = question.grouped(checked_model(model))
+    if not isinstance(question.features, str) and not callable(question.features):
+        raise InputError(
+            "spans and groups of tokens are for one text; over many, name the features or give a "
+            "function that cuts each text."
+        )
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=at_column
     )
     if why_not(model, "spans") is None and question.at is None and at_column is None:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
-    record, learned = plan_run(
-        model,
-        opened,
-        method,
-        own,
-        question,
-        budget=budget,
-        texts_kept=texts_kept,
-        limit=limit,
-        shard_texts=shard_texts,
-        labels=labels,
-    )
+    chosen = _chosen(model, method, own, budget)
+    spent = _calls(agreed_budget(budget, chosen, own))
+    found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
+    record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
+    named = (value for one in chosen for value in vars(one.settings).values())
+    learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
     _check_workers(workers)
     with folder.locked():
