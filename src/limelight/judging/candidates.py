@@ -273,13 +273,13 @@ def _stored(one: Any) -> Iterator[Candidate]:
         raise InputError(_NONE)
     for of_texts in by_method.values():
         first = next(iter(of_texts.values()))[0]
-        yield _of_explanations(first, lambda document, own=of_texts: own.get(document.text, ()))
+        yield _of_explanations(first, partial(_looked_up, of_texts))
 
 
 def _looked_up(one: Mapping[Any, Any], document: Document) -> Sequence[Explanation]:
-    e = one.get(document.text)
-    e = one.get(document.given) if e is None else e
-    return () if e is None else (e,)
+    found = one.get(document.text)
+    found = one.get(document.given, ()) if found is None else found
+    return (found,) if isinstance(found, Explanation) else found
 
 
 def _not_explanations(first: Any) -> str:

@@ -38,8 +38,8 @@ class Spread(NamedTuple):
     @staticmethod
     def of(shares: Float[np.ndarray, "n *k"]) -> "Spread":
         """Return the sums over draws, a row each."""
-        powers = [(shares**power).sum(axis=0) for power in (1, 2, 4)]
-        return Spread(*powers, np.abs(shares).max(axis=0))
+        first, second, fourth = ((shares**power).sum(axis=0) for power in (1, 2, 4))
+        return Spread(first, second, fourth, np.abs(shares).max(axis=0))
 
     def plus(self, other: "Spread") -> "Spread":
         """Return the sums over the draws of both."""

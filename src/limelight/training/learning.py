@@ -349,13 +349,13 @@ def _all_drawn(
     model: Model, plan: Plan, question: Question, folder: Path | None, meter: _Scaled | None
 ) -> list[Drawn | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
-    found: list[Drawn | None] = []
+    found, drawing = list[Drawn | None](), None if meter is None else meter.drawing
     for start in range(0, len(plan.texts), _PART):
         part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
         numbers = range(start, min(start + _PART, len(plan.texts)))
         some = None if part is None else _read_part(part, len(numbers))
         if some is None:
-            some = drawn_values(model, plan, numbers, question, meter and meter.drawing)
+            some = drawn_values(model, plan, numbers, question, drawing)
             if part is not None:
                 _write_part(part, some)
         found += some
