@@ -37,7 +37,7 @@ class JudgeKeywords(Settings, total=False):
 
     target: str | int
     scale: str
-    features: Unit
+    features: Unit | None
     window: str | int | None
     side: str | None
     second_replacement: str | None
@@ -71,7 +71,7 @@ def judge(
     *,
     target: str | int = "predicted",
     scale: str = "logit",
-    features: Unit = "words",
+    features: Unit | None = None,
     window: str | int | None = None,
     side: str | None = None,
     replacement: str = "auto",

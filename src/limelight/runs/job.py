@@ -195,7 +195,8 @@ def plan_run(
 
     Beside it, the learned methods that it names, by their digests.
     """
-    if not isinstance(question.features, str) and not callable(question.features):
+    units = question.units(model)
+    if not isinstance(units, str) and not callable(units):
         raise InputError(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."

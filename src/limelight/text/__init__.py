@@ -26,7 +26,16 @@ from limelight.text.features import (
     unit_name,
     unit_spans,
 )
-from limelight.text.places import AskedText, FoundSpan, Place, found_places, place_at
+from limelight.text.places import (
+    Answer,
+    Asked,
+    AskedText,
+    FoundSpan,
+    Place,
+    found_places,
+    place_at,
+    read_asked,
+)
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
 from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sentence_spans
 
@@ -36,6 +45,8 @@ __all__ = [
     "FEATURES",
     "SIDES",
     "UNK",
+    "Answer",
+    "Asked",
     "AskedText",
     "Cutter",
     "Document",
@@ -64,6 +75,7 @@ __all__ = [
     "nested",
     "one_line",
     "place_at",
+    "read_asked",
     "sentence_spans",
     "side_at",
     "side_names",

@@ -10,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.places import AskedText, Place
+from limelight.text.places import Asked, AskedText
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
@@ -62,7 +62,8 @@ class Document:
     ``input`` is the model's own business: ids, pieces, windows. ``windows`` is set if the text
     was read in several windows. ``parts`` are the places of the two sides of a pair in ``text``;
     there are none where it is one text. ``asked`` is what is asked of the text: nothing more where
-    it is empty, else a place of it each, and the model then answers for each of them in turn.
+    it is empty, else a place of it or an answer to it each, and the model then answers for each of
+    them in turn.
     """
 
     text: str
@@ -72,7 +73,7 @@ class Document:
     input: Any = None
     windows: Windows | None = None
     parts: tuple[Span, ...] = ()
-    asked: tuple[Place, ...] = ()
+    asked: tuple[Asked, ...] = ()
 
     @property
     def given(self) -> Given:
