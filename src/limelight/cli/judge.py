@@ -82,8 +82,9 @@ def judge(
     second_replacement
         Judge the same scores once more with removed words replaced this way.
     columns
-        Other measures, with commas: additivity, loo_tau, stability, eraser and ferret by default;
-        also sanity, for which everything is explained once more; "all" or "none".
+        Other measures, with commas: additivity, loo_tau, stability, eraser and ferret by default,
+        of scores and answers top_drop and lds in their place; also sanity, for which everything is
+        explained once more; "all" or "none".
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget

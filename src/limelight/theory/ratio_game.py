@@ -290,10 +290,9 @@ def sizes_of(game: RatioGame) -> list[int]:
     """The number d of real words of each document, in the order of the flattened batch."""
     if game.sizes is None:
         return [game.d] * int(np.prod(game.batch, dtype=int))
-    xp = array_namespace(game.a)
-    sizes = [int(d) for d in xp.reshape(game.sizes, (-1,)).tolist()]
-    if not 1 <= min(sizes) <= max(sizes) <= game.d:
-        raise InputError(f"sizes must lie in 1..{game.d}; got {min(sizes)}..{max(sizes)}.")
+    most, sizes = game.a.shape[-1], [int(d) for d in game.sizes.reshape(-1).tolist()]
+    if not 1 <= min(sizes) <= max(sizes) <= most:
+        raise InputError(f"sizes must lie in 1..{most}; got {min(sizes)}..{max(sizes)}.")
     return sizes
 
 
