@@ -167,15 +167,15 @@ def place_at(
     pair), and any other string words that stand there once.
     """
     if at is None or isinstance(at, int):
-        if at is None and len(found) != 1:
+        all_here = _listed(found, text)
+        if not found or (at is None and len(found) > 1):
+            more = ", or use explain_spans (--spans) for all that are found" * bool(found)
             raise InputError(
-                f"the model finds {_listed(found, text)}; say which place to explain with at=, or "
-                "use explain_spans (--spans) for all that are found."
+                f"the model finds {all_here}; say which place to explain with at={more}."
             )
         if not 0 <= (at or 0) < len(found):
             raise InputError(
-                f"at={at} is the number of a span, counting from 0; the model finds "
-                f"{_listed(found, text)}."
+                f"at={at} is the number of a span, counting from 0; the model finds {all_here}."
             )
         return found[at or 0]
     place = Place(*_span(at, text, region), first_pieces)
