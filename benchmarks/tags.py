@@ -34,9 +34,9 @@ NAMES = [
     "Washington said the talks failed",
 ]
 MISTAKES = [
-    "I seen him near the old house",
+    "He were late for the train",
     "Their is a problem with the car",
-    "She have been here for a year",
+    "She have been here for years",
     "He is taller then his brother",
 ]
 
@@ -60,6 +60,7 @@ class Tagger:
         return [self.spans(text) for text in texts]
 
     def spans(self, text: str) -> Spans:
+        """Return the spans of one text."""
         self.calls += 1
         read = self.tokenizer.encode(text)
         ids = np.array([read.ids])
@@ -160,28 +161,25 @@ def enumerated(
 
 def measures(name: str, tagger: Tagger, tags: list[str], texts: list[str]) -> Iterator[Measure]:
     """Yield the largest difference of each method, calls of all spans against one, and seconds."""
-    model = limelight.wrap(tagger, tags=tags, scale="score", name=name, batch_size=32)
-    worst, calls, spans, spent = dict.fromkeys(("shapley", "lime", "loo"), 0.0), [], 0, 0.0
+    methods = ("shapley", "lime", "loo")
+    worst, calls, spans, spent = dict.fromkeys(methods, 0.0), list[float](), 0, 0.0
     for text in texts:
-        found = limelight.explain_spans(model, text, "shapley")
-        if not len(found):
-            continue
-        places = [(e.asked.start, e.asked.end) for e in found]
+        asked = {
+            method: counted(tagger, tags, partial(limelight.explain_spans, text=text), method)
+            for method in methods
+        }
+        (_, together, took), found = asked["shapley"], {m: one[0] for m, one in asked.items()}
+        places = [(e.asked.start, e.asked.end) for e in found["shapley"]]
         direct = cache(tagger.spans)  # the same subsets serve all spans
-        spans += len(found)
-        by_method = {"shapley": found}
-        by_method |= {m: limelight.explain_spans(model, text, m) for m in ("lime", "loo")}
-        for i, e in enumerate(found):
-            known = enumerated(direct, e, places)
-            for method, values in known.items():
-                own = by_method[method][i]
-                worst[method] = max(worst[method], float(np.abs(own.scores - values).max()))
-        together = counted(tagger, tags, partial(limelight.explain_spans, text=text))
+        for i, e in enumerate(found["shapley"]):
+            for method, values in enumerated(direct, e, places).items():
+                error = float(np.abs(found[method][i].scores - values).max())
+                worst[method] = max(worst[method], error)
         words = sorted({w for a, b in places for w in text[a:b].split()})
         one = partial(limelight.explain, text=text, at=0, protect=words)
-        alone = counted(tagger, tags, one)
-        calls.append(together[0] / alone[0])
-        spent += together[1]
+        _, alone, _ = counted(tagger, tags, one, "shapley")
+        calls.append(together / alone)
+        spans, spent = spans + len(places), spent + took
     yield Measure(id=f"{name}_spans", what=f"{name}: spans in {len(texts)} sentences", value=spans)
     for method, error in worst.items():
         yield Measure(
@@ -204,12 +202,14 @@ def measures(name: str, tagger: Tagger, tags: list[str], texts: list[str]) -> It
     )
 
 
-def counted(tagger: Tagger, tags: list[str], ask: Callable[..., Any]) -> tuple[int, float]:
-    """Return how many texts a fresh model is asked about, and the processor's seconds."""
-    fresh = limelight.wrap(tagger, tags=tags, scale="score", name="fresh", batch_size=32)
+def counted(
+    tagger: Tagger, tags: list[str], ask: Callable[..., Any], method: str
+) -> tuple[Any, int, float]:
+    """Return what a fresh model says, how many texts it is asked about, and seconds of processor."""
+    fresh = limelight.wrap(tagger, tags=tags, scale="score", name="tagger", batch_size=32)
     calls, begun = tagger.calls, time.process_time()
-    ask(fresh, method="shapley")
-    return tagger.calls - calls, time.process_time() - begun
+    found = ask(fresh, method=method)
+    return found, tagger.calls - calls, time.process_time() - begun
 
 
 def main() -> None:
