@@ -428,8 +428,8 @@ def spelled_out(asked: Any = Asked) -> Callable[[_Verb], _Verb]:
     return shown
 
 
-class Settings(TypedDict, total=False):
-    """What ``explain`` and ``compare`` take by name.
+class JudgedSettings(TypedDict, total=False):
+    """Settings of methods, but for those that ``judge`` has for all of them.
 
     ``limelight methods`` says which method takes which, and what each means there.
     """
@@ -452,13 +452,11 @@ class Settings(TypedDict, total=False):
     pairs: int | None
     penalty: float
     per_head: bool
-    replacement: str
     ridge: float
     row0: bool
     rows: int | None
     sampler: str
     samples: int | None
-    seed: int
     sizes: str
     slack: float
     spare: int
@@ -469,3 +467,10 @@ class Settings(TypedDict, total=False):
     top: int | None
     values: str
     within: str
+
+
+class Settings(JudgedSettings, total=False):
+    """What ``explain`` and ``compare`` take by name."""
+
+    replacement: str
+    seed: int

@@ -51,7 +51,7 @@ from limelight.question import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.shapes import Float
-from limelight.text import AskedText, Document, Given, found_places, joined
+from limelight.text import AskedText, Document, Given, joined
 
 
 class ClassKeywords(OfEveryClass, Settings, total=False):
@@ -274,7 +274,7 @@ def explain_spans(
             spans = spans_of(model, one, first_pieces=question.first_pieces)
             several: list[list[Explanation]] = [[]]
             if spans:
-                asked = AskedText(one, found_places(spans, first_pieces=question.first_pieces))
+                asked = AskedText(one, spans)
                 heard = None if progress is None else _after(progress, number, len(texts))
                 several = _answers(model, [asked], question, [chosen], spent, heard, of_text)
             found.append(SpanExplanations(joined(one)[0], tuple(several[0])))

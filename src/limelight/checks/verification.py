@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
-from typing import Any, cast, final
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,6 @@ PERMUTATIONS = 300
 SIGMAS = 5.0
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One comparison: the error found, and what is allowed."""

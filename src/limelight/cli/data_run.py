@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -26,7 +26,6 @@ ENGINES = ("pool", "here", "ray")
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class DataRun:
     """A whole data set.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -102,7 +102,6 @@ class ModelOptions:
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class LabelledModelOptions(ModelOptions):
     """Which model is asked, where data may have labels."""
@@ -177,7 +176,6 @@ def units_of(features: str, written: str | None) -> Any:
 
 
 @Parameter(name="*")
-@final
 class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of a question
     """What is asked about a text."""
 
@@ -189,7 +187,6 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """Where the answer goes, and as what.
@@ -256,7 +253,6 @@ class Asking:
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class AskingOrData(Asking):
     """The same of a command that takes a data set too."""

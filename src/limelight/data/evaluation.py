@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from limelight.text.document import NoticeCounts
 _CHUNK = 500  # texts at a time
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
     """``confusion[i, j]`` texts of class i were given class j; ``notices`` sums up the texts'."""

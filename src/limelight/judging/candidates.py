@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,6 @@ _NONE = "there are no stored explanations in what was given."
 Scored = Float[np.ndarray, " _"] | str
 
 
-@final
 @dataclass(frozen=True)
 class Candidate:
     """Something that scores the words of texts; ``reason`` says why it cannot on this model.

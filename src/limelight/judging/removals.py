@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -125,7 +125,6 @@ EVERY_WORD = 256  # words; curves of more are read, and searched, at so many eve
 STEPS = 64
 
 
-@final
 class GreedySearch:
     """An order that grows step by step; ``start`` is the order of the words not yet reached."""
 
@@ -201,7 +200,6 @@ def read_at(d: int) -> Int[np.ndarray, " m"]:
     return np.unique(np.linspace(0, d, STEPS + 1).round().astype(int))[1:]
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class AskedRemovals:
     """One text of ``d`` words under a model that has to be asked; ``full`` is its whole text's."""
@@ -310,7 +308,6 @@ class AskedRemovals:
         )
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class ExactRemovals:
     """One text under a model that collapses; no order asks the model anything."""

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from numbers import Integral
-from typing import Any, Unpack, overload
+from typing import Any, Unpack
 
 from limelight import __version__
 from limelight.data.columns import LabelledRows, read_rows
@@ -12,7 +13,7 @@ from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance
 from limelight.errors import InputError, told
 from limelight.explainers.budget import BudgetGiven, seconds_of
-from limelight.explainers.explaining import Progress, Texts, listed
+from limelight.explainers.explaining import Progress, listed
 from limelight.judging.candidates import candidates_of
 from limelight.judging.estimate import Estimate, estimated, metered
 from limelight.judging.measures import method_agreement, wanted_columns
@@ -25,49 +26,17 @@ from limelight.judging.statistics import (
     verdict,
 )
 from limelight.judging.texts import Outcome, Setup
-from limelight.models import Model, checked_model, resolved_replacement
+from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import asked_of_spans
-from limelight.question import Question, Settings
+from limelight.question import JudgedSettings, Question
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import AskedText, Unit, joined, unit_name
+from limelight.text import Unit, joined, unit_name
 
 
-class JudgeKeywords(Settings, total=False):
-    """What may be given by name: the question, and settings of the methods."""
-
-    target: str | int
-    scale: str
-    features: Unit
-    window: str | int | None
-    side: str | None
-    second_replacement: str | None
-    columns: str | Collection[str] | None
-    curves: bool
-    budget: BudgetGiven | None
-    rationales: Any
-    labels: Labels | None
-    progress: Progress | None
-    estimate: Callable[[Estimate], None] | None
-
-
-@overload
-def judge(
-    model: Model,
-    texts: Texts,
-    methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
-    **keywords: Unpack[JudgeKeywords],
-) -> Judgement: ...
-@overload
 def judge(
     model: Model,
     texts: Any,
     methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
-    **keywords: Unpack[JudgeKeywords],
-) -> Judgement: ...
-def judge(
-    model: Any,
-    texts: Any,
-    methods: Any = None,
     *,
     target: str | int = "predicted",
     scale: str = "logit",
@@ -84,7 +53,7 @@ def judge(
     seed: int = 0,
     progress: Progress | None = None,
     estimate: Callable[[Estimate], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[JudgedSettings],
 ) -> Judgement:
     """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
 
@@ -170,17 +139,21 @@ def judge(
         raise InputError(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
-    given = asked_of_spans(model, given)
-    plain = [one.given if isinstance(one, AskedText) else one for one in given]
-    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in plain]
+    # People marked a pair as the one text that it is when both are joined.
+    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
+    marked = None if rationales is None else Rationales.of(rationales, whole)
+    if why_not(model, "spans") is None:
+        several = list(asked_of_spans(model, given))
+        rows = [i for i, asked in enumerate(several) for _ in asked]
+        given, true = list(chain(*several)), [true[i] for i in rows] if true else true
+        marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
     setup = Setup(
         model=model,
         candidates=candidates,
         question=question.to(model),
         replacements=replacements,
         columns=wanted,
-        # People marked a pair as the one text that it is when both are joined.
-        rationales=None if rationales is None else Rationales.of(rationales, whole),
+        rationales=marked,
         curves=curves,
         budget=None if budget is None else seconds_of(budget),
         seed=seed,

@@ -2,7 +2,7 @@
 
 import base64
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from limelight.shapes import Float
 Precision = Literal["float32", "float16"]
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredTables:
     """The tables as a page has them: those of words rounded, those of positions in full.

@@ -1,7 +1,7 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -13,11 +13,9 @@ from limelight.text import (
     AskedText,
     Document,
     Features,
-    FoundSpan,
     Place,
     Span,
     checked_text_or_pair,
-    found_places,
     joined,
     place_at,
 )
@@ -240,8 +238,11 @@ class Shuffles(Protocol):
 class Spans(Protocol):
     """Capability "spans": a model that finds spans, and is asked about places of a text."""
 
-    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
-        """Return the spans that the model finds, in the order of the text."""
+    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
+        """Return the spans that the model finds, in the order of the text, each with its tag."""
+
+    def with_classes(self, names: Collection[Any]) -> "Model":
+        """Return the same model with classes among which these are, if it has such."""
 
     def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
         """Return a text that is asked about places; of S of them the outputs are (n, S · C)."""
@@ -278,6 +279,9 @@ class Games(Protocol):
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents, one class for each output of the model."""
 
+    def asked_about(self, features: Any, scale: str) -> "Model":
+        """Return the same model, or one without games where they do not answer such a question."""
+
 
 class AskInsteadError(InputError):
     """A model whose removals are known does not know those of a text: ``why``, in a clause.
@@ -308,10 +312,9 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
-    named: Callable[[Sequence[Any]], Model] | None = getattr(model, "with_classes", None)
-    model = model if named is None else named(names)
-    own: Callable[[Any, str], Model] | None = getattr(model, "asked_about", None)
-    return model if own is None else own(features, scale)
+    if why_not(model, "spans") is None:
+        model = cast(Spans, model).with_classes(names)
+    return model if why_not(model, "games") else cast(Games, model).asked_about(features, scale)
 
 
 def class_numbers(model: Model) -> tuple[int, ...] | None:
@@ -409,10 +412,30 @@ def document_by(
     return own.read(given, asked=places, pieces=pieces)
 
 
-def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
+def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
     """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
     _check_pair(model, given)
     return cast(Spans, model).spans(given, first_pieces=first_pieces)
+
+
+def asked_of_spans(
+    model: Model, texts: Iterable[Any], *, first_pieces: bool = False
+) -> Iterator[list[Any]]:
+    """Yield every text as often as ``model`` finds spans in it, each time with one of them.
+
+    A text that it cannot read comes once, as it is, to be refused where it is read.
+    """
+    some = False
+    for text in texts:
+        try:
+            found = spans_of(model, text, first_pieces=first_pieces)
+            asked: list[Any] = [AskedText(text, (place,)) for place in found]
+        except InputError:
+            asked = [text]
+        some = some or bool(asked)
+        yield asked
+    if not some:
+        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
 
 
 def _check_pair(model: Model, given: Any) -> None:
@@ -420,34 +443,6 @@ def _check_pair(model: Model, given: Any) -> None:
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
-
-
-def cuts_anywhere(model: Model) -> bool:
-    """Whether any part of a text can be taken from ``model``, as it can from a function."""
-    return hasattr(model, "cut_at")
-
-
-NO_SPAN = "the model finds no span in these texts, so there is nothing to explain."
-
-
-def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
-    """Return every text once for each span that ``model`` finds in it, if it finds spans.
-
-    A text that it cannot read stays as it is, and is refused where it is read.
-    """
-    if why_not(model, "spans") is not None:
-        return list(texts)
-    found: list[Any] = []
-    for text in texts:
-        try:
-            places = found_places(spans_of(model, text), first_pieces=False)
-        except InputError:
-            found.append(text)
-        else:
-            found += [AskedText(text, (place,)) for place in places]
-    if not found:
-        raise InputError(NO_SPAN)
-    return found
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
@@ -458,9 +453,8 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document
     edges = {edge for span in cut for edge in span}
     if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
         return document
-    own: Callable[[Document, Collection[int]], Document] | None = getattr(model, "cut_at", None)
-    if own is not None:
-        return own(document, edges)
+    if document.divisible:
+        return document.cut_at(edges)
     if why_not(model, "pieces") is not None:
         return document
     if document.asked:

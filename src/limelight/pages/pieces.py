@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import final
 
 from limelight.results import Explanation
 from limelight.text import SIDES, token_strings
@@ -12,7 +11,6 @@ from limelight.text.characters import LONE_SURROGATE
 SHOWN_REST = 60  # characters of a text that was not read
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Some characters of the text; ``feature`` is an index, or None between features.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from itertools import chain
 from types import EllipsisType, MappingProxyType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from limelight.text import (
 )
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairs(EqualByFields):
     """Scores of pairs of features, by their indices."""
@@ -37,7 +36,6 @@ class Pairs(EqualByFields):
     stderr: Float[np.ndarray, " n"] | None = None
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
     """Features that hold the prediction: how often they do, and on how many texts they apply."""
@@ -48,7 +46,6 @@ class Anchor:
     coverage: float
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Finding:
     """What a method finds for one document; the rest of an explanation is question and method.
@@ -159,7 +156,6 @@ def check_indices(indices: Iterable[int], d: int, what: str) -> None:
 _MAPPINGS = ("prediction", "settings", "diagnostics")
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     """Scores of the features of ``text`` for the class ``target``.
@@ -315,7 +311,6 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
         return feature_rows([(0, self)])
 
 
-@final
 class Explanations(Shown, Tabular, list[Explanation]):
     """A list of explanations, which a notebook, a terminal and a table show as one.
 
@@ -329,7 +324,6 @@ class Explanations(Shown, Tabular, list[Explanation]):
         return feature_rows(enumerate(self))
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class SpanExplanations(EqualByFields, Page, Tabular):
     """One explanation for every span that a model finds in ``text``, all of the same words.

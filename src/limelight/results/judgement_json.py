@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,7 +25,6 @@ from limelight.results.table import Table, plain_rows
 from limelight.results.values import each_value, read_value, written_value
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedColumn:
     """One measure; ``better`` says in which direction, "" where neither is."""

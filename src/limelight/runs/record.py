@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,7 +20,6 @@ _MOST_BYTES = 1 << 28  # a data set may have many files
 _SHOWN = 16  # characters of a fingerprint
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class ModelRecord:
     """The model; ``source`` is where it was loaded from, null for one that was in memory."""
@@ -31,7 +30,6 @@ class ModelRecord:
     source: str | None
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class MethodRecord:
     """A method with the settings that this model uses."""
@@ -42,7 +40,6 @@ class MethodRecord:
     settings: dict[str, Any]
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class ShardPlan:
     """``texts`` consecutive texts to a shard, the last one may have fewer."""
@@ -51,7 +48,6 @@ class ShardPlan:
     count: int
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """What ``run.json`` holds. Nothing in it depends on when, where or how the run is done."""

@@ -250,7 +250,7 @@ def _told(answer: Answer) -> Explanation | str:
     if isinstance(e, str):
         return e
     numbers = [*e.prediction.values(), e.base_value or 0.0, e.intercept or 0.0]
-    arrays = [np.array(numbers), e.scores, e.stderr, e.pairs and e.pairs.scores]
+    arrays = [np.array(numbers), e.scores, e.stderr, e.pairs.scores if e.pairs else None]
     largest = max(float(np.abs(one).max(initial=0)) for one in arrays if one is not None)
     if largest > _LARGEST:
         return f"a number of {largest:.3g} is too large for the float32 of a run."

@@ -17,7 +17,7 @@ One thread computes: of several, sums would be in another order and end in other
 import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -61,7 +61,6 @@ class View(NamedTuple):
         return self.target if self.against is None else f"{self.target} against {self.against}"
 
 
-@final
 class Database:
     """A connection whose tables are those of one run, or of several."""
 

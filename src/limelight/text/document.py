@@ -1,8 +1,10 @@
 """A text as a model reads it: one string, or a pair of them with the place of each."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -63,6 +65,7 @@ class Document:
     was read in several windows. ``parts`` are the places of the two sides of a pair in ``text``;
     there are none where it is one text. ``asked`` is what is asked of the text: nothing more where
     it is empty, else a place of it each, and the model then answers for each of them in turn.
+    Words of a ``divisible`` one may be cut anywhere: the model reads whatever is left of a text.
     """
 
     text: str
@@ -73,6 +76,19 @@ class Document:
     windows: Windows | None = None
     parts: tuple[Span, ...] = ()
     asked: tuple[Place, ...] = ()
+    divisible: bool = False
+
+    def cut_at(self, edges: Iterable[int]) -> "Document":
+        """Return the same with its words cut at ``edges`` too."""
+        cuts = sorted(edges)
+        spans = tuple(
+            piece
+            for start, end in self.tokens.spans
+            for inside in [cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]]
+            for piece in pairwise([start, *inside, end])
+        )
+        strings = tuple(self.text[start:end] for start, end in spans)
+        return replace(self, tokens=Tokens(strings, spans))
 
     @property
     def given(self) -> Given:

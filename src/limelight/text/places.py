@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 from limelight.errors import InputError
 from limelight.text.characters import one_line
@@ -13,32 +13,21 @@ _OFFSETS = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
 _SHOWN = 8  # places or spans that a sentence names
 
 
-class FoundSpan(NamedTuple):
-    """A span that a model finds: characters from ``start`` to ``end``, its tag, and how sure it is.
-
-    ``note`` is what a reader must know before the tag is explained.
-    """
-
-    start: int
-    end: int
-    tag: str
-    score: float
-    note: str = ""
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Place:
     """Characters of a text that a model is asked about; stored as ``{"place": [start, end]}``.
 
-    With ``first_pieces`` only the first piece of each word there is read. ``tag`` is what the model
-    itself says there, and ``note`` what must be said about that; neither is part of the question.
+    With ``first_pieces`` only the first piece of each word there is read. Of a span that the model
+    finds, ``tag`` is what it says there, ``score`` how sure it is, and ``note`` what must be said
+    about that; they are no part of the question.
     """
 
     start: int
     end: int
     first_pieces: bool = False
     tag: str | None = field(default=None, compare=False)
+    score: float = field(default=0.0, compare=False)
     note: str = field(default="", compare=False)
 
     def stored(self) -> dict[str, Any]:
@@ -83,9 +72,15 @@ class AskedText:
     places: tuple[Place, ...] = ()
     at: Any = None
 
+    @property
+    def offsets(self) -> str:
+        """The first of the places as "start:end", of a pair in its second text."""
+        before = 0 if isinstance(self.given, str) else len(self.given[0]) + 1
+        return f"{self.places[0].start - before}:{self.places[0].end - before}"
+
 
 def place_at(
-    at: Any, text: str, region: Span, found: Sequence[FoundSpan], *, first_pieces: bool
+    at: Any, text: str, region: Span, found: Sequence[Place], *, first_pieces: bool
 ) -> Place:
     """Return the place of ``text`` that ``at`` means.
 
@@ -94,35 +89,20 @@ def place_at(
     pair), and any other string words that stand there once.
     """
     if at is None or isinstance(at, int):
-        (own,) = found_places([_numbered(at, text, found)], first_pieces=first_pieces)
-        return own
-    span = _span(at, text, region)
-    here = [one for one in found if (one.start, one.end) == span]
-    if not here:
-        return Place(*span, first_pieces)
-    sure = max(here, key=lambda one: one.score)
-    return Place(*span, first_pieces, sure.tag, sure.note)
-
-
-def found_places(found: Sequence[FoundSpan], *, first_pieces: bool) -> tuple[Place, ...]:
-    """Return the places of all spans that a model finds."""
-    return tuple(Place(one.start, one.end, first_pieces, one.tag, one.note) for one in found)
-
-
-def _numbered(at: int | None, text: str, found: Sequence[FoundSpan]) -> FoundSpan:
-    if at is None and len(found) == 1:
-        return found[0]
-    if at is None:
-        raise InputError(
-            f"the model finds {_listed(found, text)}; say which place to explain with at=, or use "
-            "explain_spans (--spans) for all that are found."
-        )
-    if not 0 <= at < len(found):
-        raise InputError(
-            f"at={at} is the number of a span, counting from 0; the model finds "
-            f"{_listed(found, text)}."
-        )
-    return found[at]
+        all_here = _listed(found, text)
+        if not found or (at is None and len(found) > 1):
+            more = ", or use explain_spans (--spans) for all that are found" * bool(found)
+            raise InputError(
+                f"the model finds {all_here}; say which place to explain with at={more}."
+            )
+        if not 0 <= (at or 0) < len(found):
+            raise InputError(
+                f"at={at} is the number of a span, counting from 0; the model finds {all_here}."
+            )
+        return found[at or 0]
+    place = Place(*_span(at, text, region), first_pieces)
+    here = [one for one in found if one == place]
+    return max(here, key=lambda one: one.score, default=place)
 
 
 def _span(at: Any, text: str, region: Span) -> Span:
@@ -160,7 +140,7 @@ def _of_words(at: str, text: str, region: Span) -> Span:
     )
 
 
-def _listed(found: Sequence[FoundSpan], text: str) -> str:
+def _listed(found: Sequence[Place], text: str) -> str:
     if not found:
         return "no span in this text"
     each = [f"{one.tag} {text[one.start : one.end]!r}" for one in found[:_SHOWN]]

@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, final, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from limelight.errors import InputError, nearest
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """Architecture, regularisation and optimisation of one training run."""

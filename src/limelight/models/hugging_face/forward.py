@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import failing_text, out_of_memory
+from limelight.models.engine import asked_of
 from limelight.shapes import Float, Int
 
 # A segment travels in the upper half of its id, and above it the mark of a piece that is asked
@@ -325,21 +325,12 @@ class ForwardPass:
         ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
     ) -> tuple[np.ndarray, ...]:
         """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
-        asked = partial(self._asked, ask)
-        try:
-            found = asked(ids)
-        except (MemoryError, InputError):
-            raise
-        except Exception as error:
-            if out_of_memory(error):
-                raise  # the engine asks again for fewer
-            raise failing_text(
-                asked,
-                ids,
-                error,
-                who=type(self.network).__name__,
-                shown=lambda row: self._shown(row[row != MASKED_OUT]),
-            ) from error
+        found = asked_of(
+            partial(self._asked, ask),
+            ids,
+            who=type(self.network).__name__,
+            shown=lambda row: self._shown(row[row != MASKED_OUT]),
+        )
         if not _finite(found):
             raise InputError("the model returns numbers that are not finite; check its weights.")
         return found

@@ -68,7 +68,6 @@ from limelight.shapes import Float, Int
 from limelight.text import (
     Document,
     Features,
-    FoundSpan,
     Given,
     Place,
     check_listed,
@@ -174,7 +173,7 @@ class HuggingFace:
             own["spans"] = None
             own["cuts"] = "this one is asked about a place in what it reads of a text"
             own["signals"] = "what is learned of one place says nothing of another"
-            if head.paths is not None:
+            if head.types:
                 own["pairs"] = "a tagger reads one text"
         return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
@@ -239,7 +238,7 @@ class HuggingFace:
     def with_classes(self, names: Collection[Any]) -> "HuggingFace":
         """Return a tagger whose classes are its tags where one of the ``names`` is no type."""
         head = self._asked_at
-        tags = () if head is None or head.paths is None else head.tags
+        tags = head.tags if head is not None and head.types else ()
         return self._by_tag if any(n in tags and n not in self.classes for n in names) else self
 
     @cached_property
@@ -247,13 +246,13 @@ class HuggingFace:
         head = PlaceForSequenceClassification(self.network.network, types=False)
         return replace(self, network=head)
 
-    def spans(self, text: Given, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
+    def spans(self, text: Given, *, first_pieces: bool = False) -> tuple[Place, ...]:
         """Return the spans that a tagger finds, or the answer in the passage of a pair."""
         head: PlaceForSequenceClassification = self.network
         document = self.read(text)
         words, places = pieces_in(document), document.tokens.spans
         with self._naming(document):
-            if head.paths is not None:
+            if head.types:
                 text = document.text
                 return tagged_spans(head, words, places, text, first_pieces=first_pieces)
             if not document.parts:
@@ -275,7 +274,7 @@ class HuggingFace:
         self.check_ids(pieces_in(document).ids)
         if asked:
             words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
-            tags = self.network.paths is not None
+            tags = bool(self.network.types)
             document = marked(document, asked, words, spans, tags=tags)
         return replace(document, notices=document.notices + self.check.notices)
 

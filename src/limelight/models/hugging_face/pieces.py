@@ -208,7 +208,11 @@ def _notices(
         yield (
             f"The text has {total} tokens; the model reads the first {pieces.room}, "
             f"and the last {pieces.cut} were cut off"
-            + ("; window='auto' (--window auto) explains all." if windows else ".")
+            + (
+                "; window='auto' (--window auto) explains all."
+                if windows
+                else "; a span that the cut goes through is left out."
+            )
         )
     read = pieces.inside[pieces.token[pieces.inside] >= 0]
     unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none
