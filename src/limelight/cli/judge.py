@@ -34,7 +34,7 @@ def judge(
     limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
-    features: str = "words",
+    features: str | None = None,
     cutter: Cutter = None,
     window: str | None = None,
     side: str | None = None,

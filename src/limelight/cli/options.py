@@ -184,11 +184,11 @@ _Fields: Any = make_dataclass(
 )
 
 
-def units_of(features: str, written: str | None) -> Any:
+def units_of(features: str | None, written: str | None) -> Any:
     """Return the features that were named, or the function that ``module:function`` names."""
     if written is None:
         return features
-    if features != "words":
+    if features is not None:
         raise InputError("give --features or --cutter, not both.")
     if ":" not in written:
         raise InputError(f"--cutter names a function as module:function; got {written!r}.")

@@ -331,7 +331,7 @@ def reading_of(
             document = document_by(
                 model,
                 text,
-                at=question.at,
+                by=question.at if question.answer is None else question.answer,
                 first_pieces=question.first_pieces,
                 pieces=pieces,
             )

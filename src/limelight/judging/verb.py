@@ -40,7 +40,7 @@ def judge(
     *,
     target: str | int = "predicted",
     scale: str = "logit",
-    features: Unit = "words",
+    features: Unit | None = None,
     window: str | int | None = None,
     side: str | None = None,
     replacement: str = "auto",

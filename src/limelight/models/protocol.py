@@ -10,6 +10,8 @@ from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import (
+    Answer,
+    Asked,
     AskedText,
     Document,
     Features,
@@ -45,6 +47,7 @@ Capability = Literal[
     "shuffles",
     "pairs",
     "spans",
+    "answers",
     "signals",
 ]
 # What each capability is called in a refusal: "needs …".
@@ -61,6 +64,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "shuffles": "the weights of the model, to shuffle them",
     "pairs": "a model that reads two texts together",
     "spans": "a model that finds spans in a text",
+    "answers": "a language model that writes an answer to a text",
     "signals": "what the model holds of every word, layer by layer",
 }
 
@@ -248,6 +252,23 @@ class Spans(Protocol):
         """Return a text that is asked about places; of S of them the outputs are (n, S · C)."""
 
 
+@runtime_checkable
+class Answers(Protocol):
+    """Capability "answers": a language model, asked for the log-probability of what it may write.
+
+    It has one class, "answer", and the link "none".
+    """
+
+    def written(self, text: Any) -> Answer:
+        """Return what the model writes after a text, the likeliest token each time."""
+
+    def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> Document:
+        """Return a text that is asked about answers; of S of them the outputs are (n, S).
+
+        They are the same answer, each about another part of it.
+        """
+
+
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"
@@ -388,28 +409,62 @@ def document_by(
     model: Model,
     given: Any,
     *,
-    at: Any = None,
+    by: Any = None,
     first_pieces: bool = False,
     pieces: bool = False,
 ) -> Document:
     """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts.
 
-    A model that finds spans is asked about the place that ``at`` means, or about those that an
-    ``AskedText`` brings along.
+    ``by`` names what is asked of it: a place, of a model that finds spans, or the answer of one
+    that writes (see :func:`asked_of`). An ``AskedText`` brings its own along.
     """
-    places: tuple[Place, ...] = ()
+    asked: tuple[Asked, ...] = ()
     if isinstance(given, AskedText):
-        places, at, given = given.places, at if given.at is None else given.at, given.given
+        asked, by, given = given.asked, by if given.by is None else given.by, given.given
     _check_pair(model, given)
-    if why_not(model, "spans") is not None:
+    return read_asking(
+        model, given, asked or asked_of(model, given, by, first_pieces=first_pieces), pieces=pieces
+    )
+
+
+def read_asking(
+    model: Model, given: Any, asked: tuple[Asked, ...], *, pieces: bool = False
+) -> Document:
+    """Return a text as ``model`` reads it, with what is asked of it, if anything is."""
+    if not asked:
         return model.read(given, pieces=pieces)
-    own = cast(Spans, model)
-    if not places:
-        found = spans_of(model, given, first_pieces=first_pieces)
-        text, parts = joined(given)
-        region = parts[1] if parts else (0, len(text))
-        places = (place_at(at, text, region, found, first_pieces=first_pieces),)
-    return own.read(given, asked=places, pieces=pieces)
+    read: Callable[..., Document] = model.read
+    return read(given, asked=asked, pieces=pieces)
+
+
+def asked_of(
+    model: Model, given: Any, by: Any = None, *, first_pieces: bool = False
+) -> tuple[Asked, ...]:
+    """Return what ``by`` means to ``model``: a place, an answer, or nothing where it classifies.
+
+    Where it is None it is the only span that the model finds, or what the model writes.
+    """
+    if why_not(model, "answers") is None:
+        if isinstance(by, Answer):
+            return (by,)
+        return (cast(Answers, model).written(given) if by is None else Answer(by),)
+    if why_not(model, "spans") is not None:
+        return ()
+    found = spans_of(model, given, first_pieces=first_pieces)
+    text, parts = joined(given)
+    region = parts[1] if parts else (0, len(text))
+    return (place_at(by, text, region, found, first_pieces=first_pieces),)
+
+
+def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = False) -> AskedText:
+    """Return a text with all that can be asked of it at once.
+
+    The spans that a model finds, of which there may be none, or each sentence of an answer.
+    """
+    if why_not(model, "spans") is None:
+        return AskedText(given, spans_of(model, given, first_pieces=first_pieces))
+    (answer,) = cast(tuple[Answer, ...], asked_of(model, given, by))
+    return AskedText(given, answer.sentences())
 
 
 def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
@@ -457,9 +512,7 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document
         return document.cut_at(edges)
     if why_not(model, "pieces") is not None:
         return document
-    if document.asked:
-        return cast(Spans, model).read(document.given, asked=document.asked, pieces=True)
-    return model.read(document.given, pieces=True)
+    return read_asking(model, document.given, document.asked, pieces=True)
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
@@ -476,6 +529,7 @@ _BROUGHT = {
         ("cuts", Cuts),
         ("shuffles", Shuffles),
         ("spans", Spans),
+        ("answers", Answers),
         ("signals", Signals),
     )
 }

@@ -338,7 +338,8 @@ def explain_data(
     """
     question, own = split(settings, all_classes=all_classes)
     model = question.grouped(checked_model(model))
-    if not isinstance(question.features, str) and not callable(question.features):
+    units = question.units(model)
+    if not isinstance(units, str) and not callable(units):
         raise InputError(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."

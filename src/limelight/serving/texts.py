@@ -66,6 +66,8 @@ def _sent(field: AskedField) -> tuple[str, Any, Any]:
         return field.name, Annotated[list[_Word], Meta(max_length=200)], []
     if isinstance(field.default, bool):
         return field.name, bool, field.default
+    if field.name == "answer":
+        return field.name, Annotated[str, Meta(max_length=10_000)] | None, None
     return field.name, (_Short | _Number | None if field.default is None else _Short), field.default
 
 

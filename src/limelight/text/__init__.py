@@ -26,7 +26,7 @@ from limelight.text.features import (
     unit_name,
     unit_spans,
 )
-from limelight.text.places import AskedText, Place, place_at
+from limelight.text.places import Answer, Asked, AskedText, Place, place_at, read_asked
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
 from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sentence_spans
 
@@ -36,6 +36,8 @@ __all__ = [
     "FEATURES",
     "SIDES",
     "UNK",
+    "Answer",
+    "Asked",
     "AskedText",
     "Cutter",
     "Document",
@@ -62,6 +64,7 @@ __all__ = [
     "nested",
     "one_line",
     "place_at",
+    "read_asked",
     "sentence_spans",
     "side_at",
     "side_names",

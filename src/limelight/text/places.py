@@ -1,13 +1,15 @@
-"""What is asked of a text beside the text itself: a place in it, for models that find spans."""
+"""What is asked of a text beside the text itself: a place in it, or an answer to it."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, final
 
 from limelight.errors import InputError
 from limelight.text.characters import one_line
 from limelight.text.tokens import Span
+from limelight.text.units import sentence_spans
 
 _OFFSETS = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
 _SHOWN = 8  # places or spans that a sentence names
@@ -35,19 +37,16 @@ class Place:
         pieces = {"first_pieces": True} if self.first_pieces else {}
         return {"place": [self.start, self.end], **pieces}
 
-    @staticmethod
-    def read(stored: Any) -> "Place":
-        """Return the place that a file holds."""
-        match stored:
-            case {"place": [int(start), int(end)], **rest} if rest in ({}, {"first_pieces": True}):
-                return Place(start, end, bool(rest))
-        raise InputError(f'asked must be {{"place": [start, end]}}; got {one_line(repr(stored))}.')
-
     def named(self, text: str) -> str:
         """Return the words there in quotes, with their offsets where the text has them again."""
         words = text[self.start : self.end]
         again = f" ({self.start}:{self.end})" if text.count(words) > 1 else ""
-        return f"“{one_line(words, 40)}”{again}"
+        return f"at “{one_line(words, 40)}”{again}"
+
+    def check(self, text: str) -> None:
+        """Refuse a place that does not lie in ``text``."""
+        if not 0 <= self.start < self.end <= len(text):
+            raise InputError(f"asked must be a place inside the text of {len(text)} characters.")
 
     def tokens(self, spans: Sequence[Span], text: str) -> list[int]:
         """Return the numbers of the tokens at this place, which must be whole."""
@@ -62,21 +61,100 @@ class Place:
 
 @final
 @dataclass(frozen=True, slots=True)
-class AskedText:
-    """A text or pair with the places that it is asked about, in the place of a plain text.
+class Answer:
+    """What a language model may write after a text, of which the characters asked about count.
 
-    Or, before a model has seen it, with what :func:`place_at` takes as ``at``.
+    Stored as ``{"answer": "…"}``, with ``"span": [start, end]`` where it is not about the whole:
+    then about that part of it, given what comes before. ``written`` is whether the model wrote it.
+    """
+
+    text: str
+    start: int = 0
+    end: int = -1  # the whole
+    written: bool = field(default=False, compare=False)
+    note: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or not self.text.strip():
+            raise InputError(f"an answer must be a text with words in it; got {self.text!r}.")
+        if self.end < 0:
+            object.__setattr__(self, "end", len(self.text))
+        if not 0 <= self.start < self.end <= len(self.text):
+            raise InputError(
+                f"span must be (start, end) inside the answer of {len(self.text)} characters; "
+                f"got ({self.start}, {self.end})."
+            )
+
+    @property
+    def tag(self) -> None:
+        """The class that is meant: there is only one."""
+
+    @property
+    def part(self) -> str:
+        """What is asked about: the answer, or one sentence of it."""
+        return self.text[self.start : self.end].strip()
+
+    def sentences(self) -> "tuple[Answer, ...]":
+        """Return the same answer once for every sentence of it, with the space that follows it.
+
+        So every token belongs to one of them, and their log-probabilities add up to the whole's.
+        """
+        edges = [0, *(start for start, _ in sentence_spans(self.text)[1:]), len(self.text)]
+        return tuple(replace(self, start=start, end=end) for start, end in pairwise(edges))
+
+    def stored(self) -> dict[str, Any]:
+        """Return what a file holds."""
+        whole = self.end - self.start == len(self.text)
+        span = {} if whole else {"span": [self.start, self.end]}
+        return {"answer": self.text, **span, **({"written": True} if self.written else {})}
+
+    def named(self, text: str) -> str:  # noqa: ARG002  (of a place, the text has the words)
+        """Return what is asked about in quotes."""
+        return f"“{one_line(self.part, 80)}”"
+
+    def check(self, text: str) -> None:
+        """An answer to any text will do."""
+
+    def tokens(self, spans: Sequence[Span], text: str) -> list[int]:  # noqa: ARG002
+        """Return the tokens of the text that are asked about: none, for it follows the text."""
+        return []
+
+
+Asked = Place | Answer
+
+
+def read_asked(stored: Any) -> Asked:
+    """Return what was asked, as a file holds it."""
+    match stored:
+        case {"place": [int(start), int(end)], **rest} if rest in ({}, {"first_pieces": True}):
+            return Place(start, end, bool(rest))
+        case {"answer": str(answer), "span": [int(start), int(end)], **rest} if end >= 0:
+            return Answer(answer, start, end, rest.get("written") is True)
+        case {"answer": str(answer), **rest} if "span" not in rest:
+            return Answer(answer, written=rest.get("written") is True)
+    raise InputError(
+        'asked must be {"place": [start, end]} or {"answer": "…"}, perhaps with "span": [start, '
+        f"end]; got {one_line(repr(stored))}."
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskedText:
+    """A text or pair with what is asked of it, in the place of a plain text.
+
+    Or, before a model has seen it, with what names that: ``at`` of :func:`place_at`, or an answer.
     """
 
     given: Any
-    places: tuple[Place, ...] = ()
-    at: Any = None
+    asked: tuple[Asked, ...] = ()
+    by: Any = None
 
     @property
     def offsets(self) -> str:
-        """The first of the places as "start:end", of a pair in its second text."""
+        """The first place that is asked about as "start:end", of a pair in its second text."""
         before = 0 if isinstance(self.given, str) else len(self.given[0]) + 1
-        return f"{self.places[0].start - before}:{self.places[0].end - before}"
+        return f"{self.asked[0].start - before}:{self.asked[0].end - before}"
 
 
 def place_at(

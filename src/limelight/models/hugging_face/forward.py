@@ -17,7 +17,7 @@ import torch
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import asked_of
-from limelight.shapes import Float, Int
+from limelight.shapes import Bool, Float, Int
 
 # A segment travels in the upper half of its id, and above it the mark of a piece that is asked
 # about: a row stays one array of integers, so that masks, batches, cache keys and paddings need not
@@ -46,9 +46,10 @@ def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
     return np.where(rows < 0, rows, rows & _TOKEN)
 
 
-def is_marked(row: Int[np.ndarray, " L"]) -> bool:
-    """Whether a piece of the row is asked about."""
-    return bool(row.max(initial=0) >> _MARK_BITS)
+def is_marked(row: Int[np.ndarray, " L"]) -> Bool[np.ndarray, " L"]:
+    """Which pieces of the row are asked about."""
+    found: np.ndarray = row >= 1 << _MARK_BITS
+    return found
 
 
 def network_input(

@@ -179,8 +179,9 @@ def marked(
             for word in place.tokens(spans, document.text)
         ]
         if not inside.issuperset(i for own in here for i in own):
+            words_there = place.named(document.text).removeprefix("at ")
             raise InputError(
-                f"{place.named(document.text)} lies beyond the part of the text that the model "
+                f"{words_there} lies beyond the part of the text that the model "
                 f"reads, its first {pieces.room} tokens; explain a shorter text around it."
             )
         if place.first_pieces and tags:
