@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from email.utils import parsedate_to_datetime
@@ -189,10 +189,6 @@ class Endpoint:
             raise InputError("what is asked about together must be parts of one answer.")
         notes = tuple(dict.fromkeys(one.note for one in asked if one.note))
         return replace(document, asked=asked, notices=notes)
-
-    def cut_at(self, document: Document, edges: Collection[int]) -> Document:
-        """Return ``document`` with its words cut at ``edges`` too: any part of it can go."""
-        return _WORDS.cut_at(document, edges)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of what is asked about, after each text."""
