@@ -119,8 +119,10 @@ class ModelOptions:
             raise InputError(
                 "--template and --labels go together: one asks, the other has the answers."
             )
-        asked = {"template": _template(self.template), "labels": _labels(self.labels)}
-        return load(self.model, device=self.device, **asked)
+        template: Any = self.template
+        if template.lstrip().startswith("["):  # a list of chat messages
+            template = bounded_json(template.encode(), "--template")
+        return load(self.model, device=self.device, template=template, labels=_labels(self.labels))
 
 
 @Parameter(name="*")
@@ -137,13 +139,6 @@ class LabelledModelOptions(ModelOptions):
             "numbers, as in World,Sports, or neg=negative,pos=positive."
         ),
     ] = None
-
-
-def _template(written: str) -> Any:
-    """Return the template; one that begins with a bracket is a list of chat messages as JSON."""
-    if not written.lstrip().startswith("["):
-        return written
-    return bounded_json(written.encode(), "--template")
 
 
 def _labels(written: str) -> dict[str, str]:
