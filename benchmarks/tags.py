@@ -34,10 +34,10 @@ NAMES = [
     "Washington said the talks failed",
 ]
 MISTAKES = [
-    "He were late for the train",
     "Their is a problem with the car",
-    "She have been here for years",
-    "He is taller then his brother",
+    "He has went home early",
+    "They was to tired too sleep",
+    "Its to late too call him",
 ]
 
 
@@ -205,7 +205,7 @@ def measures(name: str, tagger: Tagger, tags: list[str], texts: list[str]) -> It
 def counted(
     tagger: Tagger, tags: list[str], ask: Callable[..., Any], method: str
 ) -> tuple[Any, int, float]:
-    """Return what a fresh model says, how many texts it is asked about, and seconds of processor."""
+    """Return what a fresh model says, how many texts it is asked about, and its seconds."""
     fresh = limelight.wrap(tagger, tags=tags, scale="score", name="tagger", batch_size=32)
     calls, begun = tagger.calls, time.process_time()
     found = ask(fresh, method=method)
