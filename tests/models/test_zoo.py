@@ -34,9 +34,7 @@ REFUSED = {
     "xlnet": ATTENTION | GRADIENTS,
     "t5gemma": ATTENTION | GRADIENTS | {"loo pad"},
 }
-# zoom begins with sentences, of which the text has one.
 DEEP = {name for name, row in METHODS.items() if row.ways[-1].needs not in ("collapses", "games")}
-DEEP -= {"zoom"}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

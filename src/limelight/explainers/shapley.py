@@ -47,7 +47,7 @@ from limelight.sampling.orders import (
 )
 from limelight.sampling.spread import half_quantile
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, features_of, name_of_one, nested, one_line
+from limelight.text import Features, features_of, name_of_one, nested, one_line
 from limelight.text.units import CUTTERS
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
@@ -552,16 +552,15 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     asked = settings.draws.first(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
     counted = cast(Counted, _BY_ASKING.counted)
-    if len(whole) == 1:  # it is opened at once, unless the samples that were set are too few
-        units = _with_words(document, whole, [0], unit)
-        least = counted.fewest(usual, len(units))
-        if settings.samples is None or least <= asked:
-            fitted = counted.fitted(usual, len(units), max(asked, least))
-            found = _sampled(fitted, _of_features(one, units))
-            pairs = found.diagnostics.get("pairs_drawn", 0) * (not fitted.by_regression(len(units)))
-            said = *_few_inside(pairs, name_of_one(unit)), *_not_of_pairs(found.notices)
-            opened = {"opened": [list(_extent(whole, 0))]}
-            return replace(found, units=units, notices=said, diagnostics=found.diagnostics | opened)
+    least = counted.fewest(usual, len(features))
+    if len(whole) == 1 and (settings.samples is None or least <= asked):
+        # It is opened at once: which of them matters is no question.
+        fitted = counted.fitted(usual, len(features), max(asked, least))
+        found = _sampled(fitted, one)
+        pairs = 0 if fitted.by_regression(len(features)) else found.diagnostics.get("pairs_drawn")
+        said = *_few_inside(pairs or 0, name_of_one(unit)), *_not_of_pairs(found.notices)
+        opened = {"opened": [list(_extent(whole, 0))]}
+        return replace(found, notices=said, diagnostics=found.diagnostics | opened)
     # Half of what is asked tells which sentences matter, the other half what matters in them.
     if (least := counted.fewest(usual, len(whole))) > asked // 2:
         if settings.samples is not None:
@@ -583,7 +582,9 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
             opened.append(g)
             each += 2 * (sizes[g] + 1)
     pairs = left // each if opened else 0
-    units = _with_words(document, whole, opened, unit)
+    inside = np.isin(whole.of_token, opened)
+    own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
+    units = replace(features_of(document, own.tolist()), unit=f"{unit} and words")
     found = _opened(settings, one, whole, coarse, units, opened, int(pairs))
     if not (closed := [g for g in wanted if g not in opened]):
         return found
@@ -593,13 +594,6 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
         f"orders of their words take more calls than were left: set samples to {more:,} or more."
     )
     return replace(found, notices=(found.notices[0], said, *found.notices[1:]))
-
-
-def _with_words(document: Document, whole: Features, opened: list[int], unit: str) -> Features:
-    """Return the units, in place of those that are opened their words, each place by itself."""
-    inside = np.isin(whole.of_token, opened)
-    own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
-    return replace(features_of(document, own.tolist()), unit=f"{unit} and words")
 
 
 def _not_of_pairs(notices: tuple[str, ...]) -> tuple[str, ...]:

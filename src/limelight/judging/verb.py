@@ -29,7 +29,7 @@ from limelight.models import Model, checked_model, resolved_replacement
 from limelight.models.protocol import asked_of_spans
 from limelight.question import Question, Settings
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import AskedText, Unit, joined, unit_name
+from limelight.text import AskedText, Unit, joined, name_of_one, unit_name
 
 
 class JudgeKeywords(Settings, total=False):
@@ -266,6 +266,7 @@ def _judgement(
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
+    units = unit_name(question.features)
     return Judgement(
         texts=tuple(texts),
         methods=methods,
@@ -273,11 +274,11 @@ def _judgement(
         greedy=greedy,
         greedy_interval=interval,
         verdict=verdict(methods, pairs, texts=len(room), kind=kind),
-        notices=judging_notices(methods, texts, foreign=foreign),
+        notices=judging_notices(methods, texts, noun=name_of_one(units), foreign=foreign),
         settings={
             "target": question.target,
             "scale": question.scale,
-            **({} if question.features == "words" else {"features": unit_name(question.features)}),
+            **({} if units == "words" else {"features": units}),
             **({} if question.window is None else {"window": question.window}),
             **({} if question.side is None else {"side": question.side}),
             "replacement": replacement,

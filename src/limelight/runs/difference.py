@@ -18,6 +18,7 @@ from limelight.errors import InputError, nearest
 from limelight.results.summary import ChangedText, RunDifference
 from limelight.runs.sql import Database, database, entries, literal
 from limelight.runs.statistics import Moments, corrected, paired_words, share_of
+from limelight.text import unit_name
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
@@ -87,6 +88,7 @@ def compared_runs(
         predictions=share_of(int((called[0] != called[1]).sum()), texts),
         words=tuple(words[:top]),
         changed=tuple(ChangedText(**one | _called(first, second, one)) for one in changed),
+        units=unit_name(first.record.question.features),
     )
 
 
