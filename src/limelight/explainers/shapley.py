@@ -314,8 +314,8 @@ def _of_pairs(
 
 _SHOWN = 8  # sentences
 _MOST_MASKS = 500_000
-# On reviews of more than 600 words a fifth of two pairs of orders of all their words, or less:
-# 1,000 were 0.227 of them (benchmarks/samplers.py --long).
+# On reviews of more than 600 words 0.18 of two pairs of orders of all their words, for more of the
+# share (benchmarks/samplers.py --long).
 _ZOOM_CALLS = 800
 _WITHIN = "what the words lie in: 'sentences', 'paragraphs' or 'lines'"
 
