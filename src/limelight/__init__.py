@@ -1,4 +1,4 @@
-"""Explains text classifiers, word by word, and says how far each number can be trusted."""
+"""Explains text models, part by part, and says how far each number can be trusted."""
 
 # Nothing is imported here, typing neither: until a command can answer Ctrl-C, Python would.
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -97,12 +97,13 @@ class ModelOptions:
             raise InputError(
                 "--template and --labels go together: one asks, the other has the answers."
             )
-        asked = {"template": _template(self.template), "labels": _labels(self.labels)}
-        return load(self.model, device=self.device, **asked)
+        template: Any = self.template
+        if template.lstrip().startswith("["):  # a list of chat messages
+            template = bounded_json(template.encode(), "--template")
+        return load(self.model, device=self.device, template=template, labels=_labels(self.labels))
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class LabelledModelOptions(ModelOptions):
     """Which model is asked, where data may have labels."""
@@ -116,13 +117,6 @@ class LabelledModelOptions(ModelOptions):
             "numbers, as in World,Sports, or neg=negative,pos=positive."
         ),
     ] = None
-
-
-def _template(written: str) -> Any:
-    """Return the template; one that begins with a bracket is a list of chat messages as JSON."""
-    if not written.lstrip().startswith("["):
-        return written
-    return bounded_json(written.encode(), "--template")
 
 
 def _labels(written: str) -> dict[str, str]:
@@ -163,11 +157,11 @@ _Fields: Any = make_dataclass(
 )
 
 
-def units_of(features: str, written: str | None) -> Any:
+def units_of(features: str | None, written: str | None) -> Any:
     """Return the features that were named, or the function that ``module:function`` names."""
     if written is None:
         return features
-    if features != "words":
+    if features is not None:
         raise InputError("give --features or --cutter, not both.")
     if ":" not in written:
         raise InputError(f"--cutter names a function as module:function; got {written!r}.")
@@ -177,7 +171,6 @@ def units_of(features: str, written: str | None) -> Any:
 
 
 @Parameter(name="*")
-@final
 class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of a question
     """What is asked about a text."""
 
@@ -189,7 +182,6 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """Where the answer goes, and as what.
@@ -256,7 +248,6 @@ class Asking:
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class AskingOrData(Asking):
     """The same of a command that takes a data set too."""

@@ -218,6 +218,7 @@ def readings(
     several: their answers are remembered for all classes and methods, but not for all texts.
     """
     model, question = question.windowed(model), question.to(model)
+    texts, question = question.of_each(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)

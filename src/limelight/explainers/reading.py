@@ -27,7 +27,6 @@ from limelight.models.protocol import (
     Signals,
     collapsing,
     cut_finer,
-    cuts_anywhere,
     document_by,
     playing,
 )
@@ -202,7 +201,7 @@ class Reading:
         document = self.documents[i]
         alone = ("There is only one feature: its score cannot be compared with any other.",)
         asked = document.asked[self.targets.part : self.targets.part + 1]
-        name = self.targets.names()[i]
+        name = self.targets.classes[self.targets.index[i]]
         notes = tuple(place.note for place in asked if place.note and place.tag == name)
         said = document.notices + self.features[i].notices + self._window_notice(i) + notes
         return said + alone if len(self.features[i]) == 1 else said
@@ -281,22 +280,16 @@ class Reading:
         named = self.model.classes[-len(outputs) :]
         return dict(zip(named, map(float, outputs), strict=True))
 
-    @cached_property
-    def _cut(self) -> tuple[bool, bool]:
-        """Whether the model cuts words into pieces, and whether it shows what a token does."""
-        known = self.model.capabilities
-        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
-        shown = any(known.get(one, "") is None for one in inside)
-        return known.get("pieces", "") is None, shown
-
     def _pooling(self, unit: str) -> str:
         """Return how scores of tokens or pieces become the score of a feature."""
-        by_piece, by_token = self._cut
-        if by_piece:
+        known = self.model.capabilities
+        if known.get("pieces", "") is None:
             if unit == "tokens":
                 return "sum over pieces of one character"
             return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
-        if not by_token or unit == "positions":
+        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
+        shown = any(known.get(one, "") is None for one in inside)
+        if not shown or unit == "positions":
             return "none"
         return "sum over occurrences" if unit == "words" else "sum over tokens"
 
@@ -338,7 +331,7 @@ def reading_of(
             document = document_by(
                 model,
                 text,
-                at=question.at,
+                by=question.at if question.answer is None else question.answer,
                 first_pieces=question.first_pieces,
                 pieces=pieces,
             )
@@ -381,7 +374,7 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
             finer = _FINER.get(features.unit, "'positions'")
         elif why_not(model, "pieces") is None and features.unit != "tokens":
             finer = "'tokens'"
-        elif cuts_anywhere(model):
+        elif document.divisible:
             finer = "a function that returns the (start, end) of every part"
         else:
             raise DomainError(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from rich.color import Color
@@ -67,7 +67,6 @@ _GAP = 2  # letters between two columns
 _LEAST = 4  # letters of a text that stay on a narrow terminal
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the console can show."""
@@ -99,7 +98,6 @@ class Look:
         return [Text(), *marked] if marked else []
 
 
-@final
 @dataclass(frozen=True)
 class View:
     """Parts that are made once the console is known: its look, and at most ``widest`` columns."""

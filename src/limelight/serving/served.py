@@ -81,5 +81,6 @@ def model_facts(served: ServedModel, unit: str | Cutter = "words") -> dict[str, 
         "unit": unit_name(unit),
         "scales": ["score"] if model.link == "none" else ["logit", "probability"],
         "replacement": resolved_replacement(model, "auto"),
+        "spans": why_not(model, "spans") is None,
         "heads": any("per_head" in way.settings for way in ways.values()),
     }
