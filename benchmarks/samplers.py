@@ -401,6 +401,8 @@ def few_units(folder: Path, *, seeds: int) -> Iterator[Measure]:
             lasso = by["regression"][:, 1] - by["LASSO"][:, 1]
             sums.setdefault((kind, calls), []).extend(zip(ratio, apart[:, 1], lasso, strict=True))
             said = [f"{x} {m[:, 0].mean():.3f} / {m[:, 1].mean():.3f}" for x, m in by.items()]
+            if np.isnan(ratio).any():  # too few calls for one of the two
+                continue
             yield Measure(
                 id=f"{source}_{calls}",
                 what=f"{source}: {d} units, {calls} calls, error of the regression over orders'",

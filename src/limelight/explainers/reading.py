@@ -9,7 +9,6 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, about_text, nearest
-from limelight.explainers.text_game import TextGame
 from limelight.models import (
     CAPABILITIES,
     Attends,
@@ -30,6 +29,7 @@ from limelight.models.protocol import (
     document_by,
     playing,
 )
+from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from limelight.explainers.reading import Reading
-from limelight.explainers.text_game import NO_BASE, TextGame
 from limelight.models.functions import MOST_LOG_ODDS
+from limelight.models.text_game import NO_BASE, TextGame
 from limelight.results import Finding, Pairs
 from limelight.sampling.fits import LimeFit
 from limelight.sampling.masks import text_rng
