@@ -423,9 +423,12 @@ def few_units(folder: Path, *, seeds: int) -> Iterator[Measure]:
         )
 
 
-def measured(games: Iterator[Game], *, seeds: int) -> Iterator[Measure]:
-    """Errors of every estimator, by source, units and calls; then the rule."""
-    cells: dict[tuple[str, bool, int, int], dict[str, list[tuple[float, float, float]]]] = {}
+Cells = dict[tuple[str, bool, int, int], dict[str, list[tuple[float, float, float]]]]
+
+
+def cells_of(games: Iterator[Game], *, seeds: int) -> Cells:
+    """Error, share and what ±2 hold of every estimator, by source, checking, units and calls."""
+    cells: Cells = {}
     for game in games:
         d, size = len(game.truth), float(np.linalg.norm(game.truth))
         if size < 1e-9:  # a parity of four words: there is nothing to be relative to
@@ -445,6 +448,11 @@ def measured(games: Iterator[Game], *, seeds: int) -> Iterator[Measure]:
                         held = float(np.mean(np.abs(off) <= 2 * found[1] + 1e-9))
                     error = float(np.linalg.norm(off)) / size
                     cell.setdefault(name, []).append((error, reached(found[0]), held))
+    return cells
+
+
+def measured(cells: Cells) -> Iterator[Measure]:
+    """Mean errors and shares of every cell; then the rule."""
     ratios: dict[bool, list[float]] = {True: [], False: []}
     holds: dict[bool, list[float]] = {True: [], False: []}
     for (source, checks, d, each), cell in sorted(cells.items()):
@@ -588,7 +596,7 @@ def main() -> None:
         report("samplers_few", measures, arguments, data="texts of IMDB and pairs of SICK")
         return
     if not (arguments.gpu or arguments.long):
-        measures = list(measured(affordable(smoke=smoke), seeds=1 if smoke else SEEDS))
+        measures = list(measured(cells_of(affordable(smoke=smoke), seeds=1 if smoke else SEEDS)))
         report("samplers", measures, arguments, data="texts of SST-2, IMDB, SICK and AG News")
         return
     device = {"device": arguments.device} if arguments.device else {}
@@ -598,7 +606,7 @@ def main() -> None:
         name, measures = "long_documents_cuda", list(long_documents(model, texts, smoke=smoke))
     else:
         name = "samplers_cuda"
-        measures = list(measured(on_a_card(model, texts, smoke=smoke), seeds=2))
+        measures = list(measured(cells_of(on_a_card(model, texts, smoke=smoke), seeds=2)))
     report(name, measures, arguments, data="reviews of IMDB")
 
 

@@ -74,6 +74,15 @@ def test_explanations_and_comparisons(unit):
         check(seen(found._repr_html_()), noun)
 
 
+@pytest.mark.parametrize("method", ["shapley", "lime"])
+def test_notices_of_sampled_scores(method):
+    text = "\n\n".join(f"It is {k} o'clock." for k in range(20))
+    settings = {"pairs": 2} if method == "shapley" else {"samples": 30}
+    e = limelight.explain(model(), text, method, features="sentences", **settings)
+    assert e.notices
+    check(printed(e), "sentence")
+
+
 @units
 def test_judgements(unit):
     j = limelight.judge(

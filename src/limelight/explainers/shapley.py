@@ -43,6 +43,7 @@ from limelight.sampling.orders import (
     permutation_shapley,
 )
 from limelight.sampling.spread import half_quantile
+from limelight.text import in_units
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
 from limelight.theory.namespace import host_array
@@ -158,7 +159,7 @@ def _check_pairs(settings: Shapley, d: int) -> None:
     draws, least = settings.draws, fewest_pairs(d)
     if settings.by_regression(d) and draws.first(d) < least and not draws.asks_all(d):
         raise DomainError(
-            f"a regression on {d} words needs at least {least} pairs of masks; got "
+            f"a regression on {d} features needs at least {least} pairs of masks; got "
             f"{draws.first(d)}. Set pairs to {least} or more, or leave the sampler out."
         )
 
@@ -185,7 +186,8 @@ def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
             spare=settings.spare,
         )
     drawn = {"pairs_drawn": found.pairs, "sampler": "regression" if regressed else "orders"}
-    said = said_of_pairs(settings, found, d) + game.notices
+    told, noun = said_of_pairs(settings, found, d), one.features[0].noun
+    said = tuple(in_units(sentence, noun) for sentence in told) + game.notices
     if start is not None and d > 2:
         return _combined(start, found, regressed, game.base_value, said, drawn)
     return Finding(

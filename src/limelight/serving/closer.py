@@ -22,7 +22,6 @@ from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.serving.texts import TextQuestion, changed_reading, question_reading
 from limelight.shapes import Float
-from limelight.text import name_of_one
 
 _RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
 _SECONDS = 20.0  # for the search of a good order and for chance, where a model has to be asked
@@ -119,7 +118,7 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     ]
     return {
         "words": judged.d,
-        "noun": name_of_one(reading.features[0].unit),
+        "noun": reading.features[0].noun,
         "lines": [*lines, *_guides(removals, judged.full)],
         "kind": judged.ceiling_kind,
         "chance": level.chance,

@@ -39,6 +39,11 @@ class Features:
     def __len__(self) -> int:
         return len(self.strings)
 
+    @property
+    def noun(self) -> str:
+        """What one of them is called."""
+        return name_of_one(self.unit)
+
 
 class Nested(NamedTuple):
     """Units inside others: the inner ones cut where outer ones end, and where each part belongs.
