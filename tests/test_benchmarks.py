@@ -154,9 +154,12 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     if name == "live" and not Path("/usr/bin/chromium").exists():
         pytest.skip("chromium is not installed")
     output = tmp_path / "found.json"
-    more = {"corpus_cpu": ["--device", "cpu"], "linear_coefficients": ["--coefficients"]}.get(
-        name, []
-    )
+    own = {
+        "corpus_cpu": ["--device", "cpu"],
+        "linear_coefficients": ["--coefficients"],
+        "walk": ["--earlier", BENCHMARKS.parent / "src"],
+    }
+    more = own.get(name, [])
     if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep", "surrogate"):
         from tiny_transformers import tiny
 
