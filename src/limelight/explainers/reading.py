@@ -27,7 +27,6 @@ from limelight.models.protocol import (
     Signals,
     collapsing,
     cut_finer,
-    cuts_anywhere,
     document_by,
     playing,
 )
@@ -332,7 +331,7 @@ def reading_of(
             document = document_by(
                 model,
                 text,
-                at=question.at,
+                by=question.at if question.answer is None else question.answer,
                 first_pieces=question.first_pieces,
                 pieces=pieces,
             )
@@ -376,7 +375,7 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
             finer = "'positions'"
         elif finer is None and why_not(model, "pieces") is None and features.unit != "tokens":
             finer = "'tokens'"
-        elif finer is None and cuts_anywhere(model):
+        elif finer is None and document.divisible:
             finer = "a function that returns the (start, end) of every part"
         if finer is None:
             raise DomainError(f"{error} To this model the text is one token; ask 'loo'.") from None

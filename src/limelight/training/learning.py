@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from limelight.explainers.learned import (
 )
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.files import bounded_json, write_whole
+from limelight.files import alone_in, bounded_json, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one
 from limelight.models import Model, checked_model, resolved_replacement, why_not
@@ -45,7 +45,6 @@ from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import Given, joined
 from limelight.training.fitting import Examples, fit_examples
-from limelight.training.run import alone
 
 FEWEST = 20  # texts
 _BUSY = "another call of learn is writing to the folder"
@@ -153,7 +152,7 @@ def learn(
     folder = None if output is None else Path(output)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.nullcontext() if folder is None else alone(folder, _BUSY):
+    with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
         plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
         meter = None if progress is None else _Scaled(progress, len(plan.texts))
         drawn = _all_drawn(model, plan, question, folder, meter)
@@ -233,7 +232,6 @@ def _from_explanations(
     return replace(learned, arrays={**learned.arrays, "draws": np.full(4, np.nan)})
 
 
-@final
 class _Scaled:
     """Progress of drawing, then of fitting, which counts as a quarter of the texts."""
 
@@ -249,7 +247,6 @@ class _Scaled:
         self._progress(self.texts + share * (self._total - self.texts), self._total)
 
 
-@final
 @dataclass(frozen=True)
 class Plan:
     """Which texts are drawn, how many pairs of each, and which of them are kept aside."""
@@ -351,13 +348,13 @@ def _all_drawn(
     model: Model, plan: Plan, question: Question, folder: Path | None, meter: _Scaled | None
 ) -> list[Drawn | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
-    found: list[Drawn | None] = []
+    found, drawing = list[Drawn | None](), None if meter is None else meter.drawing
     for start in range(0, len(plan.texts), _PART):
         part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
         numbers = range(start, min(start + _PART, len(plan.texts)))
         some = None if part is None else _read_part(part, len(numbers))
         if some is None:
-            some = drawn_values(model, plan, numbers, question, meter and meter.drawing)
+            some = drawn_values(model, plan, numbers, question, drawing)
             if part is not None:
                 _write_part(part, some)
         found += some
@@ -367,11 +364,7 @@ def _all_drawn(
 
 
 def drawn_values(
-    model: Model,
-    plan: Plan,
-    numbers: Sequence[int],
-    question: Question,
-    meter: Meter | None = None,
+    model: Model, plan: Plan, numbers: Sequence[int], question: Question, meter: Meter | None = None
 ) -> list[Drawn | None]:
     """Return the sampled values of some texts of a plan, asked together."""
     readings = [_read(model, plan.texts[i], question) for i in numbers]
