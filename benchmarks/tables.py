@@ -59,6 +59,7 @@ ORDER = (
     "surrogate_cuda",
     "surrogate_coverage",
     "learning",
+    "tags",
 )
 GAMES = {
     "smooth": "smooth",
