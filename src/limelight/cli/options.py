@@ -70,12 +70,19 @@ class ModelOptions:
         messages as JSON.
     labels
         The word that stands for each class there, as in negative=bad,positive=good.
+    endpoint
+        Address of a server with OpenAI's completions interface, such as http://localhost:8000/v1;
+        --model is then the name of a language model there, and --template what it is asked.
+    key_variable
+        The environment variable that holds the key for that server, if it wants one.
     """
 
     model: Path | None = None
     device: str | None = None
     template: str | None = None
     labels: str | None = None
+    endpoint: str | None = None
+    key_variable: str | None = None
 
     @property
     def data_labels(self) -> str | None:
@@ -87,6 +94,21 @@ class ModelOptions:
 
         ``labelled``: without a template, the labels are those of data.
         """
+        if self.endpoint is not None:
+            if self.model is None or self.template is None or self.labels is not None:
+                raise InputError(
+                    "--endpoint goes with --model NAME and --template TEXT, and with no --labels."
+                )
+            from limelight.models.endpoint import wrap_endpoint
+
+            return wrap_endpoint(
+                self.endpoint,
+                model=str(self.model),
+                template=self.template,
+                key_variable=self.key_variable,
+            )
+        if self.key_variable is not None:
+            raise InputError("--key-variable is about a server; add --endpoint URL.")
         if self.template is None and (self.labels is None or labelled):
             return load(self.model, device=self.device)
         if self.model is None:

@@ -338,6 +338,12 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
     return model if why_not(model, "games") else cast(Games, model).asked_about(features, scale)
 
 
+def told_ahead(model: Model) -> Callable[[int], None] | None:
+    """Return what hears how often ``model`` will be asked, where that costs money; else None."""
+    own: Callable[[int], None] | None = getattr(model, "ahead", None)
+    return own
+
+
 def class_numbers(model: Model) -> tuple[int, ...] | None:
     """Return the number that ``model`` itself gives to each class, None where it has names alone.
 

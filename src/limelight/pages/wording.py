@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.models.protocol import class_probabilities
 from limelight.pages.palette import Side, largest, strongest
-from limelight.results import Anchor, Comparison, Explanation, Pairs
+from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
 from limelight.text import Answer
@@ -45,6 +45,26 @@ def aims(e: Explanation) -> str:
 def where(e: Explanation) -> str:
     """Return the place that was asked about, " at “Jordan”"; "" where it is the whole text."""
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
+
+
+def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
+    """Yield the text in parts, each with the number of its span, or None, and what it is called.
+
+    A span that overlaps the one before has no part of its own.
+    """
+    done = 0
+    for number, e in enumerate(found):
+        if e.asked is not None and e.asked.start >= done:
+            yield found.text[done : e.asked.start], None, ""
+            yield found.text[e.asked.start : e.asked.end], number, e.target
+            done = e.asked.end
+    yield found.text[done:], None, ""
+
+
+def protected_sentence(found: SpanExplanations) -> str:
+    """Say that the words of spans have no scores, where they have none."""
+    kept = found[0].settings.get("protect_span", True)
+    return "The words of all spans are protected: scores are of the others." if kept else ""
 
 
 def quoted(name: str) -> str:
