@@ -405,7 +405,7 @@ ROWS = (
         formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
         "1 − p as wholes, other words of the sentence with 1 − q",
         sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
-        "sentences, and all add up to f − f(all UNK)",
+        "sentences, and all add up to how far the words together move the output",
         blind="parts of other sentences: they come and go as wholes",
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Owen,
@@ -430,7 +430,7 @@ ROWS = (
         label="Zoom",
         formula="Shapley values of sentences; of the strongest ones, Owen values of their words",
         sees="the sentences that matter in a long document, and the words that matter in them; "
-        "adds up to f − f(all removed)",
+        "adds up to how far all words together move the output",
         blind="words of sentences that are not opened",
         cost="800 calls of the model, or eight for each sentence if that is more",
         settings=Zoom,

@@ -387,7 +387,8 @@ ROWS = (
         id="shapley-mean-field",
         label="Shapley (mean field)",
         formula="(A_j − B_j) ∫₀¹dx/D̄ − (a_j − b_j) ∫₀¹N̄ dx/D̄²",
-        sees="Shapley values where no word holds most of the attention; adds up to f − f(all UNK)",
+        sees="Shapley values where no word holds most of the attention; adds up to how far all "
+        "words together move the output",
         blind="which texts a word is kept in: each is taken for the mean text of its size",
         cost="one forward pass, O(d log d)",
         settings=ShapleyMeanField,
@@ -418,7 +419,8 @@ ROWS = (
         id="shapley",
         label="Shapley",
         formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
-        sees="the word's mean effect over all sets of other words; adds up to f − f(all UNK)",
+        sees="the word's mean effect over all sets of other words; adds up to how far all words "
+        "together move the output",
         blind="which other words it needs (see interactions)",
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Shapley,
