@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         compare,
         explain,
         explain_classes,
+        explain_sentences,
         explain_spans,
         game,
         methods,
@@ -53,7 +54,8 @@ _HOME = {
         "theory.attention_pooling": "pooling_game",
         "explainers.learned": "Learned",
         "training": "learn train",
-        "verbs": "compare explain explain_classes explain_spans game methods predict",
+        "verbs": "compare explain explain_classes explain_sentences explain_spans game methods "
+        "predict",
     }.items()
     for name in names.split()
 }
@@ -63,6 +65,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "wrap",
     "explain",
     "explain_classes",
+    "explain_sentences",
     "explain_spans",
     "explain_data",
     "compare",

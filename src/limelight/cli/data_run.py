@@ -43,6 +43,8 @@ class DataRun:
     at_column
         With a model that finds spans: column of the place that each text is asked about, its
         words or START:END; by default every span that is found has a row.
+    answer_column
+        With a language model: column of the answers that are explained; by default what it writes.
     limit
         Explain so many rows, the first ones; by default all.
     engine
@@ -72,6 +74,7 @@ class DataRun:
     id_column: str | None = None
     label_column: str | None = None
     at_column: str | None = None
+    answer_column: str | None = None
     limit: WholeNumberOrNone = None
     engine: str | None = None
     workers: WholeNumberOrNone = None
@@ -130,6 +133,7 @@ class DataRun:
                 id_column=self.id_column,
                 label_column=self.label_column,
                 at_column=self.at_column,
+                answer_column=self.answer_column,
                 labels=asking.model.data_labels,
                 budget=asking.budget,
                 texts_kept=not self.no_texts,

@@ -29,7 +29,7 @@ MODULES = {
     "gradients": ("g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"),
     "lime": ("lime", "lime-sampled", "lime-theorem", "lime-first-order", "lime-mean-field"),
     "shapley": ("shapley-mean-field", "loo", "shapley", "owen", "zoom"),
-    "banzhaf": ("banzhaf", "interactions"),
+    "banzhaf": ("banzhaf", "interactions", "context-cite"),
     "surrogate": ("surrogate",),
     "anchors": ("anchors",),
 }

@@ -47,6 +47,7 @@ from limelight.pages.wording import (
     pair_table,
     precision_sentence,
     scale_note,
+    span_label,
     strongest_disagreements,
     unranked,
     where,
@@ -402,11 +403,11 @@ def spans_page(found: SpanExplanations) -> str:
     return _page(
         several,
         msgspec.json.encode({"explanations": stored}).decode(),
-        by=f"{len(several)} spans",
+        by=found.of,
         several=True,
         told=notices(several),
         spans=_chosen_spans(found),
-        title="What speaks for each span?",
+        title=f"What speaks for each {'span' if found.answer is None else 'sentence'}?",
     )
 
 
@@ -417,19 +418,20 @@ def spans_fragment(found: SpanExplanations) -> str:
 
 def _named_by_span(e: Explanation) -> Explanation:
     """Return an explanation that is called by its span: the method is the same for all."""
-    return replace(e, label=f"{e.target}{where(e).removeprefix(' at')}")
+    return replace(e, label=span_label(e))
 
 
 def _chosen_spans(found: SpanExplanations) -> list[tuple[str, int | None, str]]:
     """Return the stretches of the text: each with the number of its span and what it is called."""
     stretches, done = list[tuple[str, int | None, str]](), 0
+    whole = found.text if found.answer is None else found.answer.text
     for number, e in enumerate(found):
         if e.asked is None or e.asked.start < done:  # one that overlaps has its tab alone
             continue
-        stretches.append((found.text[done : e.asked.start], None, ""))
-        stretches.append((found.text[e.asked.start : e.asked.end], number, e.target))
+        stretches.append((whole[done : e.asked.start], None, ""))
+        stretches.append((whole[e.asked.start : e.asked.end], number, e.target))
         done = e.asked.end
-    return [*stretches, (found.text[done:], None, "")]
+    return [*stretches, (whole[done:], None, "")]
 
 
 def explanation_fragment(e: Explanation) -> str:

@@ -46,6 +46,7 @@ from limelight.pages.wording import (
     pair_table,
     precision_sentence,
     scale_note,
+    span_label,
     strongest_disagreements,
     unranked,
     where,
@@ -209,13 +210,15 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
         yield look.line("The model finds no span in this text.")
         return
     first = found[0]
-    several = f"{len(found)} spans" if len(found) > 1 else "one span"
-    yield look.line(f"{first.label} of {several}", "bold")
+    yield look.line(f"{first.label} of {found.of}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
     for start in range(0, len(found), SHOWN_SPANS):
         yield table_text(span_table(found.explanations[start : start + SHOWN_SPANS]), look, width)
         yield Text()
-    yield look.line("The words of all spans are protected: scores are of the others.", "dim")
+    said = "The words of all spans are protected: scores are of the others."
+    if found.answer is not None:
+        said = "Scores are of the log-probability of each sentence, given those before it."
+    yield look.line(said, "dim")
     yield look.line(precision_sentence(first), "dim")
     yield from look.notices(notices(found))
 
@@ -223,14 +226,16 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
 def _with_spans(found: SpanExplanations, look: Look) -> Text:
     """Return the text with every span in brackets, its class behind it."""
     text, done = Text(overflow="fold"), 0
+    whole = found.text if found.answer is None else found.answer.text
     for e in sorted(found, key=lambda e: (e.asked.start, e.asked.end) if e.asked else (0, 0)):
         if e.asked is None or e.asked.start < done:  # overlaps the one before
             continue
-        text.append(look.safe(found.text[done : e.asked.start]))
-        text.append(look.safe(f"[{found.text[e.asked.start : e.asked.end]}]"), "bold")
-        text.append(look.safe(f" {e.target}"), "dim")
+        text.append(look.safe(whole[done : e.asked.start]))
+        text.append(look.safe(f"[{whole[e.asked.start : e.asked.end].strip()}]"), "bold")
+        says = e.target if found.answer is None else f"{e.prediction[e.target]:.3f} "
+        text.append(look.safe(f" {says}"), "dim")
         done = e.asked.end
-    return text.append(look.safe(found.text[done:]))
+    return text.append(look.safe(whole[done:]))
 
 
 def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> Table:
@@ -240,9 +245,7 @@ def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> T
     sizes = np.abs(scores) / np.array([peak or 1.0 for peak in peaks])[:, None]
     order = sorted(strongest(sizes.max(axis=0), count))
     columns = [
-        Column(
-            f"{e.target}{where(e).removeprefix(' at')}", partial(written, peak=p, signed=e.signed)
-        )
+        Column(span_label(e), partial(written, peak=p, signed=e.signed))
         for e, p in zip(several, peaks, strict=True)
     ]
     rows = [
@@ -258,7 +261,7 @@ def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> T
         )
         for j in order
     ]
-    word = Column("word", widest=24)
+    word = Column(several[0].noun, widest=24)
     return Table([word, *columns], rows, left_out=len(several[0]) - len(order))
 
 

@@ -37,6 +37,8 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
 
 def aims(e: Explanation) -> str:
     """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
+    if isinstance(e.asked, Answer):
+        return "the answer"
     return (
         quoted(e.target) if e.against is None else f"{quoted(e.target)} against {quoted(e.against)}"
     )
@@ -45,6 +47,12 @@ def aims(e: Explanation) -> str:
 def where(e: Explanation) -> str:
     """Return the place that was asked about, " at “Jordan”"; "" where it is the whole text."""
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
+
+
+def span_label(e: Explanation) -> str:
+    """Return what is asked about, with what the model says there: "ORG “Jordan”"."""
+    asked = where(e).removeprefix(" at")
+    return asked.strip() if isinstance(e.asked, Answer) else f"{e.target}{asked}"
 
 
 def quoted(name: str) -> str:
@@ -223,7 +231,8 @@ def _answered(
         said += f": {up} raise it, {down} lower it"
     if not all(one.signed for one in explanations):
         said += f"; {neutral} {_without_sign(explanations)}"
-    return begin, f"“{asked.part}”", f" {said}."
+    stop = "" if asked.part[-1] in ".!?…" else "."
+    return begin, f"“{asked.part}”", f"{stop} {said}."
 
 
 def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
@@ -317,6 +326,9 @@ def base_sentence(e: Explanation) -> str:
     """Say what is left of the explained number with every word removed; "" where nobody knows."""
     if e.base_value is None:
         return ""
+    if isinstance(e.asked, Answer):
+        value = _scaled(e, e.base_value)
+        return f"With every {e.noun} removed, the log-probability of the answer is {value}."
     of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 
