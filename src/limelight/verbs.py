@@ -8,13 +8,7 @@ from warnings import warn
 import numpy as np
 
 from limelight.errors import InputError, about_text
-from limelight.explainers.budget import (
-    Budget,
-    BudgetGiven,
-    agreed_budget,
-    allotted,
-    checked_counts,
-)
+from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget, allotted, checked_counts
 from limelight.explainers.explaining import (
     Progress,
     Texts,
@@ -28,12 +22,7 @@ from limelight.explainers.explaining import (
 )
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import (
-    METHODS,
-    method_and_budget,
-    method_table,
-    several_methods,
-)
+from limelight.explainers.registry import METHODS, method_and_budget, method_table, several_methods
 from limelight.explainers.text_game import TextGame
 from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
 from limelight.models.protocol import document_by, parts_of, spans_of

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from all_subsets import lime_by_subsets, shapley_by_subsets
@@ -532,6 +533,20 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
         model, data, "loo", output=tmp_path / "named", at_column="place", progress=False
     )
     assert [e.aim for e in named] == ["ORG at “Acme”", "ORG at “Jordan”"]
+    # Each span is compared with itself, and not with the first one of its text.
+    both = run.against(named)
+    assert (both.texts, both.apart, both.changed) == (2, (2, 0), ())
+
+
+def test_labels_of_texts_are_none_of_their_spans():
+    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    data = {"text": ["by the river Jordan works at Acme Inc", "Jordan is bad"], "label": ["+", "-"]}
+    table = pa.table(data)
+    assert not any("label" in one for one in limelight.judge(model, table, "loo").notices)
+    with pytest.raises(InputError, match="a label of these texts is, but the model finds spans"):
+        limelight.judge(model, table, "loo", labels=["ORG", "LOC"])
+    with pytest.raises(InputError, match="which one label of the text cannot name"):
+        limelight.evaluate(model, table)
 
 
 def test_spans_are_judged_one_by_one():

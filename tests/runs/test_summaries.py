@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from limelight import explain_data
 from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
@@ -326,6 +327,10 @@ def test_a_text_that_stands_twice_is_compared_twice(tmp_path):
     same = run.against(run)
     assert same.texts == 7
     assert same.changed == ()
+    (tmp_path / "once").mkdir()
+    once = run_of(tmp_path / "once", [texts[2], "w1 w2 not there"])
+    assert run.against(once).apart == (5, 1)
+    assert once.against(run).apart == (1, 5)
 
 
 def test_two_methods_are_compared_by_shares_of_a_text(tmp_path):
@@ -340,7 +345,12 @@ def test_two_methods_are_compared_by_shares_of_a_text(tmp_path):
     assert run.against(run, "lime").shares is False
 
 
-def test_runs_without_a_common_text_are_refused(run, tmp_path):
+def test_runs_without_a_common_text_or_of_other_units_are_refused(run, tmp_path):
+    sentences = explain_data(
+        tiny_model(), ["w1 w2. w3"], "gxi", output=tmp_path / "units", features="sentences"
+    )
+    with pytest.raises(InputError, match=r"are words, those of .* sentences; only runs"):
+        run.against(sentences)
     other = run_of(tmp_path, ["w1 w2 w3"])
     with pytest.raises(InputError, match="explain no text for the same class in common"):
         run.against(other)

@@ -152,10 +152,7 @@ def gradient_checks(reading: Reading) -> Iterator[Check]:
 
 
 def _slope(
-    reading: Reading,
-    at: Float[np.ndarray, "T_max d_e"],
-    t: int,
-    v: Float[np.ndarray, " d_e"],
+    reading: Reading, at: Float[np.ndarray, "T_max d_e"], t: int, v: Float[np.ndarray, " d_e"]
 ) -> float:
     """Return the derivative of the target's logit along ``v`` at position ``t`` of embeddings."""
     h = 1e-30

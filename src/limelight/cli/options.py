@@ -93,7 +93,7 @@ class ModelOptions:
 
         ``labelled``: without a template, the labels are those of data.
         """
-        told = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
+        told: dict[str, Any] = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
         if self.template is None:
             if self.labels is not None and not labelled:
                 raise InputError("--labels are about a language model; add --template.")
@@ -105,9 +105,11 @@ class ModelOptions:
             return load(self.model, device=self.device)
         if self.model is None:
             raise InputError("--template is about a language model; add --model FOLDER.")
+        template: Any = self.template
+        if template.lstrip().startswith("["):  # a list of chat messages
+            template = bounded_json(template.encode(), "--template")
         labels = None if self.labels is None else _labels(self.labels)
-        asked = {"template": _template(self.template), "labels": labels, **told}
-        return load(self.model, device=self.device, **asked)
+        return load(self.model, device=self.device, template=template, labels=labels, **told)
 
 
 @Parameter(name="*")
@@ -124,13 +126,6 @@ class LabelledModelOptions(ModelOptions):
             "numbers, as in World,Sports, or neg=negative,pos=positive."
         ),
     ] = None
-
-
-def _template(written: str) -> Any:
-    """Return the template; one that begins with a bracket is a list of chat messages as JSON."""
-    if not written.lstrip().startswith("["):
-        return written
-    return bounded_json(written.encode(), "--template")
 
 
 def _labels(written: str) -> dict[str, str]:

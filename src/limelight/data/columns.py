@@ -20,28 +20,16 @@ _TEXT = ("text", "sentence", "review", "content", "document", "comment", "body",
 _ID = ("id", "uid", "uuid", "guid", "key", "index", "idx")
 _LABEL = ("label", "labels", "class", "sentiment", "category")
 _PAIRS = (
-    ("premise", "hypothesis"),
-    ("sentence1", "sentence2"),
-    ("sentence_1", "sentence_2"),
-    ("sentence_a", "sentence_b"),
-    ("text1", "text2"),
-    ("text_a", "text_b"),
-    ("question1", "question2"),
-    ("question", "passage"),
-    ("question", "sentence"),
-    ("query", "document"),
-    ("query", "passage"),
-)
+    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
+    ("sentence_a", "sentence_b"), ("text1", "text2"), ("text_a", "text_b"),
+    ("question1", "question2"), ("question", "passage"), ("question", "sentence"),
+    ("query", "document"), ("query", "passage"),
+)  # fmt: skip
 # What a worker gets of every text: its number, and why it cannot be used, among others.
 INPUT = {
-    "row": "int64",
-    "id": "string",
-    "text": "large_string",
-    "label": "string",
-    "error": "string",
-    "pair": "large_string",
-    "at": "string",
-}
+    "row": "int64", "id": "string", "text": "large_string", "label": "string", "error": "string",
+    "pair": "large_string", "at": "string",
+}  # fmt: skip
 _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 _MOST_TEXT = 1 << 33  # characters in memory at once
 
@@ -210,10 +198,7 @@ class DataSet:
         limit = _checked_limit(limit)
         files = [
             DataFileRecord(
-                path=str(file.path),
-                rows=file.count(),
-                bytes=file.size(),
-                sha256=file.digest(),
+                path=str(file.path), rows=file.count(), bytes=file.size(), sha256=file.digest()
             )
             for file in self.files
         ]

@@ -11,7 +11,7 @@ from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.data.labels import Labels, below_chance, wilson_interval
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
-from limelight.models.protocol import document_by
+from limelight.models.protocol import document_by, why_not
 from limelight.shapes import Int
 from limelight.text import Given
 from limelight.text.document import NoticeCounts
@@ -87,6 +87,11 @@ def evaluate(
         raise InputError(
             f"this model has one output, {model.classes[0]!r}, and no classes that labels could "
             "name; evaluate a classifier."
+        )
+    if why_not(model, "spans") is None:
+        raise InputError(
+            "this model finds spans in a text, which one label of the text cannot name; evaluate "
+            "a classifier."
         )
     if not isinstance(data, LabelledTexts):
         data = read_labelled(data, model.classes, part="test", labels=labels)

@@ -25,6 +25,7 @@ from limelight.theory.faithfulness import (
     deletion_area,
     deletion_curves,
     greedy_order,
+    insertion_area,
     mean_removed_value,
     size_extremes,
     without_first,
@@ -366,9 +367,8 @@ class ExactRemovals:
         # In which order idle words go does not matter, however many of them are tied.
         open_ = [g for g in groups if len(g) > 1 and not self._idle[g].all()]
         if not open_:
-            return Areas(
-                float(deletion_area(curve)), float(reverse[1:].mean()), float(change_area(curve))
-            )
+            found = deletion_area(curve), insertion_area(reverse), change_area(curve)
+            return Areas(*map(float, found))
         drawn = deletion_curves(self.game, drawn_orders(groups, self.rng, _EXACT_TIE_ORDERS))
         return Areas(
             self.full - self._mean_left(groups, curve),
@@ -444,11 +444,7 @@ def removals_of(
     own_way = replacement == one.model.replacements[0]
     if one.exact and own_way:
         reading, i = (one, 0) if among is None else among
-        return ExactRemovals(_on_host(one_document(reading.ratio_game, i)), rng)
+        # NumPy's arrays: orders are sorted and drawn here.
+        return ExactRemovals(mapped(one_document(reading.ratio_game, i), host_array), rng)
     full = float(one.targets.value(one.outputs)[0])
     return AskedRemovals(TargetGame(one, replacement), len(one.features[0]), full, rng)
-
-
-def _on_host(game: RatioGame) -> RatioGame:
-    """Return the game as NumPy arrays: orders are sorted and drawn here."""
-    return mapped(game, host_array)

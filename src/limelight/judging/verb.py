@@ -130,9 +130,12 @@ def judge(
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
     given, true = _read(texts)
-    known = ClassLabels(model.classes, labels) if true else None
+    # A label of a text is none of the spans in it.
+    of_texts = true and why_not(model, "spans") is not None
+    known = ClassLabels(model.classes, labels) if of_texts else None
     if labels is not None and known is None:
-        raise InputError("labels= says which class a label is, but these texts have no labels.")
+        why = "the model finds spans in them" if true else "they have no labels"
+        raise InputError(f"labels= says which class a label of these texts is, but {why}.")
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):

@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from limelight.shapes import Bool, Float, Int
 from limelight.text import one_line
 
 
-@final
 class Engine:
     """Calls ``answer`` on batches of items, and gives the rows back in order.
 

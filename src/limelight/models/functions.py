@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -53,7 +53,6 @@ _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it 
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Function:
     """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.

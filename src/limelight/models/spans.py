@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ _HELD = (
 _ENTITIES = ("ner", "entity", "ruler")  # parts of spaCy's pipelines that name entities
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpanFunction:
     """A function from texts to lists of (start, end, tag, score); see :func:`limelight.wrap`.

@@ -1,15 +1,9 @@
 """Figures for papers (extra ``plots``); each function returns a matplotlib ``Figure``."""
 
 __all__ = [
-    "attention_figure",
-    "bar_chart",
-    "canvas",
-    "colour_map",
-    "coloured_sentence",
-    "gradient_heatmap",
-    "interaction_heatmap",
-    "save_figure",
-]
+    "attention_figure", "bar_chart", "canvas", "colour_map", "coloured_sentence",
+    "gradient_heatmap", "interaction_heatmap", "save_figure",
+]  # fmt: skip
 
 import io
 import os

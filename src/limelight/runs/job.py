@@ -29,16 +29,10 @@ from limelight.models import CAPABILITIES, Capability, Model, checked_model, why
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
 from limelight.models.protocol import asked_of_spans, playing
+from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
-from limelight.runs.estimate import (
-    Estimate,
-    Meter,
-    ProgressLine,
-    RunProgress,
-    Watcher,
-    estimate,
-)
+from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
@@ -202,6 +196,7 @@ def planned(
         data=data,
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
         budget=None if budget is None else str(budget),
+        cutter=object_fingerprint(question.features) if callable(question.features) else None,
     )
 
 
@@ -366,7 +361,8 @@ def explain_data(
     named = (value for one in chosen for value in vars(one.settings).values())
     learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
-    _check_workers(workers)
+    if workers is not None and (isinstance(workers, bool) or workers < 1):
+        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
@@ -375,11 +371,7 @@ def explain_data(
 
 
 def one_row_per_span(
-    model: Model,
-    data: DataSet,
-    question: Question,
-    limit: int | None,
-    shown: Watcher | None = None,
+    model: Model, data: DataSet, question: Question, limit: int | None, shown: Watcher | None = None
 ) -> DataSet:
     """Return the texts as a table in memory, each once for every span that ``model`` finds in it.
 
@@ -458,8 +450,3 @@ def _pickled(given: Any, need: str, *, sent: bool = True) -> bytes:
         f"other processes need {need} that can be pickled, as functions of a module can; {why}. "
         "Leave executor and workers out to compute in this process."
     )
-
-
-def _check_workers(workers: int | None) -> None:
-    if workers is not None and (isinstance(workers, bool) or workers < 1):
-        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")

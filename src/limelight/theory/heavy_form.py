@@ -23,12 +23,7 @@ from typing import Any, NamedTuple
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import array_namespace
-from limelight.theory.ratio_game import (
-    RatioGame,
-    denominator_range,
-    need_values,
-    value_range,
-)
+from limelight.theory.ratio_game import RatioGame, denominator_range, need_values, value_range
 from limelight.theory.reciprocal_sum import MOST_RATIO
 
 _ROUNDING = 2.0**-52

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -233,7 +233,6 @@ def _from_explanations(
     return replace(learned, arrays={**learned.arrays, "draws": np.full(4, np.nan)})
 
 
-@final
 class _Scaled:
     """Progress of drawing, then of fitting, which counts as a quarter of the texts."""
 
@@ -249,7 +248,6 @@ class _Scaled:
         self._progress(self.texts + share * (self._total - self.texts), self._total)
 
 
-@final
 @dataclass(frozen=True)
 class Plan:
     """Which texts are drawn, how many pairs of each, and which of them are kept aside."""
@@ -351,13 +349,13 @@ def _all_drawn(
     model: Model, plan: Plan, question: Question, folder: Path | None, meter: _Scaled | None
 ) -> list[Drawn | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
-    found: list[Drawn | None] = []
+    found, drawing = list[Drawn | None](), None if meter is None else meter.drawing
     for start in range(0, len(plan.texts), _PART):
         part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
         numbers = range(start, min(start + _PART, len(plan.texts)))
         some = None if part is None else _read_part(part, len(numbers))
         if some is None:
-            some = drawn_values(model, plan, numbers, question, meter and meter.drawing)
+            some = drawn_values(model, plan, numbers, question, drawing)
             if part is not None:
                 _write_part(part, some)
         found += some
@@ -367,11 +365,7 @@ def _all_drawn(
 
 
 def drawn_values(
-    model: Model,
-    plan: Plan,
-    numbers: Sequence[int],
-    question: Question,
-    meter: Meter | None = None,
+    model: Model, plan: Plan, numbers: Sequence[int], question: Question, meter: Meter | None = None
 ) -> list[Drawn | None]:
     """Return the sampled values of some texts of a plan, asked together."""
     readings = [_read(model, plan.texts[i], question) for i in numbers]

@@ -141,15 +141,8 @@ class AttentionClassifier:
     def sizes(self) -> dict[str, int]:
         """The letters of the notation table and their values for this model."""
         V, (K, d_att, d_e), (_, C, d_out) = len(self.embedding), self.W_q.shape, self.W_l.shape
-        return {
-            "V": V,
-            "d_e": d_e,
-            "K": K,
-            "d_att": d_att,
-            "d_out": d_out,
-            "C": C,
-            "T_max": self.T_max,
-        }
+        letters = ("V", "d_e", "K", "d_att", "d_out", "C", "T_max")
+        return dict(zip(letters, (V, d_e, K, d_att, d_out, C, self.T_max), strict=True))
 
     @property
     def config(self) -> dict[str, Any]:
