@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         GenericAttention,
         Rollout,
     )
-    from limelight.explainers.banzhaf import Banzhaf, Interactions
+    from limelight.explainers.banzhaf import Banzhaf, ContextCite, Interactions
     from limelight.explainers.gradients import GL1, GL2, IG, GAvg, GxI, Lrp
     from limelight.explainers.lime import (
         Lime,
@@ -43,6 +43,7 @@ __all__ = [
     "Anchors",
     "Banzhaf",
     "Chosen",
+    "ContextCite",
     "Flow",
     "GAvg",
     "GenericAttention",
