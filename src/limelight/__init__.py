@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
+    from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
     from limelight.models.pooling import pooling_classifier
     from limelight.results import Comparison, Explanation, SpanExplanations
     from limelight.results.plan import SamplingPlan
@@ -46,6 +47,7 @@ _HOME = {
         "judging": "Judgement judge",
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
+        "models.endpoint": "wrap_endpoint",
         "models.pooling": "pooling_classifier",
         "results": "Comparison Explanation SpanExplanations",
         "results.plan": "SamplingPlan",
@@ -63,6 +65,7 @@ _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn":
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load",
     "wrap",
+    "wrap_endpoint",
     "explain",
     "explain_classes",
     "explain_sentences",

@@ -561,6 +561,20 @@ def test_spans_are_judged_one_by_one():
         assert judged.full == pytest.approx(e.prediction[judged.target], abs=1e-6)
 
 
+def test_labels_and_rationales_of_a_text_go_with_each_of_its_spans():
+    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    data = {
+        "text": ["a bad film", "by the river Jordan works at Acme Inc"],
+        "label": ["LOC", "ORG"],
+    }
+    marked = [[[0, 1]], [[7, 12]]]  # "river" of the second text
+    found = limelight.judge(model, data, ["loo"], columns=[], rationales=marked)
+    assert [one.target for one in found.texts] == ["ORG", "ORG"]
+    assert len(found.plausibility.texts) == 2
+    with pytest.raises(InputError, match="finds no span in these texts"):
+        limelight.judge(model, ["a bad film"], ["loo"])
+
+
 def test_a_stored_explanation_is_judged_at_its_own_place():
     def by_water(texts):
         """A river speaks for the first name alone, the sea for the second."""

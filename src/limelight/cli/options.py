@@ -74,6 +74,11 @@ class ModelOptions:
         How many tokens an answer of a language model has at most; by default 64.
     per_token
         Explain the mean log-probability of the tokens of an answer instead of their sum.
+    endpoint
+        Address of a server with OpenAI's completions interface, such as http://localhost:8000/v1;
+        --model is then the name of a language model there, and --template what it is asked.
+    key_variable
+        The environment variable that holds the key for that server, if it wants one.
     """
 
     model: Path | None = None
@@ -82,6 +87,8 @@ class ModelOptions:
     labels: str | None = None
     max_new_tokens: WholeNumberOrNone = None
     per_token: Annotated[bool, Parameter(negative=())] = False
+    endpoint: str | None = None
+    key_variable: str | None = None
 
     @property
     def data_labels(self) -> str | None:
@@ -93,6 +100,21 @@ class ModelOptions:
 
         ``labelled``: without a template, the labels are those of data.
         """
+        if self.endpoint is not None:
+            if self.model is None or self.template is None or self.labels is not None:
+                raise InputError(
+                    "--endpoint goes with --model NAME and --template TEXT, and with no --labels."
+                )
+            from limelight.models.endpoint import wrap_endpoint
+
+            return wrap_endpoint(
+                self.endpoint,
+                model=str(self.model),
+                template=self.template,
+                key_variable=self.key_variable,
+            )
+        if self.key_variable is not None:
+            raise InputError("--key-variable is about a server; add --endpoint URL.")
         told: dict[str, Any] = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
         if self.template is None:
             if self.labels is not None and not labelled:

@@ -113,7 +113,7 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said
 
 
-def asked_of(
+def answers_of(
     ask: Callable[[Any], Any],
     items: Any,
     *,

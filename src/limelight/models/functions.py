@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
 from limelight.models.bags import Bag
-from limelight.models.engine import Engine, asked_of, short
+from limelight.models.engine import Engine, answers_of, short
 from limelight.models.protocol import (
     CAPABILITIES,
     SCALES,
@@ -218,7 +218,7 @@ class Function:
         )
 
     def _answer(self, texts: list[Given]) -> Float[np.ndarray, "n C"]:
-        found = asked_of(
+        found = answers_of(
             lambda some: self.function(list(some)),  # a list of its own: it may change it
             texts,
             who="the function",

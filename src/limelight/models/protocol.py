@@ -338,6 +338,12 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
     return model if why_not(model, "games") else cast(Games, model).asked_about(features, scale)
 
 
+def told_ahead(model: Model) -> Callable[[int], None] | None:
+    """Return what hears how often ``model`` will be asked, where that costs money; else None."""
+    own: Callable[[int], None] | None = getattr(model, "ahead", None)
+    return own
+
+
 def class_numbers(model: Model) -> tuple[int, ...] | None:
     """Return the number that ``model`` itself gives to each class, None where it has names alone.
 
@@ -493,6 +499,21 @@ def asked_of_spans(
         yield asked
     if not some:
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+
+
+def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterator[Any]:
+    """Yield every text with its answer, which ``model`` then writes once, however often it is read.
+
+    A text that it cannot read comes as it is, to be refused where it is read.
+    """
+    for text in texts:
+        own = text if isinstance(text, AskedText) else AskedText(text, by=by)
+        try:
+            yield AskedText(own.given, asked_of(model, own.given, own.by))
+        except InputError as error:
+            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
+                raise
+            yield own
 
 
 def _check_pair(model: Model, given: Any) -> None:

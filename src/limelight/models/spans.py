@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, asked_of, short
+from limelight.models.engine import Engine, answers_of, short
 from limelight.models.functions import Function, log_odds, removed_words, wrapped_function
 from limelight.models.protocol import Capability, Link
 from limelight.sampling.sample import Game
@@ -128,7 +128,7 @@ class SpanFunction:
         return list((best | {_OUTSIDE: 1.0 - max(best.values())}).values())
 
     def _found(self, texts: list[str]) -> list[list[Place]]:
-        answers = asked_of(
+        answers = answers_of(
             lambda some: list(self.function(list(some))),
             texts,
             who="the function",

@@ -46,8 +46,10 @@ from limelight.pages.wording import (
     outcomes,
     pair_table,
     precision_sentence,
+    protected_sentence,
     scale_note,
     span_label,
+    stretches,
     strongest_disagreements,
     unranked,
     where,
@@ -398,7 +400,9 @@ def spans_page(found: SpanExplanations) -> str:
         said = "The model finds no span in this text."
         body = rendered("message.html", title=said, sentence=found.text, trouble=False)
         return whole_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
-    several = [writable_explanation(_named_by_span(e)) for e in found]
+    # Each is called by its span: the method is the same for all.
+    named = [replace(e, label=span_label(e)) for e in found]
+    several = list(map(writable_explanation, named))
     stored = [msgspec.Raw(e.to_json().encode()) for e in several]
     return _page(
         several,
@@ -406,7 +410,8 @@ def spans_page(found: SpanExplanations) -> str:
         by=found.of,
         several=True,
         told=notices(several),
-        spans=_chosen_spans(found),
+        spans=list(stretches(found)),
+        protected=protected_sentence(found),
         title=f"What speaks for each {'span' if found.answer is None else 'sentence'}?",
     )
 
@@ -414,24 +419,6 @@ def spans_page(found: SpanExplanations) -> str:
 def spans_fragment(found: SpanExplanations) -> str:
     """Return the words of every span, coloured, for a notebook."""
     return explanations_fragment(found.explanations)
-
-
-def _named_by_span(e: Explanation) -> Explanation:
-    """Return an explanation that is called by its span: the method is the same for all."""
-    return replace(e, label=span_label(e))
-
-
-def _chosen_spans(found: SpanExplanations) -> list[tuple[str, int | None, str]]:
-    """Return the stretches of the text: each with the number of its span and what it is called."""
-    stretches, done = list[tuple[str, int | None, str]](), 0
-    whole = found.text if found.answer is None else found.answer.text
-    for number, e in enumerate(found):
-        if e.asked is None or e.asked.start < done:  # one that overlaps has its tab alone
-            continue
-        stretches.append((whole[done : e.asked.start], None, ""))
-        stretches.append((whole[e.asked.start : e.asked.end], number, e.target))
-        done = e.asked.end
-    return [*stretches, (whole[done:], None, "")]
 
 
 def explanation_fragment(e: Explanation) -> str:

@@ -45,8 +45,10 @@ from limelight.pages.wording import (
     opening,
     pair_table,
     precision_sentence,
+    protected_sentence,
     scale_note,
     span_label,
+    stretches,
     strongest_disagreements,
     unranked,
     where,
@@ -212,30 +214,23 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
     first = found[0]
     yield look.line(f"{first.label} of {found.of}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
-    for start in range(0, len(found), SHOWN_SPANS):
-        yield table_text(span_table(found.explanations[start : start + SHOWN_SPANS]), look, width)
+    at_a_time = min(max((width - 14) // 12, 1), SHOWN_SPANS)  # so that the words stay beside them
+    for start in range(0, len(found), at_a_time):
+        yield table_text(span_table(found.explanations[start : start + at_a_time]), look, width)
         yield Text()
-    said = "The words of all spans are protected: scores are of the others."
-    if found.answer is not None:
-        said = "Scores are of the log-probability of each sentence, given those before it."
-    yield look.line(said, "dim")
+    if said := protected_sentence(found):
+        yield look.line(said, "dim")
     yield look.line(precision_sentence(first), "dim")
     yield from look.notices(notices(found))
 
 
 def _with_spans(found: SpanExplanations, look: Look) -> Text:
     """Return the text with every span in brackets, its class behind it."""
-    text, done = Text(overflow="fold"), 0
-    whole = found.text if found.answer is None else found.answer.text
-    for e in sorted(found, key=lambda e: (e.asked.start, e.asked.end) if e.asked else (0, 0)):
-        if e.asked is None or e.asked.start < done:  # overlaps the one before
-            continue
-        text.append(look.safe(whole[done : e.asked.start]))
-        text.append(look.safe(f"[{whole[e.asked.start : e.asked.end].strip()}]"), "bold")
-        says = e.target if found.answer is None else f"{e.prediction[e.target]:.3f} "
-        text.append(look.safe(f" {says}"), "dim")
-        done = e.asked.end
-    return text.append(look.safe(whole[done:]))
+    text = Text(overflow="fold")
+    for part, number, tag in stretches(found):
+        text.append(look.safe(part if number is None else f"[{part}]"), "bold" * bool(tag))
+        text.append(look.safe(f" {tag}" * bool(tag)), "dim")
+    return text
 
 
 def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> Table:

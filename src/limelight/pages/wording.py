@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.models.protocol import class_probabilities
 from limelight.pages.palette import Side, largest, strongest
-from limelight.results import Anchor, Comparison, Explanation, Pairs
+from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
 from limelight.text import Answer
@@ -53,6 +53,30 @@ def span_label(e: Explanation) -> str:
     """Return what is asked about, with what the model says there: "ORG “Jordan”"."""
     asked = where(e).removeprefix(" at")
     return asked.strip() if isinstance(e.asked, Answer) else f"{e.target}{asked}"
+
+
+def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
+    """Yield the text, or the answer, in parts: each with its number, or None, and its name.
+
+    A span that overlaps the one before has no part of its own.
+    """
+    done, answer = 0, found.answer
+    whole = found.text if answer is None else answer.text
+    for number, e in enumerate(found):
+        if e.asked is not None and e.asked.start >= done:
+            yield whole[done : e.asked.start], None, ""
+            says = e.target if answer is None else f"{e.prediction[e.target]:.3f}"
+            yield whole[e.asked.start : e.asked.end], number, says
+            done = e.asked.end
+    yield whole[done:], None, ""
+
+
+def protected_sentence(found: SpanExplanations) -> str:
+    """Say that the words of spans have no scores, where they have none; of an answer, what has."""
+    if found.answer is not None:
+        return "Scores are of the log-probability of each sentence, given those before it."
+    kept = found[0].settings.get("protect_span", True)
+    return "The words of all spans are protected: scores are of the others." if kept else ""
 
 
 def quoted(name: str) -> str:

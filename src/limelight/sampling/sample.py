@@ -34,13 +34,11 @@ class Draws(Protocol):
     @property
     def d(self) -> int:
         """Number of features."""
-        ...
 
     def __call__(
         self, n: int, rng: np.random.Generator
     ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
         """Return ``n`` masks and the weight of each."""
-        ...
 
 
 class Chunk(NamedTuple):
@@ -213,7 +211,6 @@ class Fit(Protocol):
     @property
     def stderr(self) -> Float[np.ndarray, "m d"]:
         """Standard error of every score."""
-        ...
 
 
 Fitted = TypeVar("Fitted", bound=Fit)

@@ -21,7 +21,7 @@ from limelight.pages.wording import ONE_SIDED, notices, opening, outcomes, print
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
-from limelight.text import Features, Span
+from limelight.text import Features, Place, Span
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
@@ -153,10 +153,11 @@ def _answer(
     change: dict[str, Any] | None,
 ) -> dict[str, Any]:
     document = reading.documents[0]
-    spans = spans_of(reading.model, document.given) if document.asked else ()
+    places = [one for one in document.asked if isinstance(one, Place)]
+    spans = spans_of(reading.model, document.given) if places else ()
     return {
         "text": writable(document.text),
-        "at": [(one.start, one.end) for one in document.asked[:1]],
+        "at": [(one.start, one.end) for one in places[:1]],
         "spans": [(one.start, one.end, one.tag) for one in spans],
         "says": _said(reading),
         "explanations": [msgspec.Raw(e.to_json().encode()) for e in found],
@@ -187,10 +188,10 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     """Return what the changes make of the text, for the same class; as it was without changes."""
     if not question.changes:
         return before
-    (target,), places = before.targets.names(), before.documents[0].asked
+    (target,), place = before.targets.names(), next(iter(before.documents[0].asked), None)
     text, at = changed_text(before, question), question.asked.at
-    if places:  # the same one, wherever it stands now
-        edges = places[0].start, places[0].end
+    if isinstance(place, Place):  # the same one, wherever it stands now
+        edges = place.start, place.end
         at = ":".join(str(len(changed_text(before, question, until=edge))) for edge in edges)
     protect = list(question.asked.protect)
     if protect:

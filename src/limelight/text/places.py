@@ -214,8 +214,8 @@ def _of_words(at: str, text: str, region: Span) -> Span:
     offsets = [(a - first, b - first) for a, b in places]
     shown = ", ".join(f"{a}:{b}" for a, b in offsets[:_SHOWN]) + ", …" * (len(places) > _SHOWN)
     raise InputError(
-        f"{one_line(words, 40)!r} stands at {len(places)} places of the text, {shown}; say which: "
-        f"at={offsets[0]}."
+        f"{one_line(words, 40)!r} stands at {len(places)} places of the text, {shown}; say which, "
+        f"at={offsets[0]} (--at {offsets[0][0]}:{offsets[0][1]})."
     )
 
 

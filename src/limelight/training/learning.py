@@ -32,7 +32,7 @@ from limelight.explainers.learned import (
 )
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.files import bounded_json, write_whole
+from limelight.files import alone_in, bounded_json, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one
 from limelight.models import Model, checked_model, resolved_replacement, why_not
@@ -45,7 +45,6 @@ from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import Given, joined
 from limelight.training.fitting import Examples, fit_examples
-from limelight.training.run import alone
 
 FEWEST = 20  # texts
 _BUSY = "another call of learn is writing to the folder"
@@ -153,7 +152,7 @@ def learn(
     folder = None if output is None else Path(output)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.nullcontext() if folder is None else alone(folder, _BUSY):
+    with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
         plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
         meter = None if progress is None else _Scaled(progress, len(plan.texts))
         drawn = _all_drawn(model, plan, question, folder, meter)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import asked_of
+from limelight.models.engine import answers_of
 from limelight.shapes import Bool, Float, Int
 
 # A segment travels in the upper half of its id, and above it the mark of a piece that is asked
@@ -326,7 +326,7 @@ class ForwardPass:
         ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
     ) -> tuple[np.ndarray, ...]:
         """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
-        found = asked_of(
+        found = answers_of(
             partial(self._asked, ask),
             ids,
             who=type(self.network).__name__,
