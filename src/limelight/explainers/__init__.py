@@ -38,7 +38,8 @@ __all__ = [
     "Chosen", "ContextCite", "Flow", "GAvg", "GenericAttention", "GxI", "Interactions", "Lime",
     "LimeFirstOrder", "LimeMeanField", "LimeSampled", "LimeTheorem", "Loo", "Lrp", "Method", "Owen",
     "Reading", "Rollout", "Shapley", "ShapleyMeanField", "Surrogate", "SurrogateGame", "TargetGame",
-    "Targets", "TextGame", "Way", "Zoom", "each", "find_method", "read", "settings_class", "usable_methods",
+    "Targets", "TextGame", "Way", "Zoom", "each", "find_method", "read", "settings_class",
+    "usable_methods",
 ]  # fmt: skip
 
 
