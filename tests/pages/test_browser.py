@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from limelight.pages.palette import ramp
+from limelight.results import SpanExplanations
+from limelight.text import Answer
 
 from browsing import PATIENCE, browser, until  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, comparison, explanation
@@ -179,3 +181,84 @@ def test_no_tint_covers_a_letter(opened):
         assert right <= ink_left + 0.01
         assert left >= ink_right - 0.01
     assert any(right > ink_right + 1 for _, right, _, ink_right, _ in boxes)  # it does reach out
+
+
+ANSWERED = "It is bad. <b>The music</b> is good. Nobody “likes” it!"
+
+
+def carried():
+    """Return an answer of three sentences to a text of three, each with scores of its own."""
+    text, given = "One fact. <i>Two</i> facts! Three of them.", {"kind": "sentences"}
+    given |= {"target": "answer", "classes": ("answer",), "link": "none", "scale": "score"}
+    found = [
+        explanation(
+            text, "lime-sampled", seed=k, asked=one, prediction={"answer": -1.5 - k}, **given
+        )
+        for k, one in enumerate(Answer(ANSWERED, written=True).sentences())
+    ]
+    return SpanExplanations(text, tuple(found))
+
+
+def test_a_sentence_of_an_answer_lights_up_what_carried_it(opened):
+    found = carried()
+    page = opened(found)
+
+    def shown():
+        """Return which sentence is lit, and its numbers as the table has them."""
+        (panel,) = page.eval_on_selector_all(
+            ".panel", "nodes => nodes.filter(n => n.offsetParent).map(n => n.id)"
+        )
+        rows = page.eval_on_selector_all(
+            f"#{panel} .scores tbody tr",
+            "rows => rows.map(r => [Number(r.dataset.f), ...[...r.cells].map(c => c.innerText)])",
+        )
+        number = int(panel.removeprefix("panel-"))
+        return number, {row[0]: [float(x.replace("−", "-")) for x in row[2:4]] for row in rows}
+
+    def holds(number):
+        """Say whether that sentence is shown, with the scores and errors of the result."""
+        e, (lit, numbers) = found[number], shown()
+        known = {j: [e.scores[j], e.stderr[j]] for j in range(3)}
+        for j, pair in known.items():
+            assert numbers[j] == pytest.approx(pair, abs=0.005 * np.abs(e.scores).max() + 5e-4)
+        lightest = page.get_attribute(f"#panel-{number} .top", "data-f")
+        assert int(lightest) == np.abs(e.scores).argmax()
+        return lit == number
+
+    assert holds(0)
+    page.hover("#tab-2")
+    assert holds(2)
+    page.mouse.move(5, 5)  # what was pointed at goes with the pointer
+    assert holds(0)
+    page.click("#tab-1")
+    page.hover("#tab-2")
+    page.mouse.move(5, 5)  # what was clicked stays
+    assert holds(1)
+    page.keyboard.press("ArrowDown")
+    assert holds(2)
+    assert page.evaluate("document.activeElement.id") == "tab-2"
+    assert page.get_attribute("#tab-2", "aria-selected") == "true"
+    said = page.eval_on_selector_all("[role=tab]", "tabs => tabs.map(t => t.innerText)")
+    assert [one.split("\n")[0] for one in said] == [e.asked.part for e in found]
+    assert [float(one.rsplit("−", 1)[1]) for one in said] == [1.5, 2.5, 3.5]
+
+
+@pytest.mark.parametrize(("width", "beside"), [(1200, True), (400, False)])
+def test_the_answer_stands_right_of_the_text_or_above_it(opened, width, beside):
+    page = opened(carried(), width)
+    answer, text = (page.locator(place).first.bounding_box() for place in (".answer", ".reading"))
+    assert (answer["x"] >= text["x"] + text["width"]) == beside
+    assert (answer["y"] + answer["height"] <= text["y"]) == (not beside)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_a_script_every_sentence_of_an_answer_has_its_numbers(browser, tmp_path):  # noqa: F811
+    found = carried()
+    found.save_html(tmp_path / "answer.html")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((tmp_path / "answer.html").as_uri())
+    assert page.locator(".panel .scores").count() == len(found)
+    assert page.locator(".panel .reading .w").count() == sum(map(len, found))
+    assert "<b>The music</b> is good." in page.locator(".answer").inner_text()
+    context.close()

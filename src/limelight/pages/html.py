@@ -48,7 +48,7 @@ from limelight.pages.wording import (
     precision_sentence,
     protected_sentence,
     scale_note,
-    span_label,
+    span_labels,
     stretches,
     strongest_disagreements,
     unranked,
@@ -59,6 +59,7 @@ from limelight.results import Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.codec import settings_with_facts
 from limelight.results.table import Cell, Column, Table
 from limelight.shapes import Float
+from limelight.text import Answer
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -140,8 +141,10 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
         each = "span" if first.asked != explanations[1].asked else "method"
-        after = f"the number after its {first.noun}s is the deepest colour"
-        note += f" Each {each} has its own scale: {after}."
+        after = f": the number after its {first.noun}s is the deepest colour"
+        if each == "span" and isinstance(first.asked, Answer):  # whose numbers stand below
+            each, after = "sentence of the answer", ""
+        note += f" Each {each} has its own scale{after}."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {all_occurrences(first)}"
     return part("legend", keys, any(not piece.seen for piece in pieces(first)), note, first.noun)
@@ -356,11 +359,16 @@ def comparison_page(c: Comparison) -> str:
 
 def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
     first, known = found[0], outcomes(found[0])
+    title = f"What speaks for {aims(first)}{where(first)}?"
+    if isinstance(first.asked, Answer):
+        known = [one._replace(name="log-probability of the answer") for one in known]
+        made = "made the model write" if first.asked.written else "speak for the answer"
+        title = f"Which {first.noun}s {made}{where(first)}?"
     rest = first.text[first.explained_end :]
     view = {"outcomes": [one._asdict() for one in known], "attention": shown.get("attention")}
     body = rendered(
         "explanations.html",
-        **{"disagreement": "", "attention": None, "spans": (), "title": ""} | shown,
+        **{"disagreement": "", "attention": None, "spans": (), "answer": None} | shown,
         explanations=found,
         first=first,
         outcomes=known,
@@ -371,7 +379,7 @@ def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> 
         **_CALLED,
     )
     return whole_page(
-        shown.get("title") or f"What speaks for {aims(first)}{where(first)}?",
+        shown.get("title", title),
         body,
         sheets=("words.css", "page.css", "elements.css"),
         script="page.js",
@@ -403,9 +411,10 @@ def spans_page(found: SpanExplanations) -> str:
         said = "The model finds no span in this text."
         body = rendered("message.html", title=said, sentence=found.text, trouble=False)
         return whole_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
+    protected = "" if found.answer else protected_sentence(found)  # the opening says it of answers
     # Each is called by its span: the method is the same for all.
-    named = [replace(e, label=span_label(e)) for e in found]
-    several = list(map(writable_explanation, named))
+    named = zip(found, span_labels(found), strict=True)
+    several = [writable_explanation(replace(e, label=label)) for e, label in named]
     stored = [msgspec.Raw(e.to_json().encode()) for e in several]
     return _page(
         several,
@@ -414,14 +423,17 @@ def spans_page(found: SpanExplanations) -> str:
         several=True,
         told=notices(several),
         spans=list(stretches(found)),
-        protected=protected_sentence(found),
-        title=f"What speaks for each {'span' if found.answer is None else 'sentence'}?",
+        answer=found.answer,
+        protected=f"Scores by {found[0].label}. {protected}",
+        title="What speaks for each span?"
+        if found.answer is None
+        else f"Which {found[0].noun}s carried which sentence of the answer?",
     )
 
 
 def spans_fragment(found: SpanExplanations) -> str:
     """Return the words of every span, coloured, for a notebook."""
-    return explanations_fragment(found.explanations)
+    return explanations_fragment(found.explanations, of=found.of)
 
 
 def explanation_fragment(e: Explanation) -> str:
@@ -429,15 +441,15 @@ def explanation_fragment(e: Explanation) -> str:
     return fragment("explanation_fragment.html", e=e, most=FRAGMENT_FEATURES, **_CALLED)
 
 
-def explanations_fragment(several: Sequence[Explanation]) -> str:
+def explanations_fragment(several: Sequence[Explanation], *, of: str = "") -> str:
     """Return explanations of several texts for a notebook: the words of each, and its prediction.
 
     A page of thousands would freeze the notebook, so only the first ones are shown.
     """
     methods = " and ".join(dict.fromkeys(e.label for e in several))
-    heading = f"{methods} of {len(several)} texts, each on a scale of its own."
-    if len(several) < 2:
-        heading = f"{methods} of one text." if several else "No explanations."
+    of = of or (f"{len(several)} texts" if len(several) > 1 else "one text")
+    heading = f"{methods} of {of}{', each on a scale of its own' * (len(several) > 1)}."
+    heading = heading if several else "No explanations."
     shown = several[:FRAGMENT_TEXTS]
     left = len(several) - len(shown)
     values = {"heading": heading, "shown": shown, "left": left}

@@ -47,7 +47,7 @@ from limelight.pages.wording import (
     precision_sentence,
     protected_sentence,
     scale_note,
-    span_label,
+    span_labels,
     stretches,
     strongest_disagreements,
     unranked,
@@ -214,9 +214,12 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
     first = found[0]
     yield look.line(f"{first.label} of {found.of}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
-    at_a_time = min(max((width - 14) // 12, 1), SHOWN_SPANS)  # so that the words stay beside them
+    each = 12 if first.stderr is None else 20
+    at_a_time = min(max((width - 14) // each, 1), SHOWN_SPANS)  # so that the words stay beside them
     for start in range(0, len(found), at_a_time):
-        yield table_text(span_table(found.explanations[start : start + at_a_time]), look, width)
+        chosen = slice(start, start + at_a_time)
+        labels = span_labels(found, "for {}")[chosen]
+        yield table_text(span_table(found.explanations[chosen], labels), look, width)
         yield Text()
     if said := protected_sentence(found):
         yield look.line(said, "dim")
@@ -225,39 +228,37 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
 
 
 def _with_spans(found: SpanExplanations, look: Look) -> Text:
-    """Return the text with every span in brackets, its class behind it."""
+    """Return the text with every span in brackets, its class behind it; an answer as a list."""
     text = Text(overflow="fold")
     for part, number, tag in stretches(found):
-        text.append(look.safe(part if number is None else f"[{part}]"), "bold" * bool(tag))
+        if number is not None:
+            listed = f"{chr(10) * bool(number)}{number + 1}. {part.strip()}"
+            part = f"[{part}]" if found.answer is None else listed
+        text.append(look.safe(part), "bold" * bool(tag))
         text.append(look.safe(f" {tag}" * bool(tag)), "dim")
     return text
 
 
-def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> Table:
-    """Return the strongest words with their score for each span, a column each."""
+def span_table(
+    several: Sequence[Explanation], labels: Sequence[str], count: int = SHOWN_FEATURES
+) -> Table:
+    """Return the strongest words with their score for each span, and its standard error."""
     scores = np.array([e.scores for e in several])
     peaks = [largest(e) for e in several]
     sizes = np.abs(scores) / np.array([peak or 1.0 for peak in peaks])[:, None]
     order = sorted(strongest(sizes.max(axis=0), count))
-    columns = [
-        Column(span_label(e), partial(written, peak=p, signed=e.signed))
-        for e, p in zip(several, peaks, strict=True)
-    ]
-    rows = [
-        (
-            several[0].names[j],
-            *(
-                Cell(
-                    float(e.scores[j]),
-                    side(e, float(e.scores[j])) if size[j] >= FAINTEST else "dim",
-                )
-                for e, size in zip(several, sizes, strict=True)
-            ),
-        )
-        for j in order
-    ]
-    word = Column(several[0].noun, widest=24)
-    return Table([word, *columns], rows, left_out=len(several[0]) - len(order))
+    columns = [Column(several[0].noun, widest=60 if several[0].in_blocks else 24)]
+    values: list[list[Any]] = [[several[0].names[j] for j in order]]
+    for e, label, peak, size in zip(several, labels, peaks, sizes, strict=True):
+        number = partial(written, peak=peak)
+        columns.append(Column(label, partial(number, signed=e.signed)))
+        marks = [side(e, e.scores[j]) if size[j] >= FAINTEST else "dim" for j in order]
+        values.append([Cell(float(e.scores[j]), m) for j, m in zip(order, marks, strict=True)])
+        if e.stderr is not None:
+            columns.append(Column("±", partial(number, signed=False), "dim"))
+            values.append([float(e.stderr[j]) for j in order])
+    left_out = len(several[0]) - len(order)
+    return Table(columns, list(zip(*values, strict=True)), left_out=left_out)
 
 
 def comparison_text(c: Comparison) -> RenderableType:
@@ -373,7 +374,7 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colours, signs and marks mean."""
     meanings = {hue: look.safe(meaning) for hue, meaning in hues(explanations).items()}
-    if "against" in meanings and explanations[0].against is None:
+    if meanings.get("against", "").startswith("against "):
         meanings["against"] = "against"  # it stands beside "for …", and lines are short
     text = Text(style="dim", overflow="fold")
     if look.colour:

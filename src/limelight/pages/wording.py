@@ -28,7 +28,7 @@ SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zero
 
 def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) -> str:
     """Return ``value`` with as many decimals as give ``peak`` that many digits."""
-    sign = "+" if signed else ""
+    sign, value = "+" if signed else "", value + 0.0  # of no score the sign is "+", -0.0 too
     if peak and (peak < SMALLEST_DECIMAL or peak >= 10.0**6):
         return f"{value:{sign}.{digits - 1}e}"
     decimals = digits - 1 - math.floor(math.log10(peak)) if peak else digits - 1
@@ -49,10 +49,11 @@ def where(e: Explanation) -> str:
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
 
 
-def span_label(e: Explanation) -> str:
-    """Return what is asked about, with what the model says there: "ORG “Jordan”"."""
-    asked = where(e).removeprefix(" at")
-    return asked.strip() if isinstance(e.asked, Answer) else f"{e.target}{asked}"
+def span_labels(found: SpanExplanations, sentence: str = "sentence {} of the answer") -> list[str]:
+    """Return what each is about: "ORG “Jordan”", or ``sentence`` with its number, from 1 on."""
+    if found.answer is not None:
+        return [sentence.format(number) for number in range(1, len(found) + 1)]
+    return [f"{e.target}{where(e).removeprefix(' at')}" for e in found]
 
 
 def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
@@ -65,7 +66,7 @@ def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
     for number, e in enumerate(found):
         if e.asked is not None and e.asked.start >= done:
             yield whole[done : e.asked.start], None, ""
-            says = e.target if answer is None else f"{e.prediction[e.target]:.3f}"
+            says = e.target if answer is None else f"log-probability {e.prediction[e.target]:.3f}"
             yield whole[e.asked.start : e.asked.end], number, says
             done = e.asked.end
     yield whole[done:], None, ""
@@ -99,6 +100,9 @@ def hues(
     if len({one.target for one in explanations}) > 1:  # of several spans, each has its own
         target = "the tag of the span"
     found: dict[Side, str] = {}
+    if isinstance(explanations[0].asked, Answer):  # a number, which is no class
+        found = {"for": "raises the log-probability", "against": "lowers it"}
+        return found if all(e.signed for e in explanations) else found | {"neutral": unsigned}
     if any(e.signed for e in explanations):
         found["for"] = f"for {target}"
         found["against"] = f"against {target}" if other is None else f"for {other}"
@@ -241,19 +245,22 @@ def _answered(
     explanations: Sequence[Explanation], asked: Answer, marks: Marks
 ) -> tuple[str, str, str]:
     """Return the same of an answer: "The model writes **Paris.** Scores say …"."""
-    e = explanations[0]
+    e, part = explanations[0], asked.part
     begin = "The model writes " if asked.written else "The answer is "
-    if asked.part != asked.text.strip():
+    number = ", ".join(f"{value:.3f}" for value in e.prediction.values())
+    raised = f"its log-probability ({number})"
+    if any(one.asked != asked for one in explanations):  # of several sentences, the whole
+        part = asked.text.strip()
+        raised = "the log-probability of each sentence of it, given those before"
+    elif part != asked.text.strip():
         begin = f"A sentence of {'what the model writes' if asked.written else 'the answer'} is "
     up, down, neutral = (marks[side] for side in ("for", "against", "neutral"))
-    number = ", ".join(f"{value:.3f}" for value in e.prediction.values())
-    said = f"Scores say how much each {e.noun} raises its log-probability ({number})"
+    said = f"Scores say how much each {e.noun} raises {raised}"
     if any(one.signed for one in explanations):
         said += f": {up} raise it, {down} lower it"
     if not all(one.signed for one in explanations):
         said += f"; {neutral} {_without_sign(explanations)}"
-    stop = "" if asked.part[-1] in ".!?…" else "."
-    return begin, f"“{asked.part}”", f"{stop} {said}."
+    return begin, f"“{part}”", f"{'' if part[-1] in '.!?…' else '.'} {said}."
 
 
 def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
@@ -348,8 +355,9 @@ def base_sentence(e: Explanation) -> str:
     if e.base_value is None:
         return ""
     if isinstance(e.asked, Answer):
+        what = "answer" if e.asked.part == e.asked.text.strip() else "sentence"
         value = _scaled(e, e.base_value)
-        return f"With every {e.noun} removed, the log-probability of the answer is {value}."
+        return f"With every {e.noun} removed, the log-probability of the {what} is {value}."
     of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 

@@ -25,7 +25,7 @@ function say(readout, m, j) {
 
 const shown = all("limelight-words, limelight-bars");
 for (const node of shown) node.explanation = methods[Number(node.dataset.m)];
-all("limelight-classes")[0].outcomes = view.outcomes;
+for (const node of all("limelight-classes")) node.outcomes = view.outcomes;
 for (const node of all("limelight-attention")) node.matrices = view.attention;
 for (const readout of all(".readout")) readout.hidden = false;
 byId("every").open = false; // who has no script sees it at once
@@ -47,3 +47,13 @@ for (const button of choosers) button.addEventListener("click", () => {
   tabs[k].focus({ preventScroll: true });
 });
 if (tabs.length) choose(0);
+
+// A sentence of an answer is shown while it is pointed at; one that was clicked or walked to, after that too.
+for (const list of all(".answer [role=tablist]")) {
+  let kept = 0;
+  tabs.forEach((tab, k) => {
+    tab.addEventListener("pointerenter", () => choose(k));
+    for (const name of ["click", "focus"]) tab.addEventListener(name, () => { kept = k; choose(k); });
+  });
+  list.addEventListener("pointerleave", () => choose(kept));
+}

@@ -23,7 +23,8 @@ export function switchedTabs(tabs, panels, then = () => {}) {
   tabs.forEach((tab, k) => {
     tab.addEventListener("click", () => choose(k));
     tab.addEventListener("keydown", (event) => {
-      const there = ringPlace(event.key, k, tabs.length);
+      const upright = tab.closest("[aria-orientation=vertical]") && { ArrowDown: "ArrowRight", ArrowUp: "ArrowLeft" }[event.key];
+      const there = ringPlace(upright || event.key, k, tabs.length);
       if (there === undefined) return;
       event.preventDefault();
       choose(there, { focus: true });
