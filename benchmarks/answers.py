@@ -16,6 +16,8 @@ The ratio to bare generation is that of asking about 64 masked contexts to writi
 of the same length by ``generate``.
 """
 
+import argparse
+import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -65,61 +67,69 @@ TEMPLATE = "Context: {text}\n\nQuestion: QUESTION"
 def main() -> None:
     """Ask, explain by every method, judge."""
     parser = command_line(__doc__.splitlines()[0])
-    parser.add_argument("--model", type=Path, required=True, help="folder of a language model")
+    parser.add_argument("--model", type=Path, help="folder of a language model")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--kind", type=int, help="ask the questions of this kind alone")
+    parser.add_argument("--rows", type=Path, help="where what was found is kept, or is read from")
     arguments = parser.parse_args()
-    count = 4 if arguments.smoke else arguments.questions
-    calls = CALLS[:1] if arguments.smoke else CALLS
-    kinds = list(KINDS)[: 1 if arguments.smoke else None]
-    rows: dict[str, list[list[float]]] = {}
-    seconds: dict[str, float] = {}
-    right = answered = 0
-    ratios = []
-    for number, question in enumerate(kinds):
-        asked = question.format(name=WHO)
-        template = TEMPLATE.replace("QUESTION", asked)
-        model = limelight.load(
-            arguments.model,
-            device=arguments.device,
-            max_new_tokens=16,
-            template=[{"role": "user", "content": template}],
-        )
-        texts, needles, values = zip(
-            *(context(question, 1000 * number + i) for i in range(count // len(kinds))),
-            strict=True,
-        )
-        told = limelight.predict(model, list(texts))
-        answers = [one["answer"] for one in told]
-        right += sum(v in a for v, a in zip(values, answers, strict=True))
-        answered += len(texts)
-        place = arguments.model, arguments.device
-        ratios.append(ratio_to_generation(*place, model, template, texts[0], answers[0]))
-        found: dict[str, list[Explanation]] = {}
-        for name, method, settings in methods(calls):
-            start = time.perf_counter()
-            try:
-                found[name] = [
-                    limelight.explain(model, text, method, answer=answer, **settings)
-                    for text, answer in zip(texts, answers, strict=True)
-                ]
-            except limelight.LimelightError as error:
-                print(f"{name}: {error}", flush=True)
-                continue
-            seconds[name] = seconds.get(name, 0) + time.perf_counter() - start
-            print(f"{asked} {name}: {time.perf_counter() - start:.1f} s", flush=True)
-        judged = limelight.judge(
-            model, list(texts), found, answer=answers, columns=["top_drop", "lds"], curves=False
-        )
-        for name, own in found.items():
-            rows.setdefault(name, []).extend(columns_of(judged, name, own, needles))
-    report(
-        "answers",
-        list(measures(rows, seconds, right / answered, float(np.median(ratios)))),
-        arguments,
-        questions=answered,
+    kinds = [arguments.kind] if arguments.kind is not None else range(len(KINDS))
+    each = 2 if arguments.smoke else arguments.questions // len(KINDS)
+    found = [asked_of(arguments, kind, each) for kind in kinds] if arguments.model else []
+    if arguments.rows and found:
+        arguments.rows.mkdir(parents=True, exist_ok=True)
+        for one in found:
+            (arguments.rows / f"kind-{one['kind']}.json").write_text(json.dumps(one))
+    if arguments.kind is not None:
+        return
+    if not found:
+        found = [json.loads(file.read_text()) for file in sorted(arguments.rows.glob("*.json"))]
+    machine = {"device": found[0]["device"], "questions": sum(one["asked"] for one in found)}
+    report("answers", list(measures(found)), arguments, **machine)
+
+
+def asked_of(arguments: argparse.Namespace, kind: int, count: int) -> dict[str, Any]:
+    """Return what all methods find about the questions of one kind."""
+    question = list(KINDS)[kind]
+    asked = question.format(name=WHO)
+    template = TEMPLATE.replace("QUESTION", asked)
+    model = limelight.load(
+        arguments.model,
         device=arguments.device,
+        max_new_tokens=16,
+        template=[{"role": "user", "content": template}],
     )
+    drawn = [context(question, 1000 * kind + i) for i in range(count)]
+    texts, needles, values = map(list, zip(*drawn, strict=True))
+    answers = [one["answer"] for one in limelight.predict(model, texts)]
+    place = arguments.model, arguments.device
+    ratio = ratio_to_generation(*place, model, template, texts[0], answers[0])
+    found: dict[str, list[Explanation]] = {}
+    seconds: dict[str, float] = {}
+    for name, method, settings in methods(CALLS[:2] if arguments.smoke else CALLS):
+        start = time.perf_counter()
+        try:
+            found[name] = [
+                limelight.explain(model, text, method, answer=answer, **settings)
+                for text, answer in zip(texts, answers, strict=True)
+            ]
+        except (limelight.InputError, limelight.DomainError) as error:
+            print(f"{name}: {error}", flush=True)
+            continue
+        seconds[name] = (time.perf_counter() - start) / count
+        print(f"{asked} {name}: {seconds[name]:.3f} s a question", flush=True)
+    judged = limelight.judge(
+        model, texts, found, answer=answers, columns=["top_drop", "lds"], curves=False
+    )
+    return {
+        "kind": kind,
+        "asked": count,
+        "right": sum(v in a for v, a in zip(values, answers, strict=True)),
+        "ratio": ratio,
+        "seconds": seconds,
+        "device": arguments.device,
+        "rows": {name: list(columns_of(judged, name, own, needles)) for name, own in found.items()},
+    }
 
 
 def context(question: str, seed: int) -> tuple[str, int, str]:
@@ -140,7 +150,8 @@ def context(question: str, seed: int) -> tuple[str, int, str]:
 def methods(calls: Sequence[int]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield what is compared: a name, a method and its settings."""
     for most in calls:
-        yield f"shapley, {most} calls", "shapley", {"budget": f"{most} calls"}
+        for name in ("shapley", "banzhaf", "lime"):
+            yield f"{name}, {most} calls", name, {"budget": f"{most} calls"}
         yield f"context-cite, {most} calls", "context-cite", {"samples": most - 1}
     yield "leave-one-out", "loo", {}
     yield "lrp", "lrp", {}
@@ -152,7 +163,7 @@ def columns_of(
     judged: Any, name: str, found: Sequence[Explanation], needles: Sequence[int]
 ) -> Iterator[list[float]]:
     """Yield needle first, drops without one and three, LDS and share of every text."""
-    place = judged.methods.index(name)
+    place = [one.method for one in judged.methods].index(name)
     for one, e, needle in zip(judged.texts, found, needles, strict=True):
         own = {column.name: column.values[place] for column in one.columns}
         area = one.deletion.areas
@@ -197,25 +208,30 @@ def ratio_to_generation(
     return took[0] / took[1]
 
 
-def measures(
-    rows: dict[str, list[list[float]]], seconds: dict[str, float], right: float, ratio: float
-) -> Iterator[Measure]:
+def measures(found: Sequence[dict[str, Any]]) -> Iterator[Measure]:
     """Yield the table, and the differences between our default and ContextCite."""
     heads = ("needle first", "drop without 1", "drop without 3", "LDS", "share")
+    count = sum(one["asked"] for one in found)
+    right = sum(one["right"] for one in found) / count
     yield Measure(id="right", what="answers that name what the needle says", value=right)
-    yield Measure(id="ratio", what="64 masked contexts over writing 64 answers", value=ratio)
-    table = {name: np.array(own, dtype=float) for name, own in rows.items()}
+    ratio = float(np.median([one["ratio"] for one in found]))
+    what = f"{MASKS} masked contexts over writing {MASKS} answers of the same length"
+    yield Measure(id="ratio", what=what, value=ratio)
+    table = {
+        name: np.array([row for one in found for row in one["rows"][name]], dtype=float)
+        for name in found[0]["rows"]
+    }
     for name, own in table.items():
-        mean = np.nanmean(own, axis=0)
-        took = f"{seconds[name] / len(own):.3f} s a question"
-        for head, value in zip(heads, mean, strict=True):
-            yield Measure(id=f"{name}: {head}", what=f"{name}: {head}", value=value, note=took)
+        took = np.mean([one["seconds"][name] for one in found])
+        for head, value in zip(heads, np.nanmean(own, axis=0), strict=True):
+            note = f"{took:.3f} s a question"
+            yield Measure(id=f"{name}: {head}", what=f"{name}: {head}", value=value, note=note)
     for most in CALLS:
-        pair = [table.get(f"{name}, {most} calls") for name in ("shapley", "context-cite")]
-        if pair[0] is None or pair[1] is None:
+        ours, theirs = (table.get(f"{name}, {most} calls") for name in ("shapley", "context-cite"))
+        if ours is None or theirs is None:
             continue
-        apart = pair[0] - pair[1]
-        half = 1.96 * np.nanstd(apart, axis=0, ddof=1) / np.sqrt(len(apart))
+        apart = ours - theirs
+        half = 1.96 * np.nanstd(apart, axis=0, ddof=1) / np.sqrt(count)
         for head, value, width in zip(heads, np.nanmean(apart, axis=0), half, strict=True):
             yield Measure(
                 id=f"difference {most}: {head}",
