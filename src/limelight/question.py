@@ -69,10 +69,10 @@ class Targets:
             return [None] * len(self.index)
         return [self.classes[i] for i in self.against]
 
-    def only(self, i: int) -> "Targets":
-        """Return the target of document ``i`` alone."""
-        against = None if self.against is None else self.against[i : i + 1]
-        return replace(self, index=self.index[i : i + 1], against=against)
+    def only(self, i: int, count: int = 1) -> "Targets":
+        """Return the targets of ``count`` documents from number ``i`` on."""
+        against = None if self.against is None else self.against[i : i + count]
+        return replace(self, index=self.index[i : i + count], against=against)
 
     def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
         """Return the explained number F of the model's outputs."""

@@ -44,6 +44,7 @@ _FLOOR = 0.05  # of the usual score: below it, sizes and disagreements say no mo
 _LEAST = 1e-6  # of the usual score: what single precision does to it
 _MOST_BYTES = 1 << 30
 _MEMBERS = 2
+_TOGETHER = 8  # texts that are scored at a time: their signals stay in the cache
 
 
 class Inputs(NamedTuple):
@@ -94,8 +95,9 @@ def _places(reading: Reading, i: int) -> Float[np.ndarray, "d 5"]:
     count = np.bincount(of_token[scored], minlength=d)
     first = np.full(d, T)
     np.minimum.at(first, of_token[scored], scored)
-    starts = [spans[0][0] if spans else 0 for spans in features.spans]
-    side = [side_at(start, document.parts) for start in starts]
+    side = np.zeros(d)
+    if document.parts:
+        side[:] = [side_at(own[0][0] if own else 0, document.parts) for own in features.spans]
     return np.stack(
         [np.full(d, math.log(d)), np.log(np.maximum(count, 1)), first / T, np.log1p(first), side],
         axis=1,
@@ -115,8 +117,12 @@ def _frozen(reading: Reading) -> Iterator[Float[np.ndarray, "d C"]]:
 
 def word_hashes(reading: Reading) -> Int[np.ndarray, " N"]:
     """Return a number for the string of each feature, the same in every process."""
-    strings = (string for features in reading.features for string in features.strings)
-    return np.array([zlib.crc32(s.lower().encode("utf-8", "surrogatepass")) for s in strings])
+    return np.array([_hash(string) for own in reading.features for string in own.strings])
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(string: str) -> int:
+    return zlib.crc32(string.lower().encode("utf-8", "surrogatepass"))
 
 
 class Predicted(NamedTuple):
@@ -279,12 +285,16 @@ class Learned:
         there = known[np.minimum(place, len(known) - 1)] == hashes
         return np.where(there, place, len(known))
 
+    @cached_property
+    def _first(self) -> Float[np.ndarray, "s k"]:
+        """All layers that see the signals: one product for all, once for what a text shares."""
+        names = [f"{k}.{layer}.weight" for k in range(_MEMBERS) for layer in ("first", "linear")]
+        return np.concatenate([self.arrays[name] for name in names]).T
+
     def _members(self, inputs: Inputs) -> Float[np.ndarray, "members N C"]:
         """Return what the networks say of standard signals, in units of usual scores."""
         own, words, texts = self.arrays, inputs.words, inputs.texts
-        # All layers that see the signals in one product, and what texts share once for each text.
-        names = [f"{k}.{layer}.weight" for k in range(_MEMBERS) for layer in ("first", "linear")]
-        first = np.concatenate([own[name] for name in names]).T
+        first = self._first
         seen = words @ first[: words.shape[1]] + (texts @ first[words.shape[1] :])[inputs.owner]
         found = []
         for k, x in enumerate(np.split(seen, _MEMBERS, axis=1)):
@@ -300,6 +310,9 @@ class Learned:
     def starts(self, reading: Reading) -> list[Start]:
         """Return what is known of every text without asking about removals; refuse other models."""
         self._check(reading)
+        return [start for part in reading.apart(_TOGETHER) for start in self._starts(part)]
+
+    def _starts(self, reading: Reading) -> list[Start]:
         inputs = self.standard(inputs_of(reading, self.record["signals"]))
         found = self.predicted(inputs)
         strange = self.strangeness_of(inputs, word_hashes(reading))

@@ -28,7 +28,7 @@ from limelight.models.protocol import (
     collapsing,
     cut_finer,
     cuts_anywhere,
-    document_by,
+    documents_by,
     playing,
 )
 from limelight.question import Question, Targets, against_indices, target_indices
@@ -71,22 +71,21 @@ class Reading:
     first: int | None = None  # number of the first document in the caller's list of several
     shared: _Shared = field(default_factory=_Shared)
 
-    def apart(self) -> Iterator["Reading"]:
-        """Yield every document as a reading of its own."""
-        if len(self.documents) == 1:
+    def apart(self, size: int = 1) -> Iterator["Reading"]:
+        """Yield every document as a reading of its own, or ``size`` of them at a time."""
+        if len(self.documents) <= size:
             yield self
             return
-        for i in range(len(self.documents)):
-            shared, held = _Shared(), self.shared.signalled
+        for i in range(0, len(self.documents), size):
+            here, shared, held = slice(i, i + size), _Shared(), self.shared.signalled
             if held is not None:
-                here = slice(i, i + 1)
                 shared.signalled = Signalled(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
-                documents=self.documents[i : i + 1],
-                features=self.features[i : i + 1],
-                targets=self.targets.only(i),
-                outputs=self.outputs[i : i + 1],
+                documents=self.documents[here],
+                features=self.features[here],
+                targets=self.targets.only(i, size),
+                outputs=self.outputs[here],
                 first=None if self.first is None else self.first + i,
                 shared=shared,
             )
@@ -132,7 +131,9 @@ class Reading:
     def signals(self) -> Signalled:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
-            self.shared.signalled = _signals(self.model, self.documents, self.features)
+            _check_signals(self.model)
+            model = cast(Signals, self.model)
+            self.shared.signalled = model.signals(self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
@@ -332,16 +333,13 @@ def reading_of(
     """
     pieces = _reads_pieces(model, question.features)
     kept = frozenset(_one_token(model, word) for word in question.protect)
-    documents, scored = [], []
-    for number, text in enumerate(texts, start=first or 0):
+    documents, scored, asked = [], [], {"at": question.at, "first_pieces": question.first_pieces}
+    if signals:
+        _check_signals(model)
+    read = documents_by(model, texts, together=signals, pieces=pieces, **asked)
+    for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
-            document = document_by(
-                model,
-                text,
-                at=question.at,
-                first_pieces=question.first_pieces,
-                pieces=pieces,
-            )
+            document = next(read)
             if not pieces and (cut := unit_spans(document, question.features)) is not None:
                 document = cut_finer(model, document, cut)
             documents.append(document)
@@ -351,9 +349,9 @@ def reading_of(
                     feasible(len(scored[-1]))
     shared = _Shared()
     if signals:
-        shared.signalled = _signals(model, documents, scored)
-    asked = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
-    outputs = _checked_outputs(model, asked, documents)
+        shared.signalled = cast(Signals, model).signals(documents, scored)
+    own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
+    outputs = _checked_outputs(model, own, documents)
     return Reading(
         model=model,
         documents=tuple(documents),
@@ -389,12 +387,9 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
         raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
 
 
-def _signals(
-    model: Model, documents: Sequence[Document], features: Sequence[Features]
-) -> Signalled:
+def _check_signals(model: Model) -> None:
     if (why := why_not(model, "signals")) is not None:  # as it reads these texts: in windows, say
         raise InputError(f"a learned method needs {CAPABILITIES['signals']}, and {why}.")
-    return cast(Signals, model).signals(documents, features)
 
 
 def targets_of(

@@ -14,6 +14,7 @@ from limelight.text import (
     Document,
     Features,
     FoundSpan,
+    Given,
     Place,
     Span,
     checked_text_or_pair,
@@ -156,6 +157,9 @@ class Signals(Protocol):
     @property
     def together(self) -> int:
         """How many documents are worth asking about at a time."""
+
+    def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
+        """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
 
     def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
         """Return the states of all features of the documents, and the outputs, in one pass."""
@@ -407,6 +411,20 @@ def document_by(
         region = parts[1] if parts else (0, len(text))
         places = (place_at(at, text, region, found, first_pieces=first_pieces),)
     return own.read(given, asked=places, pieces=pieces)
+
+
+def documents_by(
+    model: Model, texts: Sequence[Any], *, together: bool, pieces: bool, **asked: Any
+) -> Iterator[Document]:
+    """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
+    if not together:
+        yield from (document_by(model, text, pieces=pieces, **asked) for text in texts)
+        return
+    several = [text.given if isinstance(text, AskedText) else text for text in texts]
+    found = cast(Signals, model).read_together(several, pieces=pieces)
+    for given in several:
+        _check_pair(model, given)
+        yield next(found)
 
 
 def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:

@@ -355,7 +355,8 @@ class ForwardPass:
 
 
 def _finite(arrays: tuple[np.ndarray, ...]) -> bool:
-    return all(bool(np.isfinite(one).all()) for one in arrays)
+    # A sum needs no array of its own; it may overflow where no number does, hence the second look.
+    return all(bool(np.isfinite(one.sum()) or np.isfinite(one).all()) for one in arrays)
 
 
 def _halved(network: Any) -> Any:

@@ -1,5 +1,6 @@
 """Sequence classifiers of the transformers library."""
 
+import contextlib
 import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -42,7 +43,13 @@ from limelight.models.hugging_face.masking import (
     replaced,
     replacement_tokens,
 )
-from limelight.models.hugging_face.pieces import document_of, ids_read, pieces_in, pieces_of
+from limelight.models.hugging_face.pieces import (
+    document_of,
+    encodings,
+    ids_read,
+    pieces_in,
+    pieces_of,
+)
 from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, example_ids
 from limelight.models.hugging_face.signals import signals
 from limelight.models.hugging_face.tags import (
@@ -89,6 +96,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
 }
 _EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
+_TOGETHER = 256  # texts that the tokenizer is given at a time
 _ENDLESS = 10**30  # what transformers says where nobody set a limit
 # What configurations call the number of places that were trained.
 _NAMES = ("max_position_embeddings", "max_seq_len")
@@ -264,20 +272,35 @@ class HuggingFace:
 
     def read(self, text: Given, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
         """Return a text or a pair in the tokenizer's words, or in its ``pieces``."""
-        document = document_of(
-            self.tokenizer,
-            text,
-            limit=self.limit,
-            apart=pieces,
-            classes=self.classes,
-            windows=self._asked_at is None,
-        )
-        self.check_ids(pieces_in(document).ids)
+        (document,) = self.read_together([text], pieces=pieces)
         if asked:
             words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
             tags = self.network.paths is not None
             document = marked(document, asked, words, spans, tags=tags)
-        return replace(document, notices=document.notices + self.check.notices)
+        return document
+
+    def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
+        """Yield texts as ``read`` returns them; the tokenizer is called once for all of a kind."""
+        classes, windows, found = self.classes, self._asked_at is None, self._encodings(texts)
+        for text, encoding in zip(texts, found, strict=True):
+            document = document_of(
+                self.tokenizer,
+                text,
+                limit=self.limit,
+                apart=pieces,
+                classes=classes,
+                windows=windows,
+                encoding=encoding,
+            )
+            self.check_ids(pieces_in(document).ids)
+            yield replace(document, notices=document.notices + self.check.notices)
+
+    def _encodings(self, texts: Sequence[Given]) -> list[Any]:
+        """Return what the tokenizer makes of the texts; None where each is to be read by itself."""
+        if len(texts) > 1 and {type(text) for text in texts} in ({str}, {tuple}):
+            with contextlib.suppress(InputError):  # of one of them: whoever reads that is told
+                return encodings(self.tokenizer, texts)
+        return [None] * len(texts)
 
     def check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Refuse tokens that the embedding does not know; not every network has one table."""
@@ -303,10 +326,14 @@ class HuggingFace:
         What is not a text is refused here, with its number, and not by a type checker.
         """
         check_listed(texts)
-        pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
-        for some in pieces:
-            self.check_ids(some.ids)
-        return self._outputs_of([p.row[p.inside] for p in pieces])
+        rows = list[Int[np.ndarray, " _"]]()
+        for start in range(0, len(texts), _TOGETHER):
+            some = texts[start : start + _TOGETHER]
+            for text, own in zip(some, self._encodings(some), strict=True):
+                pieces, _ = pieces_of(self.tokenizer, text, limit=self.limit, encoding=own)
+                self.check_ids(pieces.ids)
+                rows.append(pieces.row[pieces.inside])
+        return self._outputs_of(rows)
 
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
         if not rows:
