@@ -33,7 +33,8 @@ from typing import Any
 import numpy as np
 
 import limelight
-from limelight.explainers.learned import SIGNALS, WITH_STATES, Learned
+from limelight.explainers.learned import WITH_STATES, Learned
+from limelight.explainers.reading import pooled_pieces, reading_of
 from limelight.question import Question
 from limelight.text import token_strings
 from limelight.training import fitting, learning
@@ -137,7 +138,7 @@ def usual_reviews(path: Path, count: int, *, smoke: bool) -> list[str]:
     return found[:count]
 
 
-def drawn(model: Any, plan: learning.Plan, asked: Any, name: str) -> list[learning.Drawn]:
+def drawn(model: Any, plan: learning.Plan, asked: Any, name: str) -> list[np.ndarray]:
     """Return the values of all texts of a plan: those that are stored, else drawn now."""
     file = asked.output / f"{name}.npz"
     if not file.exists():
@@ -148,9 +149,9 @@ def drawn(model: Any, plan: learning.Plan, asked: Any, name: str) -> list[learni
             if start % 256 == 0:
                 say(f"{name}: {len(found)} of {len(plan.texts)} texts drawn")
         assert all(one is not None for one in found)
-        np.savez(file, **{str(i): one.draws for i, one in enumerate(found)})
+        np.savez(file, **{str(i): one for i, one in enumerate(found)})
     with np.load(file) as stored:
-        return [learning.Drawn(stored[str(i)]) for i in range(len(stored.files))]
+        return [stored[str(i)] for i in range(len(stored.files))]
 
 
 def part(examples: fitting.Examples, signals: tuple[str, ...], known: tuple[str, ...]) -> Any:
@@ -159,14 +160,30 @@ def part(examples: fitting.Examples, signals: tuple[str, ...], known: tuple[str,
     C = examples.values.shape[1]
     own = {"head": h - C, "outputs": C}
     width = (x.words.shape[1] - 5 - ("lrp" in known) * C) // 3
-    sizes = {"embedding": width, "middle": width, "last": width, "lrp": C, "places": 5}
-    words = [name for name in ("embedding", "middle", "last", "lrp", "places") if name in known]
+    sizes = {"embedding": width, "middle": width, "last": width, "places": 5, "lrp": C}
+    words = [name for name in ("embedding", "middle", "last", "places", "lrp") if name in known]
     kept = [
         np.concatenate([np.full(size[name], name in signals) for name in names])
         for size, names in ((sizes, words), (own, ("head", "outputs")))
     ]
     inputs = x._replace(words=x.words[:, kept[0]], texts=x.texts[:, kept[1]])
     return replace(examples, inputs=inputs)
+
+
+def with_lrp(model: Any, texts: list[Any], examples: fitting.Examples) -> fitting.Examples:
+    """Return the examples with one more signal, which was found not to pay: the lrp scores."""
+    found = []
+    for start in range(0, len(texts), 32):
+        reading = reading_of(model, texts[start : start + 32], ASKED)
+        n, C = reading.outputs.shape
+        of_outputs = [
+            model.frozen_times_input(reading.documents, np.tile(np.eye(C)[c], (n, 1))).products
+            for c in range(C)
+        ]
+        for i, one in enumerate(reading.apart()):
+            found.append(pooled_pieces(one, np.stack([each[i] for each in of_outputs])).T)
+    words = np.concatenate([examples.inputs.words, np.concatenate(found)], axis=1, dtype=np.float32)
+    return replace(examples, inputs=examples.inputs._replace(words=words))
 
 
 def curve(asked: argparse.Namespace) -> None:
@@ -184,15 +201,16 @@ def curve(asked: argparse.Namespace) -> None:
         drawn(model, of_held, asked, "reference"),
     )
     known = (*WITH_STATES, "lrp")
-    known = tuple(name for name in SIGNALS if name in known)
-    examples = learning.examples_of(model, texts, values, ASKED, known)
-    others = learning.examples_of(model, held, reference, ASKED, known)
+    examples, others = (
+        with_lrp(model, own, learning.examples_of(model, own, x, ASKED, WITH_STATES))
+        for own, x in ((texts, values), (held, reference))
+    )
     say(f"signals of {examples.n} and {others.n} texts")
     rng = np.random.default_rng(0)
     scores: dict[str, np.ndarray] = {"25 pairs": others.values}
     for count in (1, 2, 5):
         scores[f"{count} pair{'s' * (count > 1)}"] = np.concatenate(
-            [one.draws[:count].mean(axis=0).T for one in reference]
+            [one[:count].mean(axis=0).T for one in reference]
         )
     found: dict[str, Any] = {"texts": sizes, "held_out": len(held), "fits": {}}
     shuffled = rng.permutation(len(examples.values))
@@ -279,12 +297,12 @@ def of_texts(model: Any, texts: list[Any], truth: fitting.Examples, scores: np.n
     return scored
 
 
-def save(asked: Any, model: Any, learned: Learned, values: list[learning.Drawn]) -> None:
+def save(asked: Any, model: Any, learned: Learned, values: list[np.ndarray]) -> None:
     """Write the method, as ``limelight.learn`` would."""
     record = {
         "model": model.fingerprint,
         "classes": list(model.classes),
-        "outputs": list(range(values[0].draws.shape[1])),
+        "outputs": list(range(values[0].shape[1])),
         "features": "words",
         "signals": list(WITH_STATES),
         "pairs": asked.pairs,

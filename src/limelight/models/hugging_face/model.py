@@ -227,12 +227,12 @@ class HuggingFace:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of configuration and weights, as they are now."""
+        """SHA-256 of weights, configuration and tokenizer, as they are now."""
         return self._fingerprint()
 
     @cached_property
     def _fingerprint(self) -> NetworkFingerprint:
-        return NetworkFingerprint(self.network)
+        return NetworkFingerprint(self.network, self.tokenizer)
 
     @cached_property
     def limit(self) -> int:

@@ -269,11 +269,12 @@ def pieces_of(
         strings = [string.lower() for string in strings]
     around, of_pair = int(before) + after, dict[str, Any]()
     if parts:
+        told = "token_type_ids" in tokenizer.model_input_names  # else the network knows of none
         around = int(np.count_nonzero(side < 0))
         of_pair = {
             "side": side,
             "side_of_word": tuple(side_at(start, parts) for start, _ in spans),
-            "segment": np.array(encoding.type_ids),
+            "segment": np.array(encoding.type_ids) * told,
         }
     room = max(limit - around, 0)
     pieces = Pieces(ids, token, tuple(strings), int(before), after, room, **of_pair)
