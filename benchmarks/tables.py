@@ -56,6 +56,7 @@ ORDER = (
     "surrogate_cuda",
     "surrogate_coverage",
     "learning",
+    "tags",
 )
 GAMES = {
     "smooth": "smooth",

@@ -1,11 +1,14 @@
-"""What is walked through from a text to an answer, in this version and in an earlier one, in turn.
+"""How many functions and files of limelight are walked through from a text to an answer.
+
+    python benchmarks/walk.py
+
+Comprehensions are no functions. The counts are the same on every machine; processor time is not,
+and is compared with that of another version:
 
     git worktree add ../earlier v0.1.0    # or any commit
     python benchmarks/walk.py --earlier ../earlier/src
 
-Both are started as processes of their own, three times each in turn, and measure processor time.
-Then each is asked once more, for a count: functions of limelight that are called (comprehensions
-are no functions), and the files that they stand in.
+Both are then started as processes of their own, three times each in turn.
 """
 
 import json
@@ -110,18 +113,22 @@ TEXT = (
 
 
 def main() -> None:
-    """Measure both versions in turn."""
+    """Count what this version walks through; measure it and another in turn, if one is named."""
     parser = command_line(__doc__ or "")
-    parser.add_argument("--earlier", type=Path, default=HERE, help="the src folder of that version")
+    parser.add_argument("--earlier", type=Path, help="the src folder of a version to compare with")
     arguments = parser.parse_args()
-    repeats = 1 if arguments.smoke else 21
-    rounds: dict[str, list[dict[str, float]]] = {"now": [], "earlier": []}
-    for _ in range(1 if arguments.smoke else ROUNDS):
-        for name, source in (("earlier", arguments.earlier), ("now", HERE)):
-            rounds[name].append(measured(source, repeats))
-    counts = {"earlier": counted(arguments.earlier), "now": counted(HERE)}
-    measures = [*_measures(rounds), *_counts(counts)]
-    report("walk", measures, arguments, data="one review of 83 words, and 64 of it")
+    versions = {"now": HERE}
+    measures = []
+    if arguments.earlier is not None:
+        versions = {"earlier": arguments.earlier, **versions}
+        repeats = 1 if arguments.smoke else 21
+        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in versions}
+        for _ in range(1 if arguments.smoke else ROUNDS):
+            for name, source in versions.items():
+                rounds[name].append(measured(source, repeats))
+        measures = _measures(rounds)
+    measures += _counts({name: counted(source) for name, source in versions.items()})
+    report("walk", measures, arguments, data="a sentence; one review of 83 words, and 64 of it")
 
 
 def measured(source: Path, repeats: int) -> dict[str, float]:

@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+BIN = "Scripts" if os.name == "nt" else "bin"
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 # Heavier than all the rest together: `pip install .` must never bring one of them.
@@ -64,8 +65,8 @@ def _faults(folder: Path) -> Iterator[str]:
     # pip lives in an environment of its own, so that the bare one holds what limelight needs alone.
     venv.create(folder / "pip", with_pip=True)
     venv.create(folder / "bare", with_pip=False)
-    pip = [str(folder / "pip/bin/python"), "-m", "pip", "-qq"]
-    bare = folder / "bare/bin"
+    pip = [str(folder / "pip" / BIN / "python"), "-m", "pip", "-qq"]
+    bare = folder / "bare" / BIN
 
     _pip(*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
     (wheel,) = folder.glob("*.whl")

@@ -121,10 +121,10 @@ SCRIPTS = {
     "faithfulness_per_second_deep": "faithfulness_per_second",
 }
 
-# Those that take longest, most of it in other packages; BENCHMARKS=all runs them too.
-LONG = {"perturbation", "huggingface", "judging_deep", "faithfulness_per_second_deep", "surrogate"}
-LONG |= {"linear"}
-CHOSEN = [name for name in IDS if name not in LONG or os.environ.get("BENCHMARKS") == "all"]
+# Those that hold our numbers to another road, and one that starts processes; BENCHMARKS=all runs
+# every one, which takes minutes, most of them in other packages.
+USUAL = {"prediction", "gradients", "corpus_cpu", "ceilings", "extreme_games", "walk", "datasets"}
+CHOSEN = [name for name in IDS if name in USUAL or os.environ.get("BENCHMARKS") == "all"]
 
 
 def run(program, *arguments):
@@ -154,9 +154,12 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     if name == "live" and not Path("/usr/bin/chromium").exists():
         pytest.skip("chromium is not installed")
     output = tmp_path / "found.json"
-    more = {"corpus_cpu": ["--device", "cpu"], "linear_coefficients": ["--coefficients"]}.get(
-        name, []
-    )
+    own = {
+        "corpus_cpu": ["--device", "cpu"],
+        "linear_coefficients": ["--coefficients"],
+        "walk": ["--earlier", BENCHMARKS.parent / "src"],
+    }
+    more = own.get(name, [])
     if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep", "surrogate"):
         from tiny_transformers import tiny
 

@@ -196,6 +196,22 @@ def test_numbers_in_the_readme_block_are_the_printed_ones(tmp_path, monkeypatch,
         assert re.fullmatch(pattern, line), (line, comment)
 
 
+@pytest.mark.slow
+def test_the_readme_explains_ones_own_bert_within_its_first_lines():
+    folder = ROOT.parent / "shared" / "models" / "minilm-imdb"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there")
+    pytest.importorskip("transformers")
+    text = (ROOT / "README.md").read_text("utf-8")
+    (block,) = blocks(ROOT / "README.md", "pycon")
+    assert text[: text.index(block)].count("\n") + block.count("\n") <= 45
+    lines = block.replace("path/to/my-bert", str(folder)).splitlines()
+    *made, asked = [line[4:] for line in lines if line.startswith(">>> ")]
+    names = {}
+    exec("\n".join(made), names)
+    assert repr(eval(asked, names)) == lines[-1]
+
+
 @pages
 def test_commands_run_and_print_what_is_shown(page, limelight, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

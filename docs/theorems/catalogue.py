@@ -1,10 +1,8 @@
 """The catalogue of theorems: what is claimed and when it holds, where it is computed and tested."""
 
 from dataclasses import dataclass
-from typing import final
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Theorem:
     """One result.

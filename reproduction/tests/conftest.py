@@ -1,3 +1,4 @@
+import gc
 import json
 import tomllib
 from dataclasses import replace
@@ -23,6 +24,11 @@ ROOT = Path(__file__).resolve().parents[1]
 # A slow machine is no failure, and the same commit must fail or pass the same way twice.
 settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("limelight")
+
+
+def pytest_collection_finish():
+    """Look no more for garbage in all that was imported: it stays."""
+    gc.freeze()
 
 
 def pytest_runtest_setup():

@@ -1,4 +1,4 @@
-"""Explains text classifiers, word by word, and says how far each number can be trusted."""
+"""Explains text models, part by part, and says how far each number can be trusted."""
 
 # Nothing is imported here, typing neither: until a command can answer Ctrl-C, Python would.
 TYPE_CHECKING = False
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
+    from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
     from limelight.models.pooling import pooling_classifier
     from limelight.results import Comparison, Explanation, SpanExplanations
     from limelight.results.plan import SamplingPlan
@@ -45,6 +46,7 @@ _HOME = {
         "judging": "Judgement judge",
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
+        "models.endpoint": "wrap_endpoint",
         "models.pooling": "pooling_classifier",
         "results": "Comparison Explanation SpanExplanations",
         "results.plan": "SamplingPlan",
@@ -61,6 +63,7 @@ _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn":
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load",
     "wrap",
+    "wrap_endpoint",
     "explain",
     "explain_classes",
     "explain_spans",

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 
 # What a terminal would obey (ESC moves its cursor and more), what reorders the letters around it,
 # and halves of characters, which no file can hold.
-_OBEYED = re.compile(
+OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def shown(sentence: str) -> str:
     r"""Return a sentence with what a terminal would obey as ``repr`` writes it: ``\x1b``."""
-    return _OBEYED.sub(lambda found: repr(found.group())[1:-1], sentence)
+    return OBEYED.sub(lambda found: repr(found.group())[1:-1], sentence)
 
 
 class InputError(ValueError):

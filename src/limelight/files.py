@@ -99,8 +99,8 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Keep other processes out of a block about the same ``folder``: theirs raises.
+def alone_in(folder: str | os.PathLike[str], busy: str) -> Iterator[None]:
+    """Refuse a ``folder`` in which another process is at such a block; ``busy`` says who that is.
 
     The lock is on the folder itself and ends with the process, however that ends: no file is left
     that could be in the way. Where folders cannot be locked (Windows, some network disks), nothing
@@ -113,22 +113,18 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        with _unlockable_ignored():
+        try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{busy} '{folder}'; wait for it to end, or choose another folder."
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
         yield
     finally:
         os.close(handle)
-
-
-@contextlib.contextmanager
-def _unlockable_ignored() -> Iterator[None]:
-    try:
-        yield
-    except BlockingIOError:
-        raise
-    except OSError as error:
-        if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-            raise
 
 
 def _take_default_mode(path: Path, mode: int = 0o666) -> None:
@@ -147,7 +143,6 @@ class Readable(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """Return ``size`` bytes at most, none at the end."""
-        ...
 
 
 def bounded_bytes(path: Path, most: int) -> bytes:

@@ -25,11 +25,19 @@ from typing import (
 import numpy as np
 
 from limelight.errors import InputError, nearest, told
-from limelight.models import CAPABILITIES, SCALES, Cuts, Model, class_probabilities, why_not
+from limelight.models import (
+    CAPABILITIES,
+    SCALES,
+    Capability,
+    Cuts,
+    Model,
+    class_probabilities,
+    why_not,
+)
 from limelight.models.loading import from_same_source
 from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, Unit
+from limelight.text import SIDES, AskedText, Unit
 from limelight.theory.path_quadrature import Outer
 
 
@@ -237,8 +245,9 @@ class Question:
     features: Annotated[
         Any,  # a Unit, of which records know what JSON can hold
         '"words": all occurrences of a word together; "positions": every token by itself; '
-        '"sentences", "paragraphs" or "lines"; with a Hugging Face model also "tokens".',
-    ] = "words"
+        '"sentences", "paragraphs" or "lines"; with a Hugging Face model also "tokens". By default '
+        '"words", and "sentences" where an answer is explained.',
+    ] = None
     scale: Annotated[
         str,
         'Explain the "logit" of the class or its "probability"; a model without probabilities has '
@@ -260,6 +269,11 @@ class Question:
         "With a model that finds spans: explain what it says here. Words of the text, characters "
         "as START:END, or the number of a span that it finds, counting from 0; by default the only "
         "one. Of a question and a passage, in the passage.",
+    ] = None
+    answer: Annotated[
+        str | Sequence[str] | None,
+        "With a language model: explain how probable this answer is, and which parts of the text "
+        "make it so; by default what the model writes.",
     ] = None
     protect_span: Annotated[
         bool,
@@ -284,6 +298,8 @@ class Question:
         if self.side is not None and self.side not in SIDES:
             raise InputError(nearest("side", self.side, SIDES))
         object.__setattr__(self, "protect", tuple(self.protect))
+        if self.answer is not None and not isinstance(self.answer, str):
+            object.__setattr__(self, "answer", tuple(self.answer))
         if not isinstance(self.at, str | Integral | None) or isinstance(self.at, bool):
             object.__setattr__(self, "at", _offsets(self.at))
         for name in ("target", "against", "window", "at"):
@@ -293,11 +309,33 @@ class Question:
                 object.__setattr__(self, name, int(given))
 
     def to(self, model: Model) -> "Question":
-        """Return the question as ``model`` is asked it: without log-odds, for its "score"."""
+        """Return the question as ``model`` is asked it: its units, its scale."""
         scale = explained_scale(self.scale, model.link)
-        if self.at is not None and (why := why_not(model, "spans")) is not None:
-            raise InputError(f"at needs {CAPABILITIES['spans']}, and {why}. Leave at out.")
-        return self if scale == self.scale else replace(self, scale=scale)
+        needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "answers"))
+        for name, needs in needed:
+            if getattr(self, name) is not None and (why := why_not(model, needs)) is not None:
+                raise InputError(
+                    f"{name} needs {CAPABILITIES[needs]}, and {why}. Leave {name} out."
+                )
+        return replace(self, scale=scale, features=self.units(model))
+
+    def of_each(self, texts: list[Any]) -> "tuple[list[Any], Question]":
+        """Return the texts with an answer each, where several are given, and the question left."""
+        if self.answer is None or isinstance(self.answer, str):
+            return texts, self
+        if len(self.answer) != len(texts):
+            raise InputError(
+                f"answer is one text, or a list with one for each text; got {len(self.answer)} for "
+                f"{len(texts)} text{'s' * (len(texts) != 1)}."
+            )
+        pairs = zip(texts, self.answer, strict=True)
+        return [AskedText(text, by=answer) for text, answer in pairs], replace(self, answer=None)
+
+    def units(self, model: Model) -> Any:
+        """Return the features that are meant: by default those of the model's own kind."""
+        if self.features is not None:
+            return self.features
+        return "words" if why_not(model, "answers") is not None else "sentences"
 
     def grouped(self, model: Model) -> Model:
         """Return ``model`` as it can answer about these features: exactly, or by being asked.
@@ -305,7 +343,7 @@ class Question:
         A tagger whose tag is asked about, and not a type of its tags, answers with tags.
         """
         named = (self.target, self.against)
-        return from_same_source(answering(model, self.features, self.scale, names=named), model)
+        return from_same_source(answering(model, self.units(model), self.scale, names=named), model)
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
@@ -348,7 +386,7 @@ FIELDS = tuple(
 class Removing(TypedDict, total=False):
     """Keywords about what can be removed of a text, which is all that a game knows."""
 
-    features: Unit
+    features: Unit | None
     protect: Collection[str]
     window: str | int | None
     side: str | None
@@ -357,9 +395,10 @@ class Removing(TypedDict, total=False):
 
 
 class Playing(Removing, total=False):
-    """The same, and the place that is asked about, where the model finds spans."""
+    """The same, and what is asked: a place, where the model finds spans, or an answer."""
 
     at: str | int | tuple[int, int] | None
+    answer: str | Sequence[str] | None
 
 
 class OfEveryClass(Playing, total=False):
@@ -428,8 +467,8 @@ def spelled_out(asked: Any = Asked) -> Callable[[_Verb], _Verb]:
     return shown
 
 
-class Settings(TypedDict, total=False):
-    """What ``explain`` and ``compare`` take by name.
+class JudgedSettings(TypedDict, total=False):
+    """Settings of methods, but for those that ``judge`` has for all of them.
 
     ``limelight methods`` says which method takes which, and what each means there.
     """
@@ -452,13 +491,11 @@ class Settings(TypedDict, total=False):
     pairs: int | None
     penalty: float
     per_head: bool
-    replacement: str
     ridge: float
     row0: bool
     rows: int | None
     sampler: str
     samples: int | None
-    seed: int
     sizes: str
     slack: float
     spare: int
@@ -469,3 +506,10 @@ class Settings(TypedDict, total=False):
     top: int | None
     values: str
     within: str
+
+
+class Settings(JudgedSettings, total=False):
+    """What ``explain`` and ``compare`` take by name."""
+
+    replacement: str
+    seed: int

@@ -8,13 +8,7 @@ from warnings import warn
 import numpy as np
 
 from limelight.errors import InputError, about_text
-from limelight.explainers.budget import (
-    Budget,
-    BudgetGiven,
-    agreed_budget,
-    allotted,
-    checked_counts,
-)
+from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget, allotted, checked_counts
 from limelight.explainers.explaining import (
     Progress,
     Texts,
@@ -28,12 +22,7 @@ from limelight.explainers.explaining import (
 )
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import (
-    METHODS,
-    method_and_budget,
-    method_table,
-    several_methods,
-)
+from limelight.explainers.registry import METHODS, method_and_budget, method_table, several_methods
 from limelight.explainers.text_game import TextGame
 from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
 from limelight.models.protocol import document_by, spans_of
@@ -51,7 +40,7 @@ from limelight.question import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.shapes import Float
-from limelight.text import AskedText, Document, Given, found_places, joined
+from limelight.text import AskedText, Document, Given, joined
 
 
 class ClassKeywords(OfEveryClass, Settings, total=False):
@@ -274,7 +263,7 @@ def explain_spans(
             spans = spans_of(model, one, first_pieces=question.first_pieces)
             several: list[list[Explanation]] = [[]]
             if spans:
-                asked = AskedText(one, found_places(spans, first_pieces=question.first_pieces))
+                asked = AskedText(one, spans)
                 heard = None if progress is None else _after(progress, number, len(texts))
                 several = _answers(model, [asked], question, [chosen], spent, heard, of_text)
             found.append(SpanExplanations(joined(one)[0], tuple(several[0])))

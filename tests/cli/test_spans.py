@@ -71,3 +71,10 @@ def test_what_cannot_be_asked_is_an_error(limelight, tagger, given, sentence):
     code, _, err = limelight("explain", "--model", tagger, *given, TEXT)
     assert code == 2
     assert sentence in " ".join(err.split())
+
+
+def test_words_stay_beside_their_scores_on_a_narrow_terminal(limelight, tagger, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "24")
+    _, out, _ = limelight("explain", "--model", tagger, "-m", "loo", "--spans", TEXT)
+    rows = [line.split() for line in out.splitlines() if "+2.20" in line]
+    assert rows == [["Inc", "+2.20"]] * 2  # a table for each span

@@ -147,7 +147,7 @@ def test_classes_are_named_in_order(train, tmp_path):
             "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped.",
         ),
         (("--set", "dropout"), "a setting is written name=value; got 'dropout'."),
-        (("--set", "dropout=much"), "dropout must be a number; got 'much'."),
+        (("--set", "dropout=much"), "dropout must be a finite number; got 'much'."),
         (("--set", "dropout=2"), "dropout must be in [0, 1); got 2.0."),
         (("--epochs", "0"), "epochs must be at least 1; got 0."),
         (("--validation", "gone.csv"), "there is no data at 'gone.csv'; check the path."),

@@ -181,7 +181,7 @@ def test_labels_of_judged_data_are_compared_with_the_classes(model, tmp_path, ca
     # Whichever class is judged, the one that is predicted is compared.
     found = limelight.judge(model, data, ["loo"], columns=[], labels=NEWS, target="World")
     assert not any("label" in one for one in found.notices)
-    with pytest.raises(InputError, match="these texts have no labels"):
+    with pytest.raises(InputError, match="they have no labels"):
         limelight.judge(model, TEXTS, ["loo"], labels=NEWS)
 
 

@@ -78,9 +78,10 @@ def read_by(monkeypatch, model):
     from limelight.cli.train import train
 
     monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _, **__: model)
-    for computing in ("judging.judge", "data.evaluate", "runs.job.plan_run"):
+    for computing in ("judging.judge", "data.evaluate"):
         monkeypatch.setattr(f"limelight.{computing}", lambda _, data, *__, **___: arrives(data))
-    monkeypatch.setattr("limelight.training.train", lambda data, **_: arrives(data))
+    for place in ("training.train", "data.columns.DataSet.record"):
+        monkeypatch.setattr(f"limelight.{place}", lambda data, **_: arrives(data))
 
     def explain(path):
         DataRun(data=(path,)).explain(None, QuestionOptions(), Asking(), all_classes=False)

@@ -34,6 +34,7 @@ ASKED = {
     "window": "auto",
     "side": "second",
     "at": "w5",
+    "answer": "w7",
     "protect_span": False,
     "first_pieces": True,
 }
@@ -90,12 +91,12 @@ def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
 
 
 def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
-    own = get_type_hints(Question) | {"features": Unit}  # a record cannot name functions
+    own = get_type_hints(Question) | {"features": Unit | None}  # a record cannot name functions
     for declared, names in (
         (Asked, OF_ONE_TEXT),
         (OfEveryClass, VERBS["explain_classes"]),
         (Playing, VERBS["game"]),
-        (OfEverySpan, OF_ONE_TEXT - {"at"}),
+        (OfEverySpan, OF_ONE_TEXT - {"at", "answer"}),
     ):
         assert get_type_hints(declared) == {name: own[name] for name in names}
     assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT

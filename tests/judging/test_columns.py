@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, spearmanr
 
 import limelight
 from limelight import InputError, judge
@@ -94,6 +94,57 @@ def test_scores_that_add_up_have_an_additivity_of_1_and_their_opposite_of_minus_
     assert additivity(scores, sets, np.full(16, 2.5)) is None
 
 
+def test_lds_is_scipys_rank_correlation_over_half_ablations_and_sampled_within_its_error():
+    d, rng = 7, np.random.default_rng(0)
+    scores, weights = rng.normal(size=d), rng.normal(size=(d, d))  # no two sums are tied
+
+    def values(keep):
+        return np.einsum("ni,ij,nj->n", keep, weights, keep)
+
+    keep = np.array(list(itertools.product([False, True], repeat=d)))
+    true = spearmanr(keep @ scores, values(keep)).statistic
+    exact = drawn_sets(d, rng, most=128, halves=True)
+    full = values(np.ones((1, d)))
+    rho, error = additivity(scores, exact, full - values(~exact.removed), ranks=True)
+    assert error is None
+    assert rho == pytest.approx(true, rel=1e-12)
+    found, errors = [], []
+    for _ in range(300):
+        sets = drawn_sets(d, rng, most=100, halves=True)
+        assert not sets.exact
+        one, error = additivity(scores, sets, full - values(~sets.removed), ranks=True)
+        assert one == pytest.approx(spearmanr(~sets.removed @ scores, values(~sets.removed))[0])
+        found.append(one)
+        errors.append(error)
+    assert abs(np.mean(found) - true) < 5 * np.std(found) / math.sqrt(300) + 0.01
+    assert np.std(found) == pytest.approx(np.mean(errors), rel=0.15)
+
+
+def test_top_drops_and_lds_of_a_judgement_are_those_of_direct_calls():
+    texts = [text for text in TEXTS if len(limelight.game(MODEL, text)) > 4]
+    assert len(texts) > 1
+    found = judge(MODEL, texts, ["loo", "g-l1", "gxi"], columns=["top_drop", "lds"])
+    for text, judged in zip(texts, found.texts, strict=True):
+        game = limelight.game(MODEL, text)
+        sign = 1 if judged.target == MODEL.classes[1] else -1
+        keeps = np.array(list(itertools.product([False, True], repeat=len(game))))
+        columns = {column.name: column.values for column in judged.columns}
+        for i, method in enumerate(["loo", "g-l1", "gxi"]):
+            e = limelight.explain(MODEL, text, method, target=judged.target)
+            strength = np.abs(e.scores) if method == "g-l1" else e.scores
+            for k in (1, 3, 5):
+                keep = np.ones((2, len(game)), bool)
+                keep[1, np.argsort(-strength, kind="stable")[:k]] = False
+                full, left = sign * game(keep)[:, -1]
+                assert columns[f"top_{k}_drop"][i] == pytest.approx(full - left, abs=1e-9)
+            expected = spearmanr(keeps @ e.scores, sign * game(keeps)[:, -1]).statistic
+            if method == "g-l1":  # sizes add up to nothing
+                assert columns["lds"][i] is None
+            else:
+                assert columns["lds"][i] == pytest.approx(expected, abs=1e-9)
+    assert found["loo"]["top_3_drop"].interval is not None
+
+
 def test_the_sets_of_eraser_are_its_bins():
     order = np.random.default_rng(0).permutation(40)
     sets = eraser_sets(order)
@@ -171,7 +222,9 @@ def test_the_numbers_of_the_literature_are_losses_of_probability():
 def test_a_model_of_scores_has_no_probabilities_to_lose():
     model = limelight.wrap(lambda texts: sums(texts)[:, 1:], classes=["total"], scale="score")
     found = judge(model, [" ".join(WORDS)], {"mine": lambda *_: WEIGHTS})
-    assert {column.name for column in found["mine"].columns} == {"additivity", "loo_tau"}
+    tops = {f"top_{k}_drop" for k in (1, 3, 5)}
+    assert {c.name for c in found["mine"].columns} == {"additivity", "loo_tau", "lds", *tops}
+    assert [found["mine"][f"top_{k}_drop"].value for k in (1, 3, 5)] == pytest.approx([1, 2.7, 4])
 
 
 def word_lengths(model, text):
@@ -213,7 +266,7 @@ def test_stability_is_of_methods_that_sample_and_grows_with_their_samples():
 
 def test_columns_are_asked_for_by_name():
     assert wanted_columns(None) == {"additivity", "loo_tau", "stability", "eraser", "ferret"}
-    assert wanted_columns("all") == wanted_columns(None) | {"sanity"}
+    assert wanted_columns("all") == wanted_columns(None) | {"sanity", "lds", "top_drop"}
     assert wanted_columns([]) == set()
     with pytest.raises(InputError, match=r"no column .aditivity.\."):
         wanted_columns(["aditivity"])

@@ -418,6 +418,8 @@ def test_scores_for_a_class_that_cannot_be_turned_around_are_refused_in_a_senten
         said = f"its scores speak for {predicted.target!r}, and 'long' is judged. A function that "
         same = predicted.target == "long"
         assert text.reasons == (None if same else f"{said}takes `target` is told the class.",)
+    (notice,) = (one for one in other.notices if "texts only" in one)
+    assert notice.endswith("is judged. A function that takes `target` is told the class.")
     both = limelight.wrap(
         lambda texts: [[len(t) / 99, f] for t, (_, f) in zip(texts, weighing(texts), strict=True)],
         classes=["long", "good"],

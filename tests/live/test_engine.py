@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from limelight.live import stored_tables
+from limelight.live import StoredTables, stored_tables
 from limelight.live.live_page import METHODS_SHOWN
-from limelight.live.stored_tables import StoredTables
 from limelight.text import tokenize
 from option_models import KINDS, model_with
 

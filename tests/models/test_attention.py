@@ -40,8 +40,11 @@ def by_word(family, scores):
     return np.array([scores[token == j].sum() for j in range(token.max() + 1)])
 
 
-@families
-@pytest.mark.parametrize(("layer", "number"), [("first", 0), ("last", -1), (0, 0), ("1", 1)])
+@pytest.mark.parametrize(
+    ("family", "layer", "number"),
+    [(family, "first", 0) for family in FAMILIES]
+    + [("bert", "last", -1), ("bert", 0, 0), ("gpt2", "1", 1)],
+)
 def test_a_layer_is_chosen_by_name_or_number(family, layer, number):
     alpha, row = attention_by_hand(family)
     e = limelight.explain(loaded(family), TEXT, "alpha-avg", layer=layer, features="positions")

@@ -193,9 +193,10 @@ def test_every_classifier_is_exact(classifier, classes):
 
 @pytest.mark.slow
 def test_every_vectorizer_with_every_classifier_is_exact():
-    """Two and three classes; PIPELINE_SEEDS=4 tries more than two thousand, in two minutes."""
+    """Two and three classes in turn; PIPELINE_SEEDS=8 tries two thousand, in two minutes."""
     seeds = range(int(os.environ.get("PIPELINE_SEEDS", "1")))
-    several = itertools.product(VECTORIZERS, CLASSIFIERS, (2, 3), seeds)
+    every = itertools.product(enumerate(VECTORIZERS), enumerate(CLASSIFIERS), seeds)
+    several = [(one, other, 2 + (i + j + seed) % 2, seed) for (i, one), (j, other), seed in every]
     worst = [
         check_exact(
             fitted(VECTORIZERS[one](), CLASSIFIERS[other](), classes=classes, seed=seed),
@@ -204,7 +205,7 @@ def test_every_vectorizer_with_every_classifier_is_exact():
         for one, other, classes, seed in several
         if not (one in SIGNED and other in COUNTING)
     ]
-    assert len(worst) > 500 * len(seeds)
+    assert len(worst) > 250 * len(seeds)
     assert 1e-4 < max(worst) <= 1
 
 

@@ -322,7 +322,6 @@ def test_template_and_labels_are_part_of_the_model():
         ({"template": None}, "template must be a string with {text} in it, or a list of messages"),
         ({"template": [{"role": "user", "content": "{text}"}]}, "has no chat template"),
         ({"template": ["{text}"]}, 'must be like {"role": "user"'),
-        ({"labels": None}, "labels must give at least two classes a word each"),
         ({"labels": {"positive": "good"}}, "labels must give at least two classes a word each"),
         ({"labels": ["good", "bad"]}, "labels must give at least two classes a word each"),
         ({"labels": {"a": "good", "b": " "}}, "labels must give at least two classes a word each"),

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from all_subsets import lime_by_subsets, shapley_by_subsets
@@ -21,6 +22,7 @@ from tiny_transformers import tiny, unusual
 
 BIO = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG")
 BILOU = ("O", *(f"{letter}-{name}" for name in ("PER", "ORG") for letter in "BILU"))
+BIOES = ("O", *(f"{letter}-{name}" for name in ("PER", "ORG") for letter in "BIES"))
 TEXT = "the superb predictable film but a bad plot is good."
 SPAN = (4, 22)  # superb predictable: one piece, and two
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "deberta-v2", "modernbert")
@@ -143,6 +145,9 @@ def test_gradients_and_relevances_match_autograd_on_the_network(family):
         (BILOU, {"target": "PER"}, ("B-PER", "L-PER")),
         (("O", "PER", "ORG"), {"target": "ORG"}, ("ORG", "ORG")),
         (("O", "I-PER", "I-ORG"), {"target": "ORG"}, ("I-ORG", "I-ORG")),
+        (("O", "B-ORG", "I-ORG", "E-ORG", "S-ORG"), {"target": "ORG"}, ("B-ORG", "E-ORG")),
+        (("O", "MISC", "B-ORG", "I-ORG"), {"target": "ORG"}, ("B-ORG", "I-ORG")),
+        (("O", "MISC", "B-ORG", "I-ORG"), {"target": "MISC"}, ("MISC", "MISC")),
     ],
 )
 def test_a_type_is_read_as_its_scheme_says_and_a_tag_at_every_piece(tags, asked, read):
@@ -177,6 +182,23 @@ def test_a_word_of_its_own_is_read_as_unit_or_as_beginning():
         ("ORG ORG O ORG", ("O", "ORG"), [(0, 1, "ORG"), (3, 3, "ORG")]),
         ("NN NN VB", ("NN", "VB"), [(0, 0, "NN"), (1, 1, "NN"), (2, 2, "VB")]),
         ("O O", BIO, []),
+        # IOB1: B- only between two neighbours of one type
+        ("I-ORG I-ORG B-ORG O I-PER", BIO, [(0, 1, "ORG"), (2, 2, "ORG"), (4, 4, "PER")]),
+        ("S-ORG B-ORG I-ORG E-ORG I-ORG S-PER", BIOES,
+         [(0, 0, "ORG"), (1, 3, "ORG"), (4, 4, "ORG"), (5, 5, "PER")]),
+        ("B-ORG M-ORG E-ORG S-ORG", ("O", "B-ORG", "M-ORG", "E-ORG", "S-ORG"),
+         [(0, 2, "ORG"), (3, 3, "ORG")]),
+        ("I-ORG I-ORG I-PER O I-PER", ("O", "I-ORG", "I-PER"),
+         [(0, 1, "ORG"), (2, 2, "PER"), (4, 4, "PER")]),
+        # a tag outside the scheme is a type itself
+        ("B-ORG I-ORG MISC MISC O MISC", ("MISC", *BIO),
+         [(0, 1, "ORG"), (2, 3, "MISC"), (5, 5, "MISC")]),
+        ("E-MAIL E-MAIL B-ORG", ("E-MAIL", *BIO), [(0, 1, "E-MAIL"), (2, 2, "ORG")]),
+        ("S-BAR NN S-BAR", ("S-BAR", "NN"), [(0, 0, "S-BAR"), (1, 1, "NN"), (2, 2, "S-BAR")]),
+        # "O" by another name
+        ("0 B-ORG 0 I-ORG", ("0", "B-ORG", "I-ORG"), [(1, 1, "ORG"), (3, 3, "ORG")]),
+        ("None ORG ORG none ORG", ("None", "none", "ORG"), [(1, 2, "ORG"), (4, 4, "ORG")]),
+        ("0 1 0", ("0", "1"), [(0, 0, "0"), (1, 1, "1"), (2, 2, "0")]),
     ],
 )  # fmt: skip
 def test_tags_of_words_become_spans(words, tags, spans):
@@ -244,6 +266,19 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(text, asked, sentence):
         limelight.explain(model, text, "loo", **asked)
 
 
+def test_a_span_that_the_cut_goes_through_is_left_out_and_the_others_are_explained():
+    model, network, tokenizer = tagger("bert", ("NN", "VB"))  # every word is a span
+    words = ["film"] * (model.limit - 3) + ["predictable", "film"]  # of two pieces, the last is cut
+    found = limelight.explain_spans(model, " ".join(words), "gxi", protect_span=False)
+    assert len(found) == model.limit - 3
+    assert found[-1].asked.end == len(" ".join(words[:-2]))
+    assert "a span that the cut goes through is left out" in found[0].notices[0]
+    read = tokenizer(" ".join(words), truncation=True, max_length=model.limit, return_tensors="pt")
+    with torch.no_grad():
+        known = network(read["input_ids"], read["attention_mask"]).logits[0, len(found)]
+    assert list(found[-1].prediction.values()) == pytest.approx(known.tolist(), abs=1e-9)
+
+
 def test_nothing_is_taken_away_where_it_is_asked_about():
     model, *_ = tagger()
     for replacement in ("delete", "pad"):
@@ -267,7 +302,7 @@ def test_a_folder_and_a_pipeline_are_the_same_model(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     loaded = limelight.load(tmp_path)
     piped = limelight.wrap(pipeline("ner", model=network, tokenizer=tokenizer, device="cpu"))
-    assert loaded.spans(TEXT) == piped.spans(TEXT)
+    assert repr(loaded.spans(TEXT)) == repr(piped.spans(TEXT))  # tags and scores too
     rows = limelight.predict(loaded, [TEXT, "film"])
     assert [one["tag"] for one in rows[0]["spans"]] == [one.tag for one in loaded.spans(TEXT)]
     found = [limelight.explain(m, TEXT, "loo", at="film", target="ORG") for m in (loaded, piped)]
@@ -388,7 +423,7 @@ def test_a_function_may_find_a_part_of_a_word():
     assert dict(e.as_list())["river"] == pytest.approx(np.log(0.6 / 0.4) - np.log(0.4 / 0.6))
     both = [(0, 5, "ORG", 0.5), (4, 5, "ORG", 1.0)]
     spaced = limelight.wrap(lambda texts: [both for _ in texts], tags=["ORG"])
-    assert [one[:2] for one in spaced.spans("Acme is bad")] == [(0, 4)]
+    assert [(one.start, one.end) for one in spaced.spans("Acme is bad")] == [(0, 4)]
 
 
 def test_a_tagger_has_no_outputs_of_a_whole_text():
@@ -498,6 +533,20 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
         model, data, "loo", output=tmp_path / "named", at_column="place", progress=False
     )
     assert [e.aim for e in named] == ["ORG at “Acme”", "ORG at “Jordan”"]
+    # Each span is compared with itself, and not with the first one of its text.
+    both = run.against(named)
+    assert (both.texts, both.apart, both.changed) == (2, (2, 0), ())
+
+
+def test_labels_of_texts_are_none_of_their_spans():
+    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    data = {"text": ["by the river Jordan works at Acme Inc", "Jordan is bad"], "label": ["+", "-"]}
+    table = pa.table(data)
+    assert not any("label" in one for one in limelight.judge(model, table, "loo").notices)
+    with pytest.raises(InputError, match="a label of these texts is, but the model finds spans"):
+        limelight.judge(model, table, "loo", labels=["ORG", "LOC"])
+    with pytest.raises(InputError, match="which one label of the text cannot name"):
+        limelight.evaluate(model, table)
 
 
 def test_spans_are_judged_one_by_one():
@@ -508,8 +557,22 @@ def test_spans_are_judged_one_by_one():
     assert len(found.texts) == len(spans)
     assert all(text.reason is None for text in found.texts)
     for judged, (i, span) in zip(found.texts, spans, strict=True):
-        e = limelight.explain(model, texts[i], "loo", at=span[:2])
+        e = limelight.explain(model, texts[i], "loo", at=(span.start, span.end))
         assert judged.full == pytest.approx(e.prediction[judged.target], abs=1e-6)
+
+
+def test_labels_and_rationales_of_a_text_go_with_each_of_its_spans():
+    model = limelight.wrap(by_rule, tags=["ORG", "LOC"])
+    data = {
+        "text": ["a bad film", "by the river Jordan works at Acme Inc"],
+        "label": ["LOC", "ORG"],
+    }
+    marked = [[[0, 1]], [[7, 12]]]  # "river" of the second text
+    found = limelight.judge(model, data, ["loo"], columns=[], rationales=marked)
+    assert [one.target for one in found.texts] == ["ORG", "ORG"]
+    assert len(found.plausibility.texts) == 2
+    with pytest.raises(InputError, match="finds no span in these texts"):
+        limelight.judge(model, ["a bad film"], ["loo"])
 
 
 def test_a_stored_explanation_is_judged_at_its_own_place():

@@ -1,7 +1,7 @@
 """Threads that share a model hear what one alone hears, whatever else is asked meanwhile.
 
 ``ROUNDS=100 python -m pytest -n 0 tests/models/test_threads.py`` asks everything a hundred times,
-each time in another order.
+each time in another order, and of four families where two are asked otherwise.
 """
 
 import os
@@ -25,6 +25,8 @@ from tiny_models import tiny_model
 
 TEXTS = ("A superb film, but PREDICTABLE.", "the plot is bad")
 ROADS = ("loo", "gxi", "lrp", "alpha-avg", "alpha-grad")  # asked, embedded, frozen, shown, both
+ROUNDS = int(os.environ.get("ROUNDS", "1"))
+FAMILIES = ("deberta-v2", "gpt2", "bert", "roberta")[: 2 if ROUNDS == 1 else 4]
 
 
 @pytest.fixture(autouse=True)
@@ -52,11 +54,7 @@ def check_threads(*models, methods=None):
     ]
     alone = [explained(*one) for one in asked]
     rounds = random.Random(7)
-    order = [
-        i
-        for _ in range(int(os.environ.get("ROUNDS", "1")))
-        for i in rounds.sample(range(len(asked)), len(asked))
-    ]
+    order = [i for _ in range(ROUNDS) for i in rounds.sample(range(len(asked)), len(asked))]
     with ThreadPoolExecutor(8) as threads:
         together = list(threads.map(lambda i: explained(*asked[i]), order))
     for i, found in zip(order, together, strict=True):
@@ -65,7 +63,7 @@ def check_threads(*models, methods=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["deberta-v2", "gpt2"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_eight_threads_hear_what_one_hears(family):
     model = half_trained(family)
     before = state(model)

@@ -231,6 +231,25 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
         explained("sentences", "two")
 
 
+def test_a_cutter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_path):
+    model = limelight.wrap(length_scores, classes=["n", "p"], scale="logit")
+
+    def explained(name, stop):
+        def cutter(text):
+            return [match.span() for match in re.finditer(f"[^{stop}]+", text)]
+
+        return limelight.explain_data(
+            model, ["one, two; three"], "loo", output=tmp_path / name, features=cutter
+        )
+
+    commas = explained("run", ",")
+    assert next(iter(explained("run", ","))).features == next(iter(commas)).features
+    with pytest.raises(InputError, match=r"its cutter, .*cutter, has changed since\."):
+        explained("run", ";")
+    with pytest.raises(InputError, match=r"cut in another way; only runs over the same features"):
+        commas.against(explained("other", ";"))
+
+
 def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):
     from limelight.runs import RayActors
 

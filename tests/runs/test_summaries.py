@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from limelight import explain_data
 from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
@@ -248,6 +249,24 @@ def test_texts_are_cut_where_the_name_of_a_slice_says_in_few_digits(tmp_path, lo
         assert max(map(len, (start, end))) <= 12  # the quantiles have seventeen
 
 
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ([NAN, NAN, *map(float, range(38))], {"0 to below 6": 6, "(no value)": 2}),
+        ([-INF, INF, *map(float, range(38))], {"-inf to below 6": 7, "31 to inf": 8}),
+        ([2**60 + i for i in range(40)], {str(2**60): 1, "(others)": 28}),
+    ],
+)
+def test_numbers_that_are_none_endless_or_too_large_have_slices_too(tmp_path, values, names):
+    run = run_of(tmp_path, random_texts(40, seed=1), columns={"x": values})
+    found = {one["slice"]: one["texts"] for one in run.slices("x").to_pylist()}
+    assert sum(found.values()) == 40
+    assert found | names == found
+
+
 def test_slices_by_length_count_every_position_of_a_word(tmp_path):
     texts = ["w1 w1 w1", "w1 w2", "w2 w2 w1"] * 4
     run = run_of(tmp_path, texts, features="positions")
@@ -326,6 +345,10 @@ def test_a_text_that_stands_twice_is_compared_twice(tmp_path):
     same = run.against(run)
     assert same.texts == 7
     assert same.changed == ()
+    (tmp_path / "once").mkdir()
+    once = run_of(tmp_path / "once", [texts[2], "w1 w2 not there"])
+    assert run.against(once).apart == (5, 1)
+    assert once.against(run).apart == (1, 5)
 
 
 def test_two_methods_are_compared_by_shares_of_a_text(tmp_path):
@@ -340,7 +363,12 @@ def test_two_methods_are_compared_by_shares_of_a_text(tmp_path):
     assert run.against(run, "lime").shares is False
 
 
-def test_runs_without_a_common_text_are_refused(run, tmp_path):
+def test_runs_without_a_common_text_or_of_other_units_are_refused(run, tmp_path):
+    sentences = explain_data(
+        tiny_model(), ["w1 w2. w3"], "gxi", output=tmp_path / "units", features="sentences"
+    )
+    with pytest.raises(InputError, match=r"are words, those of .* sentences; only runs"):
+        run.against(sentences)
     other = run_of(tmp_path, ["w1 w2 w3"])
     with pytest.raises(InputError, match="explain no text for the same class in common"):
         run.against(other)

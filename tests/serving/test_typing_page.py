@@ -1,6 +1,7 @@
 """Type and see, in a real browser."""
 
 import json
+import re
 import time
 from urllib.parse import quote
 from xml.etree import ElementTree
@@ -486,3 +487,46 @@ def test_a_sentence_opens_into_its_words_and_closes_again(opened, shipped):
     parts_shown(page, words)
     page.get_by_role("button", name="Remove this one").click()
     settled(page, "Mr. Smith paid $12.50.\n\nIt is superb!")
+
+
+def by_water(texts):
+    """Every Jordan is a LOC, surer by a river, and an Acme an ORG."""
+    return [
+        [
+            (m.start(), m.end(), "ORG" if m[0] == "Acme" else "LOC", 0.4 + 0.5 * ("river" in text))
+            for m in re.finditer("Jordan|Acme", text)
+        ]
+        for text in texts
+    ]
+
+
+def test_a_span_is_chosen_and_stays_in_the_address(serving, opened):
+    model, text = limelight.wrap(by_water, tags=["ORG", "LOC"]), "😀 by a river Acme sued Jordan"
+    page = opened(link(text=text, methods='["loo"]'), url=serving(model).url)
+    settled(page, text, "loo")
+    assert page.locator(".spans").inner_text() == "😀 by a river Acme ORG sued Jordan LOC"
+    assert page.inner_text(".opening").startswith("At “Acme” the model says ORG (90.0%)")
+    page.get_by_role("button", name="Jordan LOC").press("Enter")
+    page.wait_for_function("() => location.hash.includes('at=23%3A29')")
+    page.wait_for_function(
+        "() => document.querySelector('[data-method=loo] limelight-words')"
+        ".explanation?.asked.place.join(':') === '23:29'"
+    )
+    e = limelight.explain(model, text, "loo", at="Jordan")
+    word(page, "river", "[data-method=loo] limelight-words").hover()
+    assert f"{dict(e.as_list())['river']:+.2f}" in page.inner_text(".readout")
+    assert page.evaluate("document.activeElement.dataset.at") == "23:29"
+    # A word before it is removed: the place is found again where it stands then.
+    word(page, "river", "[data-method=loo] limelight-words").click()
+    page.click("[data-act=remove]")
+    settled(page, "😀 by a Acme sued Jordan", "loo")
+    page.wait_for_function("() => document.querySelectorAll('limelight-reading').length === 2")
+    assert "At “Jordan”" in page.inner_text("[data-changed=true] .opening")
+    assert page.locator("[data-changed=true] button.span").count() == 0
+    page.fill("#text", "nothing here")
+    page.wait_for_function(
+        "() => document.querySelector('limelight-reading .trouble').textContent"
+        ".startsWith('The model finds no span in this text')"
+    )
+    page.wait_for_function("() => !location.hash.includes('at=')")
+    assert not page.locator(".spans").first.is_visible()

@@ -16,7 +16,7 @@ import io
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from limelight_reproduction.drawing import canvas, plain
 STYLE = {"svg.hashsalt": "limelight", "svg.fonttype": "none", "path.simplify_threshold": 0.3}
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class Picture:
     """A figure, what is in it (``alt``) and what is seen in it; numbers are computed, not typed."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
-from typing import Any, cast, final
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,6 @@ PERMUTATIONS = 300
 SIGMAS = 5.0
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One comparison: the error found, and what is allowed."""
@@ -153,10 +152,7 @@ def gradient_checks(reading: Reading) -> Iterator[Check]:
 
 
 def _slope(
-    reading: Reading,
-    at: Float[np.ndarray, "T_max d_e"],
-    t: int,
-    v: Float[np.ndarray, " d_e"],
+    reading: Reading, at: Float[np.ndarray, "T_max d_e"], t: int, v: Float[np.ndarray, " d_e"]
 ) -> float:
     """Return the derivative of the target's logit along ``v`` at position ``t`` of embeddings."""
     h = 1e-30

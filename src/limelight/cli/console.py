@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from limelight.runs.estimate import RunProgress, Watcher
 
 
-@final
 class _Console(Console):
     def on_broken_pipe(self) -> NoReturn:
         """Leave it to the command line: rich would exit with 1, as if something had failed."""
@@ -47,7 +46,6 @@ def tell(sentence: str, *, style: str | None = None) -> None:
 _LONG, _ENOUGH = 10.0, 1.0  # seconds: what is worth a word, and what is measured before it
 
 
-@final
 class ProgressShown:
     """A context whose value is a callback of work done, work in all, and words beside the bar.
 

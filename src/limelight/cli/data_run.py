@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from limelight.runs import Run
 
 ENGINES = ("pool", "here", "ray")
+_SAME = (  # options that are keywords of ``explain_data``
+    "text_column", "pair_column", "id_column", "label_column", "at_column", "limit", "shard_texts",
+    "retry",
+)  # fmt: skip
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class DataRun:
     """A whole data set.
@@ -126,17 +129,10 @@ class DataRun:
                 output=output,
                 all_classes=all_classes,
                 **question.keywords(),
-                text_column=self.text_column,
-                pair_column=self.pair_column,
-                id_column=self.id_column,
-                label_column=self.label_column,
-                at_column=self.at_column,
+                **{name: getattr(self, name) for name in _SAME},
                 labels=asking.model.data_labels,
                 budget=asking.budget,
                 texts_kept=not self.no_texts,
-                limit=self.limit,
-                shard_texts=self.shard_texts,
-                retry=self.retry,
                 progress=shown,
                 **self._where(asking.model.device),
                 **parsed_settings(asking.set, explain_data),

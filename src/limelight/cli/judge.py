@@ -34,7 +34,7 @@ def judge(
     limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
     scale: str = "logit",
-    features: str = "words",
+    features: str | None = None,
     cutter: Cutter = None,
     window: str | None = None,
     side: str | None = None,
@@ -82,8 +82,9 @@ def judge(
     second_replacement
         Judge the same scores once more with removed words replaced this way.
     columns
-        Other measures, with commas: additivity, loo_tau, stability, eraser and ferret by default;
-        also sanity, for which everything is explained once more; "all" or "none".
+        Other measures, with commas: additivity, loo_tau, stability, eraser and ferret by default,
+        of scores and answers top_drop and lds in their place; also sanity, for which everything is
+        explained once more; "all" or "none".
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget

@@ -16,9 +16,7 @@ from limelight.results.table import Cell, Column, Table
 
 
 def methods(
-    *names: str,
-    model: Path | None = None,
-    format: Literal["terminal", "json"] = "terminal",
+    *names: str, model: Path | None = None, format: Literal["terminal", "json"] = "terminal"
 ) -> None:
     """List the methods: what each computes, what it sees and what it cannot see.
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -70,12 +70,19 @@ class ModelOptions:
         messages as JSON.
     labels
         The word that stands for each class there, as in negative=bad,positive=good.
+    endpoint
+        Address of a server with OpenAI's completions interface, such as http://localhost:8000/v1;
+        --model is then the name of a language model there, and --template what it is asked.
+    key_variable
+        The environment variable that holds the key for that server, if it wants one.
     """
 
     model: Path | None = None
     device: str | None = None
     template: str | None = None
     labels: str | None = None
+    endpoint: str | None = None
+    key_variable: str | None = None
 
     @property
     def data_labels(self) -> str | None:
@@ -87,6 +94,21 @@ class ModelOptions:
 
         ``labelled``: without a template, the labels are those of data.
         """
+        if self.endpoint is not None:
+            if self.model is None or self.template is None or self.labels is not None:
+                raise InputError(
+                    "--endpoint goes with --model NAME and --template TEXT, and with no --labels."
+                )
+            from limelight.models.endpoint import wrap_endpoint
+
+            return wrap_endpoint(
+                self.endpoint,
+                model=str(self.model),
+                template=self.template,
+                key_variable=self.key_variable,
+            )
+        if self.key_variable is not None:
+            raise InputError("--key-variable is about a server; add --endpoint URL.")
         if self.template is None and (self.labels is None or labelled):
             return load(self.model, device=self.device)
         if self.model is None:
@@ -97,12 +119,13 @@ class ModelOptions:
             raise InputError(
                 "--template and --labels go together: one asks, the other has the answers."
             )
-        asked = {"template": _template(self.template), "labels": _labels(self.labels)}
-        return load(self.model, device=self.device, **asked)
+        template: Any = self.template
+        if template.lstrip().startswith("["):  # a list of chat messages
+            template = bounded_json(template.encode(), "--template")
+        return load(self.model, device=self.device, template=template, labels=_labels(self.labels))
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class LabelledModelOptions(ModelOptions):
     """Which model is asked, where data may have labels."""
@@ -116,13 +139,6 @@ class LabelledModelOptions(ModelOptions):
             "numbers, as in World,Sports, or neg=negative,pos=positive."
         ),
     ] = None
-
-
-def _template(written: str) -> Any:
-    """Return the template; one that begins with a bracket is a list of chat messages as JSON."""
-    if not written.lstrip().startswith("["):
-        return written
-    return bounded_json(written.encode(), "--template")
 
 
 def _labels(written: str) -> dict[str, str]:
@@ -163,11 +179,11 @@ _Fields: Any = make_dataclass(
 )
 
 
-def units_of(features: str, written: str | None) -> Any:
+def units_of(features: str | None, written: str | None) -> Any:
     """Return the features that were named, or the function that ``module:function`` names."""
     if written is None:
         return features
-    if features != "words":
+    if features is not None:
         raise InputError("give --features or --cutter, not both.")
     if ":" not in written:
         raise InputError(f"--cutter names a function as module:function; got {written!r}.")
@@ -177,7 +193,6 @@ def units_of(features: str, written: str | None) -> Any:
 
 
 @Parameter(name="*")
-@final
 class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of a question
     """What is asked about a text."""
 
@@ -189,7 +204,6 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """Where the answer goes, and as what.
@@ -256,7 +270,6 @@ class Asking:
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class AskingOrData(Asking):
     """The same of a command that takes a data set too."""

@@ -93,7 +93,7 @@ def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str,
                 f"--set is for settings of the methods; {name!r} belongs to the command itself, "
                 "see --help."
             )
-        settings[name] = _parsed(value)
+        settings[name] = parsed_value(value)
     return settings
 
 
@@ -106,7 +106,8 @@ def named_values(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name.strip().replace("-", "_"), value
 
 
-def _parsed(value: str) -> Any:
+def parsed_value(value: str) -> Any:
+    """Return the number, list or word that is written, as JSON has it; other words as they are."""
     for read in (json.loads, float):  # float for "inf", which JSON does not know
         with contextlib.suppress(ValueError, RecursionError):
             return read(value)
@@ -184,10 +185,7 @@ def _raise_with_rest(error: BaseException, left: str) -> NoReturn:
 
 
 def show(
-    results: Iterable[RenderableType],
-    output: Path | None,
-    *,
-    go_on: Callable[[], str] = lambda: "",
+    results: Iterable[RenderableType], output: Path | None, *, go_on: Callable[[], str] = lambda: ""
 ) -> None:
     """Print results as they come, to the terminal or as plain text to a file."""
     if output is not None:

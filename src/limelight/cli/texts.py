@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar, final
+from typing import Annotated, Generic, TypeVar
 
 from cyclopts import Parameter
 
@@ -25,7 +25,6 @@ _ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not U
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class OneText:
     """Where a text comes from, beside the arguments.
@@ -79,7 +78,6 @@ class OneText:
 
 
 @Parameter(name="*")
-@final
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
     """Where texts come from, beside the arguments.
@@ -170,7 +168,6 @@ def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
             text.detach()  # standard input is not ours to close
 
 
-@final
 class Answers(Generic[Answer]):
     """Answers to numbered texts, some at a time, each with the number of its text from 0.
 

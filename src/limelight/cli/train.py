@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -18,7 +18,7 @@ from limelight.cli.options import (
     WholeNumber,
     WholeNumberOrNone,
 )
-from limelight.cli.output import named_values
+from limelight.cli.output import named_values, parsed_value
 from limelight.data import LabelledTexts, read_labelled, read_texts
 from limelight.errors import InputError, nearest
 
@@ -177,31 +177,19 @@ def learn(
 
 def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
     """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
-    known = {field.name: _kind(field.type, getattr(recipe, field.name)) for field in fields(recipe)}
+    from limelight.training.recipe import check_kind
+
+    known = {field.name: field for field in fields(recipe)}
+    special: dict[str, Any] = {"none": None, "true": True, "false": False}
     changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs, "patience": None}
     for name, value in named_values(pairs):
         if name not in known:
             raise InputError(nearest("setting", name, known))
-        changes[name] = _parsed(name, value, known[name])
+        found = special.get(value.lower(), parsed_value(value))
+        check_kind(known[name], found)
+        as_now = isinstance(getattr(recipe, name), float) and type(found) is int
+        changes[name] = float(found) if as_now else found
     return replace(recipe, **changes)
-
-
-def _kind(declared: Any, value: Any) -> type:
-    """Return what a setting is written as: one of several words, or what it is now."""
-    choices = (declared, *get_args(declared))
-    return str if any(get_origin(one) is Literal for one in choices) else type(value)
-
-
-def _parsed(name: str, value: str, kind: type) -> Any:
-    special: dict[str, Any] = {"none": None, "true": True, "false": False}
-    if value.lower() in special:
-        return special[value.lower()]
-    if kind is str:
-        return value
-    for number in (kind,) if kind in (int, float) else (int, float):
-        with contextlib.suppress(ValueError):
-            return number(value)
-    raise InputError(f"{name} must be a {'whole ' * (kind is int)}number; got {value!r}.")
 
 
 @contextlib.contextmanager

@@ -7,14 +7,6 @@ from limelight.data.labels import wilson_interval
 from limelight.data.rationales import RationaleTexts, read_rationales
 
 __all__ = [
-    "Evaluation",
-    "LabelledRows",
-    "LabelledTexts",
-    "RationaleTexts",
-    "evaluate",
-    "read_labelled",
-    "read_rationales",
-    "read_rows",
-    "read_texts",
-    "wilson_interval",
-]
+    "Evaluation", "LabelledRows", "LabelledTexts", "RationaleTexts", "evaluate", "read_labelled",
+    "read_rationales", "read_rows", "read_texts", "wilson_interval",
+]  # fmt: skip

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,33 +20,20 @@ _TEXT = ("text", "sentence", "review", "content", "document", "comment", "body",
 _ID = ("id", "uid", "uuid", "guid", "key", "index", "idx")
 _LABEL = ("label", "labels", "class", "sentiment", "category")
 _PAIRS = (
-    ("premise", "hypothesis"),
-    ("sentence1", "sentence2"),
-    ("sentence_1", "sentence_2"),
-    ("sentence_a", "sentence_b"),
-    ("text1", "text2"),
-    ("text_a", "text_b"),
-    ("question1", "question2"),
-    ("question", "passage"),
-    ("question", "sentence"),
-    ("query", "document"),
-    ("query", "passage"),
-)
+    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
+    ("sentence_a", "sentence_b"), ("text1", "text2"), ("text_a", "text_b"),
+    ("question1", "question2"), ("question", "passage"), ("question", "sentence"),
+    ("query", "document"), ("query", "passage"),
+)  # fmt: skip
 # What a worker gets of every text: its number, and why it cannot be used, among others.
 INPUT = {
-    "row": "int64",
-    "id": "string",
-    "text": "large_string",
-    "label": "string",
-    "error": "string",
-    "pair": "large_string",
-    "at": "string",
-}
+    "row": "int64", "id": "string", "text": "large_string", "label": "string", "error": "string",
+    "pair": "large_string", "at": "string",
+}  # fmt: skip
 _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 _MOST_TEXT = 1 << 33  # characters in memory at once
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class DataFileRecord:
     """A data file: where it was, and the digest of its bytes, which is what it is known by."""
@@ -57,7 +44,6 @@ class DataFileRecord:
     sha256: str
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class DataColumns:
     """Columns of the data; ``carried`` ones are stored as they are.
@@ -85,7 +71,6 @@ class DataColumns:
         return list(dict.fromkeys(name for name in chosen if name is not None))
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class DataRecord:
     """The data files, in order; with a ``limit``, only so many rows from the first on."""
@@ -100,55 +85,6 @@ class DataRecord:
     def rows(self) -> int:
         """The number of texts."""
         return sum(file.rows for file in self.files) if self.limit is None else self.limit
-
-
-def _chosen(
-    files: Sequence[Source],
-    text: str | None,
-    id: str | None,
-    label: str | None,
-    pair: str | None,
-    at: str | None,
-) -> DataColumns:
-    """Return the columns that were named, usual names where none were, and what is carried along.
-
-    Nothing is guessed about pairs where the column of the texts was named, which may be meant to
-    stand alone, or is called "text". Carried are all other columns that every file has, with one
-    type.
-    """
-    types = files[0].columns
-    id = _first(_ID, _by_lower_name(types)) if id is None else id
-    label = _first(_LABEL, _by_lower_name(types)) if label is None else label
-    texts = _by_lower_name(name for name, kind in types.items() if is_text(kind))
-    if text is None:
-        both = next((both for both in _PAIRS if texts.keys() >= {*both}), None)
-        if both is not None and "text" not in texts and pair in (None, texts[both[1]]):
-            text, pair = (texts[name] for name in both)
-        else:  # one of a usual name, or the only one that there is
-            others = [name for name in texts.values() if name not in (id, label)]
-            only = others[0] if len(others) == 1 else None
-            # A usual name without texts is what was meant, and what is told about.
-            text = _first(_TEXT, texts) or only or _first(_TEXT, _by_lower_name(types)) or "text"
-    if pair == text:  # every text would be paired with itself
-        raise InputError(
-            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
-            f"{pair!r}."
-        )
-    columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair, at=at)
-    for name in columns.named:
-        if _NO_NAME.search(name):  # of UTF-16 the only column would be taken for the texts
-            raise InputError(_header_sentence(files[0]))
-        check_column(files, name)
-    for name in columns.texts:
-        for file in files:
-            if not is_text(kind := file.columns[name]) and file.count():
-                raise InputError(
-                    f"the column {name!r} of '{file.path}' must hold texts; it holds {kind}."
-                )
-    alike = [n for n, kind in types.items() if all(one.columns.get(n) == kind for one in files)]
-    # A name that is not UTF-8 could not be stored.
-    carried = [n for n in alike if n not in columns.named and not LONE_SURROGATE.search(n)]
-    return replace(columns, carried=carried)
 
 
 def _by_lower_name(names: Iterable[str]) -> dict[str, str]:
@@ -206,7 +142,6 @@ class Row(NamedTuple):
     where: str
 
 
-@final
 class DataSet:
     """Files with the columns to use. A row is a text; rows are numbered over all files."""
 
@@ -263,10 +198,7 @@ class DataSet:
         limit = _checked_limit(limit)
         files = [
             DataFileRecord(
-                path=str(file.path),
-                rows=file.count(),
-                bytes=file.size(),
-                sha256=file.digest(),
+                path=str(file.path), rows=file.count(), bytes=file.size(), sha256=file.digest()
             )
             for file in self.files
         ]
@@ -370,11 +302,48 @@ def opened_data(
     pair: str | None = None,
     at: str | None = None,
 ) -> DataSet:
-    """Return the data that :func:`limelight.explain_data` takes, with the columns to use."""
+    """Return the data that :func:`limelight.explain_data` takes, with the columns to use.
+
+    They are those that were named, usual names where none were, and what is carried along: all
+    other columns that every file has, with one type. Nothing is guessed about pairs where the
+    column of the texts was named, which may be meant to stand alone, or is called "text".
+    """
     files = sources_of(data)
-    whole = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-    name = ", ".join(file.path.name for file in files) if whole is None else whole
-    return DataSet(files, _chosen(files, text, id, label, pair, at), name)
+    types = files[0].columns
+    id = _first(_ID, _by_lower_name(types)) if id is None else id
+    label = _first(_LABEL, _by_lower_name(types)) if label is None else label
+    texts = _by_lower_name(name for name, kind in types.items() if is_text(kind))
+    if text is None:
+        both = next((both for both in _PAIRS if texts.keys() >= {*both}), None)
+        if both is not None and "text" not in texts and pair in (None, texts[both[1]]):
+            text, pair = (texts[name] for name in both)
+        else:  # one of a usual name, or the only one that there is
+            others = [name for name in texts.values() if name not in (id, label)]
+            only = others[0] if len(others) == 1 else None
+            # A usual name without texts is what was meant, and what is told about.
+            text = _first(_TEXT, texts) or only or _first(_TEXT, _by_lower_name(types)) or "text"
+    if pair == text:  # every text would be paired with itself
+        raise InputError(
+            f"the two texts of a pair stand in two columns; text_column and pair_column are both "
+            f"{pair!r}."
+        )
+    columns = DataColumns(text=text, id=id, label=label, carried=[], pair=pair, at=at)
+    for name in columns.named:
+        if _NO_NAME.search(name):  # of UTF-16 the only column would be taken for the texts
+            raise InputError(_header_sentence(files[0]))
+        check_column(files, name)
+    for name in columns.texts:
+        for file in files:
+            if not is_text(kind := file.columns[name]) and file.count():
+                raise InputError(
+                    f"the column {name!r} of '{file.path}' must hold texts; it holds {kind}."
+                )
+    alike = [n for n, kind in types.items() if all(one.columns.get(n) == kind for one in files)]
+    # A name that is not UTF-8 could not be stored.
+    carried = [n for n in alike if n not in columns.named and not LONE_SURROGATE.search(n)]
+    path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    whole = ", ".join(file.path.name for file in files) if path is None else path
+    return DataSet(files, replace(columns, carried=carried), whole)
 
 
 class LabelledRows(NamedTuple):

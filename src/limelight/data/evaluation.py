@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.data.labels import Labels, below_chance, wilson_interval
 from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
-from limelight.models.protocol import document_by
+from limelight.models.protocol import document_by, why_not
 from limelight.shapes import Int
 from limelight.text import Given
 from limelight.text.document import NoticeCounts
@@ -19,7 +19,6 @@ from limelight.text.document import NoticeCounts
 _CHUNK = 500  # texts at a time
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
     """``confusion[i, j]`` texts of class i were given class j; ``notices`` sums up the texts'."""
@@ -88,6 +87,11 @@ def evaluate(
         raise InputError(
             f"this model has one output, {model.classes[0]!r}, and no classes that labels could "
             "name; evaluate a classifier."
+        )
+    if why_not(model, "spans") is None:
+        raise InputError(
+            "this model finds spans in a text, which one label of the text cannot name; evaluate "
+            "a classifier."
         )
     if not isinstance(data, LabelledTexts):
         data = read_labelled(data, model.classes, part="test", labels=labels)

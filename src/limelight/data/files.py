@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import is_device
@@ -128,7 +128,6 @@ class _Arrow(Source):
         return _pyarrow().array(self.strings(_cells(column)), column.type)
 
 
-@final
 class _Table(_Arrow):
     def __init__(self, table: Any) -> None:
         super().__init__(Path("memory"))
@@ -151,7 +150,6 @@ class _Table(_Arrow):
         yield from self._table.select(names).to_batches(max_chunksize=_BATCH)
 
 
-@final
 class _Parquet(_Arrow):
     @cached_property
     def schema(self) -> Any:
@@ -204,7 +202,6 @@ def _cells(column: Any) -> list[Any]:
         return [one if one is None else one.decode("utf-8", "surrogateescape") for one in found]
 
 
-@final
 class _Lines(Source):
     """A file of lines, packed or not, whose columns are strings."""
 

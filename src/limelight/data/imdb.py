@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from limelight.errors import InputError
 from limelight.files import whole_folder
@@ -20,7 +20,6 @@ _BLOCK = 1 << 18
 Report = Callable[[str, int, int], None]
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Archive:
     """A file on the network and what it must look like on arrival."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from limelight.shapes import Int
 from limelight.text import Given, joined
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledTexts:
     """Texts, the class number of each, the names of the classes if known, and where it came from.

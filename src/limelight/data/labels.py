@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, final
+from typing import Any
 
 from limelight.data.files import repaired, repeated
 from limelight.errors import InputError, nearest
@@ -42,7 +42,6 @@ def label_classes(given: Labels | None) -> dict[str, str]:
     return dict(zip(labels, names, strict=True))
 
 
-@final
 class ClassLabels:
     """The classes of a model as labels name them.
 

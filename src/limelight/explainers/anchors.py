@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
-from typing import Annotated, NamedTuple, cast, final
+from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import denominator_range
 
 
-@final
 class Held(NamedTuple):
     """What the model says of the untouched text.
 
@@ -119,7 +118,6 @@ def sign_bracket_of(one: Reading, words: list[int], held: int) -> tuple[float, f
 _CHUNK = 4096
 
 
-@final
 @settings_class
 class Anchors:
     """Settings of anchors (Ribeiro et al., 2018).
@@ -199,11 +197,7 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
             + refusal_notice(game, since=stood_in)
             + steadiness_notice(one, game)
         ),
-        diagnostics={
-            "holds": held.name,
-            "precision_by": precision.method,
-            **answer.asked,
-        },
+        diagnostics={"holds": held.name, "precision_by": precision.method, **answer.asked},
     )
 
 

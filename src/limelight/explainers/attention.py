@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import cast, final
+from typing import cast
 
 import numpy as np
 
@@ -18,10 +18,7 @@ from limelight.theory.attention import max_attention, mean_attention
 
 
 def _mean_over_windows(
-    one: Reading,
-    score: Callable[[Attended], Float[np.ndarray, "*K t"]],
-    *,
-    gradients: bool = False,
+    one: Reading, score: Callable[[Attended], Float[np.ndarray, "*K t"]], *, gradients: bool = False
 ) -> Float[np.ndarray, "*K T"]:
     """Return the scores of all pieces: each window counts as one of those that were read.
 
@@ -95,7 +92,6 @@ _SINK = 0.005  # of the attention: less does not show
 _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'}
 
 
-@final
 @settings_class
 class AlphaAvg:
     """Settings of α-avg: which layer of a deep model."""
@@ -103,7 +99,6 @@ class AlphaAvg:
     layer: str | int = "last"
 
 
-@final
 @settings_class
 class AlphaMax:
     """Settings of α-max: which layer of a deep model."""
@@ -111,7 +106,6 @@ class AlphaMax:
     layer: str | int = "last"
 
 
-@final
 @settings_class
 class AlphaGrad:
     """Settings of α×grad: which layer of a deep model."""
@@ -119,13 +113,11 @@ class AlphaGrad:
     layer: str | int = "last"
 
 
-@final
 @settings_class
 class Rollout:
     """Settings of attention rollout (Abnar & Zuidema, 2020): none."""
 
 
-@final
 @settings_class
 class Flow:
     """Settings of attention flow (Abnar & Zuidema, 2020): none."""
@@ -186,8 +178,7 @@ def _gradient_of_layer(settings: AlphaGrad, one: Reading) -> Finding:
 
     heads = _mean_over_windows(one, product, gradients=True)
     return Finding(
-        scores=pooled_pieces(one, heads.sum(axis=0)),
-        heads=pooled_pieces(one, heads * len(heads)),
+        scores=pooled_pieces(one, heads.sum(axis=0)), heads=pooled_pieces(one, heads * len(heads))
     )
 
 
@@ -234,7 +225,6 @@ def _ways(
 _BLIND = "values, the last layer, and so the sign and the class"
 
 
-@final
 @settings_class
 class GenericAttention:
     """Settings of generic attention explainability: none."""

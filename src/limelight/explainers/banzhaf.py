@@ -2,7 +2,7 @@
 
 from functools import partial
 from statistics import NormalDist
-from typing import Annotated, final
+from typing import Annotated
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.namespace import host_array
 
 
-@final
 @settings_class
 class Banzhaf(Drawing):
     """Settings of Banzhaf values: of a quadrature, or of random masks."""
@@ -45,7 +44,6 @@ class Banzhaf(Drawing):
         return _coins(self, least=1000, rows=2)
 
 
-@final
 @settings_class
 class Interactions(Drawing):
     """Settings of pair interactions: of a quadrature, or of random masks."""
@@ -231,7 +229,7 @@ ROWS = (
                 {
                     "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
                     "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
-                    "asked instead",
+                    "asked instead"
                 },
                 cost="one call of the model per sample",
                 feasible=_check_banzhaf,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Annotated, Any, cast, final
+from typing import Annotated, Any, cast
 
 import numpy as np
 
@@ -43,7 +43,6 @@ _UNITS |= {"minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours"
 _WRITTEN = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class Draws:
     """How many samples a method draws of a text of d features, and how many calls they take.
@@ -179,7 +178,6 @@ def by_draws(
     )
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Budget:
     """A time in seconds, or a number of calls of the model; the other of the two is None.

@@ -14,7 +14,7 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.explainers.text_game import NO_BASE
 from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import AskInsteadError, Signals, playing
+from limelight.models.protocol import AskInsteadError, Signals, playing, told_ahead
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
@@ -121,13 +121,17 @@ def metered(
     """Let ``progress`` hear of parts of the texts of ``reading`` while a block explains them.
 
     Each is explained ``aims`` times by all methods, of which those that ask the model say how
-    often; ``total`` is the number of texts in all.
+    often; ``total`` is the number of texts in all. A model whose calls cost money hears of them
+    ``ahead``.
     """
-    if progress is None:
+    told = told_ahead(reading.model)
+    if progress is None and told is None:
         return contextlib.nullcontext()
     sizes = [len(features) for features in reading.features]
     expected = aims * sum(one.expected_calls(d) for one in chosen for d in sizes)
-    if not expected:
+    if told is not None and expected:
+        told(expected)
+    if progress is None or not expected:
         return contextlib.nullcontext()
     meter = Meter(progress, total=total)
     meter.begin(reading.first or 0, texts=len(sizes), questions=expected)
@@ -218,6 +222,7 @@ def readings(
     several: their answers are remembered for all classes and methods, but not for all texts.
     """
     model, question = question.windowed(model), question.to(model)
+    texts, question = question.of_each(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, cast, final
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 
@@ -20,13 +20,7 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
-from limelight.models import (
-    Differentiated,
-    Differentiates,
-    Freezes,
-    Model,
-    resolved_replacement,
-)
+from limelight.models import Differentiated, Differentiates, Freezes, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
 from limelight.pages.wording import rounded_up
 from limelight.results import Finding
@@ -55,7 +49,6 @@ _PER_HEAD = {
 Summary = Literal["mean", "l1", "l2"]
 
 
-@final
 @settings_class
 class GAvg:
     """Settings of G-avg."""
@@ -63,7 +56,6 @@ class GAvg:
     per_head: bool = False
 
 
-@final
 @settings_class
 class GL1:
     """Settings of G-l1."""
@@ -71,7 +63,6 @@ class GL1:
     per_head: bool = False
 
 
-@final
 @settings_class
 class GL2:
     """Settings of G-l2."""
@@ -79,7 +70,6 @@ class GL2:
     per_head: bool = False
 
 
-@final
 @settings_class
 class GxI:
     """Settings of gradient × input: none."""
@@ -169,7 +159,6 @@ _PADDED = (
 )
 
 
-@final
 @settings_class
 class IG:
     """Settings of integrated gradients along replacement → word."""
@@ -256,11 +245,7 @@ def _along(settings: IG, one: Reading) -> Finding:
         scores=scores,
         base_value=float(base),
         notices=notices + padded,
-        diagnostics={
-            "completeness_gap": gap,
-            "nodes": nodes,
-            "score_errors": errors.tolist(),
-        },
+        diagnostics={"completeness_gap": gap, "nodes": nodes, "score_errors": errors.tolist()},
     )
 
 
@@ -316,7 +301,6 @@ def _still_open(gap: float, change: float, tolerance: float) -> tuple[str, ...]:
 _SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read
 
 
-@final
 @settings_class
 class Lrp:
     """Settings of LRP: one gradient at the text, or several on the way to it."""
@@ -454,7 +438,8 @@ ROWS = (
         id="ig",
         label="IG",
         formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
-        sees="the whole path from UNK to the word; scores add up to f − f(all UNK)",
+        sees="the whole path from UNK to the word; scores add up to how far all words together "
+        "move the output",
         blind="mixtures of kept and removed words off that path",
         cost="32 forward passes on the tables for each 16 that logits move by",
         settings=IG,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Unpack, final
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -68,7 +68,6 @@ _BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
 _SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
 
 
-@final
 @settings_class
 class LimeSampled(Drawing):
     """Settings of LIME as the `lime` package computes it; the defaults are that package's.
@@ -96,7 +95,6 @@ class LimeSampled(Drawing):
         return _rows(self, enumerates=False)
 
 
-@final
 @settings_class
 class Lime(Drawing):
     """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
@@ -276,7 +274,6 @@ def _quality(r2: float, bound: float, known: Mapping[str, Any]) -> dict[str, Any
     return {"diagnostics": found, "notices": (notice,)}
 
 
-@final
 @settings_class
 class LimeTheorem:
     """Settings of Eq. 19 as printed: which LIME its bound is about, not its scores."""
@@ -285,7 +282,6 @@ class LimeTheorem:
     penalty: Annotated[float, NotNegative] = 0.0
 
 
-@final
 @settings_class
 class LimeFirstOrder:
     """Settings of the corrected first order: which LIME its bound is about, not its scores."""
@@ -294,7 +290,6 @@ class LimeFirstOrder:
     penalty: Annotated[float, NotNegative] = 0.0
 
 
-@final
 @settings_class
 class LimeMeanField:
     """Settings of mean-field LIME."""
@@ -345,13 +340,7 @@ def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
 
 def _formula(explain: Callable[..., list[Finding]], **meant: str) -> tuple[Way]:
     return (
-        Way(
-            needs="collapses",
-            exactness="exact",
-            explain=explain,
-            settings=meant,
-            logits=True,
-        ),
+        Way(needs="collapses", exactness="exact", explain=explain, settings=meant, logits=True),
     )
 
 
@@ -433,7 +422,6 @@ def plan(
     )
 
 
-@final
 @settings_class
 class _Within:
     """How far ``lime-sampled`` on all words may be off, and how many samples may tell that."""

@@ -4,16 +4,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Real
-from typing import (
-    Any,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    dataclass_transform,
-    final,
-    get_args,
-    get_type_hints,
-)
+from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from limelight.errors import DomainError, InputError, nearest, told
 from limelight.explainers.reading import Reading
@@ -199,7 +190,6 @@ def each(found: Callable[[Any, Reading], Finding]) -> Callable[[Any, Reading], l
     return lambda settings, reading: [found(settings, one) for one in reading.apart()]
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class Way:
     """One way to compute a method, for models that have what it ``needs`` (None: any model).
@@ -261,7 +251,6 @@ def by_quadrature(
     )
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """One row of the catalogue that ``limelight methods`` prints.

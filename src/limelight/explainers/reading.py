@@ -27,7 +27,6 @@ from limelight.models.protocol import (
     Signals,
     collapsing,
     cut_finer,
-    cuts_anywhere,
     documents_by,
     playing,
 )
@@ -203,7 +202,7 @@ class Reading:
         document = self.documents[i]
         alone = ("There is only one feature: its score cannot be compared with any other.",)
         asked = document.asked[self.targets.part : self.targets.part + 1]
-        name = self.targets.names()[i]
+        name = self.targets.classes[self.targets.index[i]]
         notes = tuple(place.note for place in asked if place.note and place.tag == name)
         said = document.notices + self.features[i].notices + self._window_notice(i) + notes
         return said + alone if len(self.features[i]) == 1 else said
@@ -282,22 +281,16 @@ class Reading:
         named = self.model.classes[-len(outputs) :]
         return dict(zip(named, map(float, outputs), strict=True))
 
-    @cached_property
-    def _cut(self) -> tuple[bool, bool]:
-        """Whether the model cuts words into pieces, and whether it shows what a token does."""
-        known = self.model.capabilities
-        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
-        shown = any(known.get(one, "") is None for one in inside)
-        return known.get("pieces", "") is None, shown
-
     def _pooling(self, unit: str) -> str:
         """Return how scores of tokens or pieces become the score of a feature."""
-        by_piece, by_token = self._cut
-        if by_piece:
+        known = self.model.capabilities
+        if known.get("pieces", "") is None:
             if unit == "tokens":
                 return "sum over pieces of one character"
             return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
-        if not by_token or unit == "positions":
+        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
+        shown = any(known.get(one, "") is None for one in inside)
+        if not shown or unit == "positions":
             return "none"
         return "sum over occurrences" if unit == "words" else "sum over tokens"
 
@@ -333,10 +326,12 @@ def reading_of(
     """
     pieces = _reads_pieces(model, question.features)
     kept = frozenset(_one_token(model, word) for word in question.protect)
-    documents, scored, asked = [], [], {"at": question.at, "first_pieces": question.first_pieces}
+    documents, scored, by = [], [], question.at if question.answer is None else question.answer
     if signals:
         _check_signals(model)
-    read = documents_by(model, texts, together=signals, pieces=pieces, **asked)
+    read = documents_by(
+        model, texts, together=signals, by=by, first_pieces=question.first_pieces, pieces=pieces
+    )
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
             document = next(read)
@@ -380,7 +375,7 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
             finer = "'positions'"
         elif finer is None and why_not(model, "pieces") is None and features.unit != "tokens":
             finer = "'tokens'"
-        elif finer is None and cuts_anywhere(model):
+        elif finer is None and document.divisible:
             finer = "a function that returns the (start, end) of every part"
         if finer is None:
             raise DomainError(f"{error} To this model the text is one token; ask 'loo'.") from None

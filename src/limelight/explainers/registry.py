@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
-from typing import Any, final
+from typing import Any
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
@@ -46,7 +46,6 @@ _TAKEN = {one.name for one in fields(Question)} | {
 }  # fmt: skip
 
 
-@final
 class Registry(Mapping[str, Method]):
     """All methods by name: ours in their order, then those of others.
 

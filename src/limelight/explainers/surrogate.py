@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple, Unpack, final
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -11,14 +11,7 @@ from limelight.errors import DomainError
 from limelight.explainers.banzhaf import of_words, strongest
 from limelight.explainers.budget import Draws, by_draws
 from limelight.explainers.explaining import one_reading
-from limelight.explainers.method import (
-    Method,
-    OneOf,
-    at_least,
-    between,
-    chosen,
-    settings_class,
-)
+from limelight.explainers.method import Method, OneOf, at_least, between, chosen, settings_class
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, unseen_effects
 from limelight.explainers.text_game import checked_masks
@@ -49,7 +42,6 @@ _ALIKE = 0.001  # of the variance: two fits that differ by less explain the same
 _MANY_HEADS = 8
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SurrogateGame(RatioGame):
     """A ratio game of one class that stands for a model around one text.
@@ -98,7 +90,6 @@ _VALUES: dict[str, Callable[[RatioGame], Any]] = {
 }
 
 
-@final
 @settings_class
 class Surrogate:
     """Settings of the surrogate: which of its values, and how it is fitted."""
@@ -285,10 +276,6 @@ def surrogate(
     given = {"samples": samples, "heads": heads, "seed": seed, "replacement": replacement}
     settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
     reading = one_reading(
-        model,
-        text,
-        question,
-        about="a surrogate",
-        feasible=partial(_check_enough, settings),
+        model, text, question, about="a surrogate", feasible=partial(_check_enough, settings)
     )
     return fitted_surrogate(reading, settings).game

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from limelight.theory.ratio_game import RatioGame, of_heads
 _STEADY = 0.01  # of the answer, or of 1: what half precision may do
 
 
-@final
 class TargetGame:
     """The explained number of one document under each mask.
 
@@ -169,10 +168,7 @@ def exact_values(
 
 def based(intercept: Float[Array, " 1"], bound: Float[Array, " 1"]) -> dict[str, Any]:
     """Return an intercept with its bound, as a finding has them."""
-    return {
-        "intercept": float(intercept[0]),
-        "diagnostics": {"intercept_bound": float(bound[0])},
-    }
+    return {"intercept": float(intercept[0]), "diagnostics": {"intercept_bound": float(bound[0])}}
 
 
 MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."
@@ -190,14 +186,7 @@ def bounded(
 
 
 def unseen_effects(
-    *,
-    flat: bool,
-    spike: float,
-    size: float,
-    draws: int,
-    same: str,
-    what: str,
-    tail: float = 0.0,
+    *, flat: bool, spike: float, size: float, draws: int, same: str, what: str, tail: float = 0.0
 ) -> tuple[str, ...]:
     """Say where the spread of ``draws`` of ``what`` does not show how far scores may be off.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ def checked_masks(keep: Any, d: int) -> Bool[np.ndarray, "n d"]:
     return masks.astype(bool)
 
 
-@final
 class TextGame:
     """The outputs of a model on one text as a function of which features stay.
 

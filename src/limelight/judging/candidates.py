@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,6 @@ _NONE = "there are no stored explanations in what was given."
 Scored = Float[np.ndarray, " _"] | str
 
 
-@final
 @dataclass(frozen=True)
 class Candidate:
     """Something that scores the words of texts; ``reason`` says why it cannot on this model.
@@ -109,7 +108,8 @@ def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidat
     except InputError as error:
         if way is not None:  # the settings are at fault, not the model
             raise
-        return Candidate(method.id, method.label, method.signed, _nothing, str(error))
+        nothing = _each_text(lambda *_: "the model does not allow it")
+        return Candidate(method.id, method.label, method.signed, nothing, str(error))
     calls, again = chosen.way.calls, None
     if chosen.way.exactness == "sampled" and "seed" in chosen.way.settings:
         other = replace(chosen.settings, seed=chosen.settings.seed + 1)
@@ -129,10 +129,6 @@ def _departures(settings: Any) -> str:
     """Return the settings that are not at their defaults, as ``bandwidth=0.5``."""
     own = ((one.name, one.default, getattr(settings, one.name)) for one in fields(settings))
     return ", ".join(f"{name}={value}" for name, default, value in own if value != default)
-
-
-def _nothing(reading: Reading) -> list[Scored]:
-    return ["the model does not allow it"] * len(reading.documents)
 
 
 _OWN_UNITS = "it scores units of its own; judge its explanations, with their spans as features"
@@ -277,17 +273,13 @@ def _stored(one: Any) -> Iterator[Candidate]:
         raise InputError(_NONE)
     for of_texts in by_method.values():
         first = next(iter(of_texts.values()))[0]
-        yield _of_explanations(first, partial(_in_list, of_texts))
-
-
-def _in_list(one: Mapping[str, list[Explanation]], document: Document) -> Sequence[Explanation]:
-    return one.get(document.text, ())
+        yield _of_explanations(first, partial(_looked_up, of_texts))
 
 
 def _looked_up(one: Mapping[Any, Any], document: Document) -> Sequence[Explanation]:
-    e = one.get(document.text)
-    e = one.get(document.given) if e is None else e
-    return () if e is None else (e,)
+    found = one.get(document.text)
+    found = one.get(document.given, ()) if found is None else found
+    return (found,) if isinstance(found, Explanation) else found
 
 
 def _not_explanations(first: Any) -> str:

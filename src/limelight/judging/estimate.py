@@ -22,7 +22,7 @@ _TRIED = 8  # texts, whose numbers of words stand for all
 _QUESTIONS = 32  # asked to see how long one takes
 _GRAIN = 1e-6  # seconds that a clock may not see
 _ORDERS = 48  # that chance takes, as a rule
-_SETS = 256  # of words, which additivity asks about
+_SETS = 256  # of words, which additivity and lds ask about
 
 
 class Estimate(NamedTuple):
@@ -79,8 +79,9 @@ def _questions(setup: Setup, d: int) -> tuple[int, int]:
     )
     curves = len(setup.replacements) if not setup.exact else 0
     needed = (1 + ("sanity" in setup.columns)) * explained
-    needed += (_SETS if "additivity" in setup.columns else 0) + d * ("loo_tau" in setup.columns)
+    needed += _SETS * len({"additivity", "lds"} & setup.columns) + d * ("loo_tau" in setup.columns)
     needed += 20 * len(setup.candidates) * len({"eraser", "ferret"} & setup.columns)
+    needed += 3 * len(setup.candidates) * ("top_drop" in setup.columns)
     needed += curves * 2 * len(setup.candidates) * len(read_at(d))  # the curves of the methods
     most = 2 ** min(d, 60)  # answers are remembered, and there are no more of them
     needed = min(needed, most)

@@ -28,11 +28,13 @@ class Sets(NamedTuple):
     exact: bool
 
 
-def drawn_sets(d: int, rng: np.random.Generator, *, most: int) -> Sets:
+def drawn_sets(d: int, rng: np.random.Generator, *, most: int, halves: bool = False) -> Sets:
     """Return sets S whose size is uniform on 0..d, and uniform among the sets of that size.
 
     It is the law by which a random order removes words. All sets where ``most`` allow it, else
     ``most`` drawn ones, each with its complement, which makes the mean of linear terms exact.
+    With ``halves`` every word is in S with probability ½, and all sets that are drawn are
+    independent.
     """
     # E[x f] and E[f]² follow from E_p f on ratio games, but E[f²] needs the double sums of LIME's
     # R², seconds a text; a few thousand masks cost milliseconds there, and their error is known.
@@ -40,7 +42,11 @@ def drawn_sets(d: int, rng: np.random.Generator, *, most: int) -> Sets:
         removed = ~all_keeps(d)
         size = removed.sum(axis=1)
         per_size = np.array([math.comb(d, k) for k in range(d + 1)], dtype=float)
-        return Sets(removed, 1 / ((d + 1) * per_size[size]), exact=True)
+        weights = np.full(2**d, 0.5**d) if halves else 1 / ((d + 1) * per_size[size])
+        return Sets(removed, weights, exact=True)
+    if halves:
+        # Without complements: ranks of both move alike, so that pairs would count for one.
+        return Sets(rng.random((most, d)) < 0.5, np.full(most, 1 / most), exact=False)
     half = rng.integers(0, d + 1, size=most // 2)
     place = np.argsort(rng.random((most // 2, d)), axis=1)
     removed = place < half[:, None]
@@ -49,14 +55,22 @@ def drawn_sets(d: int, rng: np.random.Generator, *, most: int) -> Sets:
 
 
 def additivity(
-    scores: Float[np.ndarray, " d"], sets: Sets, drops: Float[np.ndarray, " n"]
+    scores: Float[np.ndarray, " d"],
+    sets: Sets,
+    drops: Float[np.ndarray, " n"],
+    *,
+    ranks: bool = False,
 ) -> tuple[float, float | None] | None:
     """Return the correlation of Σ_{j∈S} scores_j with f(N) − f(N ∖ S), and its standard error.
 
     The error is that of its linear part, (z z' − ρ (z² + z'²)/2) for standardised z and z', and
-    None where all sets were seen. None where either side is constant.
+    None where all sets were seen. None where either side is constant. With ``ranks`` it is
+    Spearman's, of sets that weigh the same: of halves, the linear datamodelling score.
     """
     w, sums = sets.weights, sets.removed @ scores
+    if ranks:
+        # Sums of the same scores in another order differ in their last digits, and are tied.
+        sums, drops = (mean_ranks(levelled(x)) for x in (sums, drops))
     x, y = sums - w @ sums, drops - w @ drops
     norm = math.sqrt(float(w @ x**2) * float(w @ y**2))
     least = 1e-12 * (float(np.abs(sums).max()) * float(np.abs(drops).max()) or 1.0)
@@ -67,7 +81,18 @@ def additivity(
         return rho, None
     zx, zy = x / math.sqrt(float(w @ x**2)), y / math.sqrt(float(w @ y**2))
     linear = zx * zy - rho * (zx**2 + zy**2) / 2
+    if ranks:
+        # Another draw also moves the ranks of all others: of ρ = 12 E[(F(X) − ½)(G(Y) − ½)] the
+        # influence of (x, y) is 12 ((F(x) − ½)(G(y) − ½) + E[1(x ≤ X) G(Y)] + E[1(y ≤ Y) F(X)]).
+        linear = zx * zy + math.sqrt(12) * (_above(sums, zy) + _above(drops, zx))
     return rho, float(linear.std()) / math.sqrt(len(w))
+
+
+def _above(x: Float[np.ndarray, " n"], z: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return E[1(x_i ≤ X) Z] for every i."""
+    order, out = np.argsort(-x, kind="stable"), np.empty_like(z)
+    out[order] = np.cumsum(z[order]) / len(z)
+    return out
 
 
 _ERASER_BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -108,16 +133,23 @@ def kendall_tau(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float
 
 
 USUAL = ("additivity", "loo_tau", "stability", "eraser", "ferret")
-ON_REQUEST = ("sanity",)  # it explains everything once more
-_SETS, _SETS_ASKED = 2048, 256  # of words, for additivity; fewer where the model has to be asked
+# Of scores and log-probabilities, which have no probability to lose: what ContextCite reports.
+USUAL_OF_SCORES = ("additivity", "loo_tau", "stability", "top_drop", "lds")
+ON_REQUEST = ("top_drop", "lds", "sanity")  # the last explains everything once more
+_SETS, _SETS_ASKED = 2048, 256  # of words, to add up; fewer where the model has to be asked
+_TOPS = (1, 3, 5)  # strongest words that go together
 
 Scores = Float[np.ndarray, " d"]
 
 
-def wanted_columns(columns: str | Collection[str] | None) -> frozenset[str]:
-    """Return the names of the columns that ``columns`` asks for: None the usual ones, or "all"."""
+def wanted_columns(columns: str | Collection[str] | None, link: str = "") -> frozenset[str]:
+    """Return the names of the columns that ``columns`` asks for: None the usual ones, or "all".
+
+    Which are usual depends on the ``link`` of the model: where it is "none", no probability is
+    there to lose.
+    """
     if columns is None:
-        return frozenset(USUAL)
+        return frozenset(USUAL_OF_SCORES if link == "none" else USUAL)
     every = (*USUAL, *ON_REQUEST)
     if columns == "all":
         return frozenset(every)
@@ -144,15 +176,23 @@ def text_columns(
     scores = [None if isinstance(own, str) else own for own in scored.scores]
     rows = list(zip(scores, signed, strict=True))
     found: list[TextColumn] = []
-    if "additivity" in wanted:
-        most = _SETS_ASKED if one.remembers else _SETS
-        sets = drawn_sets(removals.d, rng, most=most)
+    most = _SETS_ASKED if one.remembers else _SETS
+    for name in ("additivity", "lds"):
+        if name not in wanted:
+            continue
+        by_rank = name == "lds"
+        sets = drawn_sets(removals.d, rng, most=most, halves=by_rank)
         drops = removals.full - removals.values(~sets.removed)
         # Sizes without signs cannot add up to a fall and a rise.
-        sums = [own is not None and sign and additivity(own, sets, drops) for own, sign in rows]
+        sums = [
+            additivity(own, sets, drops, ranks=by_rank) if own is not None and sign else None
+            for own, sign in rows
+        ]
         values, errors = zip(*(own or (None, None) for own in sums), strict=True)
         errors = errors if any(error is not None for error in errors) else ()
-        found.append(TextColumn(name="additivity", values=values, errors=errors))
+        found.append(TextColumn(name=name, values=values, errors=errors))
+    if "top_drop" in wanted:
+        found += _top_drops(removals, rows)
     if "loo_tau" in wanted:
         alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
         taus = (_alike(kendall_tau, own, alone, signed=sign) for own, sign in rows)
@@ -170,6 +210,22 @@ def text_columns(
             )
             found.append(TextColumn(name=name, values=tuple(ranks)))
     return tuple(found)
+
+
+def _top_drops(
+    removals: Removals, rows: Sequence[tuple[Scores | None, bool]]
+) -> Iterator[TextColumn]:
+    """Yield by how much the explained number falls without the 1, 3 and 5 strongest words."""
+    orders = [own if own is None else strongest_first(own, signed=sign) for own, sign in rows]
+    there = [order for order in orders if order is not None]
+    for k in _TOPS:
+        if not there or k > removals.d:
+            continue
+        keep = np.ones((len(there), removals.d), bool)
+        np.put_along_axis(keep, np.stack(there)[:, :k], values=False, axis=1)
+        drops = iter((removals.full - removals.values(keep)).tolist())
+        values = tuple(None if order is None else next(drops) for order in orders)
+        yield TextColumn(name=f"top_{k}_drop", values=values)
 
 
 def _alike(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from limelight.theory.faithfulness import (
     deletion_area,
     deletion_curves,
     greedy_order,
+    insertion_area,
     mean_removed_value,
     size_extremes,
     without_first,
@@ -125,7 +126,6 @@ EVERY_WORD = 256  # words; curves of more are read, and searched, at so many eve
 STEPS = 64
 
 
-@final
 class GreedySearch:
     """An order that grows step by step; ``start`` is the order of the words not yet reached."""
 
@@ -201,7 +201,6 @@ def read_at(d: int) -> Int[np.ndarray, " m"]:
     return np.unique(np.linspace(0, d, STEPS + 1).round().astype(int))[1:]
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class AskedRemovals:
     """One text of ``d`` words under a model that has to be asked; ``full`` is its whole text's."""
@@ -310,7 +309,6 @@ class AskedRemovals:
         )
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class ExactRemovals:
     """One text under a model that collapses; no order asks the model anything."""
@@ -369,9 +367,8 @@ class ExactRemovals:
         # In which order idle words go does not matter, however many of them are tied.
         open_ = [g for g in groups if len(g) > 1 and not self._idle[g].all()]
         if not open_:
-            return Areas(
-                float(deletion_area(curve)), float(reverse[1:].mean()), float(change_area(curve))
-            )
+            found = deletion_area(curve), insertion_area(reverse), change_area(curve)
+            return Areas(*map(float, found))
         drawn = deletion_curves(self.game, drawn_orders(groups, self.rng, _EXACT_TIE_ORDERS))
         return Areas(
             self.full - self._mean_left(groups, curve),
@@ -447,11 +444,7 @@ def removals_of(
     own_way = replacement == one.model.replacements[0]
     if one.exact and own_way:
         reading, i = (one, 0) if among is None else among
-        return ExactRemovals(_on_host(one_document(reading.ratio_game, i)), rng)
+        # NumPy's arrays: orders are sorted and drawn here.
+        return ExactRemovals(mapped(one_document(reading.ratio_game, i), host_array), rng)
     full = float(one.targets.value(one.outputs)[0])
     return AskedRemovals(TargetGame(one, replacement), len(one.features[0]), full, rng)
-
-
-def _on_host(game: RatioGame) -> RatioGame:
-    """Return the game as NumPy arrays: orders are sorted and drawn here."""
-    return mapped(game, host_array)

@@ -518,8 +518,8 @@ def judging_notices(
         else "",
         *(
             f"{m.method} has scores for {m.texts} of {len(room)} texts only; pairs compare what "
-            "both have."
-            for m in methods
+            f"both have. Of another text: {next(t.reasons[i] for t in room if t.reasons[i])}"
+            for i, m in enumerate(methods)
             if m.texts and m.texts != len(room)
         ),
         *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),

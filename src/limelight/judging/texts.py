@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -38,7 +38,6 @@ _MOST_WORDS = 2**16  # whose places a stored curve can count
 _IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class ScoredText:
     """A text with the scores of every candidate, or reasons why there are none."""
@@ -141,7 +140,6 @@ def search_together(texts: Sequence[ScoredText], seconds: float | None) -> None:
                 search.refused = error
 
 
-@final
 class TimeBudget:
     """Deals a budget out: each text gets its share of what is left; None is without end."""
 
@@ -180,7 +178,6 @@ class Outcome(NamedTuple):
     predicted: int | None = None
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class Setup:
     """What is asked of all texts, checked before any of them is read."""

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from numbers import Integral
-from typing import Any, Unpack, overload
+from typing import Any, Unpack
 
 from limelight import __version__
 from limelight.data.columns import LabelledRows, read_rows
@@ -12,7 +13,7 @@ from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance
 from limelight.errors import InputError, told
 from limelight.explainers.budget import BudgetGiven, seconds_of
-from limelight.explainers.explaining import Progress, Texts, listed
+from limelight.explainers.explaining import Progress, listed
 from limelight.judging.candidates import candidates_of
 from limelight.judging.estimate import Estimate, estimated, metered
 from limelight.judging.measures import method_agreement, wanted_columns
@@ -25,53 +26,21 @@ from limelight.judging.statistics import (
     verdict,
 )
 from limelight.judging.texts import Outcome, Setup
-from limelight.models import Model, checked_model, resolved_replacement
+from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import asked_of_spans
-from limelight.question import Question, Settings
+from limelight.question import JudgedSettings, Question
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import AskedText, Unit, joined, unit_name
+from limelight.text import Unit, joined, unit_name
 
 
-class JudgeKeywords(Settings, total=False):
-    """What may be given by name: the question, and settings of the methods."""
-
-    target: str | int
-    scale: str
-    features: Unit
-    window: str | int | None
-    side: str | None
-    second_replacement: str | None
-    columns: str | Collection[str] | None
-    curves: bool
-    budget: BudgetGiven | None
-    rationales: Any
-    labels: Labels | None
-    progress: Progress | None
-    estimate: Callable[[Estimate], None] | None
-
-
-@overload
-def judge(
-    model: Model,
-    texts: Texts,
-    methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
-    **keywords: Unpack[JudgeKeywords],
-) -> Judgement: ...
-@overload
 def judge(
     model: Model,
     texts: Any,
     methods: str | Sequence[str | object] | Mapping[str, object] | None = None,
-    **keywords: Unpack[JudgeKeywords],
-) -> Judgement: ...
-def judge(
-    model: Any,
-    texts: Any,
-    methods: Any = None,
     *,
     target: str | int = "predicted",
     scale: str = "logit",
-    features: Unit = "words",
+    features: Unit | None = None,
     window: str | int | None = None,
     side: str | None = None,
     replacement: str = "auto",
@@ -84,7 +53,7 @@ def judge(
     seed: int = 0,
     progress: Progress | None = None,
     estimate: Callable[[Estimate], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[JudgedSettings],
 ) -> Judgement:
     """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
 
@@ -127,8 +96,9 @@ def judge(
         ``second`` holds what was found, and a notice says whether the order of methods changes.
     columns
         Other measures that stand beside the share: "additivity", "loo_tau", "stability" (for which
-        methods that sample explain every text once more), "eraser" and "ferret" by default; on
-        request "sanity", for which every method does; or "all". An empty list leaves them out.
+        methods that sample explain every text once more), "eraser" and "ferret" by default, of
+        scores and answers "top_drop" and "lds" in their place; on request "sanity", for which every
+        method does; or "all". An empty list leaves them out.
     curves
         Keep the curve of every method on every text, which the page shows.
     budget
@@ -156,30 +126,37 @@ def judge(
     model = question.windowed(question.grouped(checked_model(model)))
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
         raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
-    wanted = wanted_columns(columns)
+    wanted = wanted_columns(columns, model.link)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
     given, true = _read(texts)
-    known = ClassLabels(model.classes, labels) if true else None
+    # A label of a text is none of the spans in it.
+    of_texts = true and why_not(model, "spans") is not None
+    known = ClassLabels(model.classes, labels) if of_texts else None
     if labels is not None and known is None:
-        raise InputError("labels= says which class a label is, but these texts have no labels.")
+        why = "the model finds spans in them" if true else "they have no labels"
+        raise InputError(f"labels= says which class a label of these texts is, but {why}.")
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):
         raise InputError(
             f"side {side!r} is about pairs of texts; these are single ones. Leave it out."
         )
-    given = asked_of_spans(model, given)
-    plain = [one.given if isinstance(one, AskedText) else one for one in given]
-    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in plain]
+    # People marked a pair as the one text that it is when both are joined.
+    whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
+    marked = None if rationales is None else Rationales.of(rationales, whole)
+    if why_not(model, "spans") is None:
+        several = list(asked_of_spans(model, given))
+        rows = [i for i, asked in enumerate(several) for _ in asked]
+        given, true = list(chain(*several)), [true[i] for i in rows] if true else true
+        marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
     setup = Setup(
         model=model,
         candidates=candidates,
         question=question.to(model),
         replacements=replacements,
         columns=wanted,
-        # People marked a pair as the one text that it is when both are joined.
-        rationales=None if rationales is None else Rationales.of(rationales, whole),
+        rationales=marked,
         curves=curves,
         budget=None if budget is None else seconds_of(budget),
         seed=seed,

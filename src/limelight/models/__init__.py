@@ -26,27 +26,8 @@ from limelight.models.protocol import (
 )
 
 __all__ = [
-    "CAPABILITIES",
-    "SCALES",
-    "Attended",
-    "Attends",
-    "Capability",
-    "Collapses",
-    "Cuts",
-    "Differentiated",
-    "Differentiates",
-    "Engine",
-    "Freezes",
-    "Function",
-    "Link",
-    "Model",
-    "Shuffles",
-    "Weigh",
-    "checked_model",
-    "class_numbers",
-    "class_probabilities",
-    "load",
-    "resolved_replacement",
-    "why_not",
-    "wrap",
-]
+    "CAPABILITIES", "SCALES", "Attended", "Attends", "Capability", "Collapses", "Cuts",
+    "Differentiated", "Differentiates", "Engine", "Freezes", "Function", "Link", "Model",
+    "Shuffles", "Weigh", "checked_model", "class_numbers", "class_probabilities", "load",
+    "resolved_replacement", "why_not", "wrap",
+]  # fmt: skip

@@ -8,7 +8,7 @@ its words where nothing is divided.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,6 @@ class _Entries(NamedTuple):
     weight: Float[np.ndarray, " entries"]  # share of Σ x² or Σ|x|
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bag:
     """How texts become rows of columns, and the linear classifier of these rows.

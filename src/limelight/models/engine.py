@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from limelight.shapes import Bool, Float, Int
 from limelight.text import one_line
 
 
-@final
 class Engine:
     """Calls ``answer`` on batches of items, and gives the rows back in order.
 
@@ -114,20 +113,27 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said
 
 
-def failing_text(
-    ask: Callable[[Any], object],
-    items: Sequence[Any] | np.ndarray,
-    error: Exception,
+def answers_of(
+    ask: Callable[[Any], Any],
+    items: Any,
     *,
     who: str,
     shown: Callable[[Any], str],
     advice: str = "",
-) -> InputError:
-    """Return the error that names one of ``items``, on which ``ask`` fails with ``error``.
+) -> Any:
+    """Return what ``ask`` says of ``items``; where it fails, the error names one of them.
 
     ``who`` is the subject of the sentence, ``shown`` an item as a text, and ``advice`` what to do
     if all are answered one by one.
     """
+    try:
+        return ask(items)
+    except (MemoryError, InputError):
+        raise
+    except Exception as failure:
+        if out_of_memory(failure):
+            raise  # the engine asks again for fewer
+        error = failure
     # Halving: a text at fault among 256 costs eight more questions, not 256.
     first, together = items[0], len(items)
     while len(items) > 1:
@@ -137,11 +143,11 @@ def failing_text(
         items, error = half, found or error
     alone = error if together == 1 else _error(ask, items)
     if alone is not None:
-        return _failure(who, shown(items[0]), alone)
-    return InputError(
+        raise _failure(who, shown(items[0]), alone) from error
+    raise InputError(
         f"{who} fails on {together} texts together and on none alone; the first is "
         f"{short(shown(first))} ({said(error)}).{advice}"
-    )
+    ) from error
 
 
 @contextlib.contextmanager

@@ -2,18 +2,17 @@
 
 import re
 import sys
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from limelight.errors import InputError, about_text, nearest
 from limelight.models.bags import Bag
-from limelight.models.engine import Engine, failing_text, out_of_memory, short
+from limelight.models.engine import Engine, answers_of, short
 from limelight.models.protocol import (
     CAPABILITIES,
     SCALES,
@@ -54,7 +53,6 @@ _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it 
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Function:
     """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.
@@ -145,7 +143,7 @@ class Function:
             for a, b in self._words(name, whole[start:end])
         ]
         strings = tuple(whole[start:end] for start, end in spans)
-        return Document(whole, Tokens(strings, tuple(spans)), parts=parts)
+        return Document(whole, Tokens(strings, tuple(spans)), parts=parts, divisible=True)
 
     def _words(self, name: str, text: str) -> list[Span]:
         if not (found := word_spans(text, self.words)):
@@ -180,20 +178,6 @@ class Function:
         if scale == "probability":
             why = "probabilities are no quotients of sums over words"
         return replace(self, bag=None, asked_because=why)
-
-    def cut_at(self, document: Document, edges: Collection[int]) -> Document:
-        """Return ``document`` with its words cut at ``edges`` too; a bag has its own words."""
-        if self.bag is not None:
-            return document
-        cuts = sorted(edges)
-        spans = tuple(
-            piece
-            for start, end in document.tokens.spans
-            for inside in [cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]]
-            for piece in pairwise([start, *inside, end])
-        )
-        strings = tuple(document.text[start:end] for start, end in spans)
-        return replace(document, tokens=Tokens(strings, spans))
 
     @property
     def together(self) -> int:
@@ -234,21 +218,13 @@ class Function:
         )
 
     def _answer(self, texts: list[Given]) -> Float[np.ndarray, "n C"]:
-        try:
-            found = self.function(list(texts))  # a list of its own: it may change it
-        except (MemoryError, InputError):
-            raise
-        except Exception as error:
-            if out_of_memory(error):
-                raise  # the engine asks again for fewer
-            raise failing_text(
-                lambda some: self.function(list(some)),
-                texts,
-                error,
-                who="the function",
-                shown=lambda given: joined(given)[0],
-                advice=" Set batch_size=1.",
-            ) from error
+        found = answers_of(
+            lambda some: self.function(list(some)),  # a list of its own: it may change it
+            texts,
+            who="the function",
+            shown=lambda given: joined(given)[0],
+            advice=" Set batch_size=1.",
+        )
         answers = self._checked(found, [joined(given)[0] for given in texts])
         return log_odds(answers) if self.scale == "probability" else answers
 

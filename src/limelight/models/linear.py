@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,7 +104,6 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     return LinearPipeline(bag, read.outputs, _link(pipeline, last, texts, answers))
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class _Vectors:
     """The steps of a pipeline: up to the last norm, after it, and the classifier.

@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
 _OBJECT = re.compile(r"(?!hub:)[A-Za-z_][\w.]+:[A-Za-z_][\w.]*")  # module:object
 _MOST_CONFIG = 1 << 24  # bytes
-_Asked = tuple[Any, Any] | None  # template and labels of a language model
+_Asked = Mapping[str, Any] | None  # how a language model is asked, by name
 
 
 class ModelSource(NamedTuple):
@@ -30,12 +30,11 @@ class ModelSource(NamedTuple):
 
     path: str | None
     device: str | None
-    template: Any = None
-    labels: Any = None
+    asked: _Asked = None
 
     def loaded(self) -> Model:
         """Return the model from there."""
-        return load(self.path, device=self.device, template=self.template, labels=self.labels)
+        return load(self.path, device=self.device, **self.asked or {})
 
 
 # Beside the models and not in them: one may be frozen, or anybody's class.
@@ -63,6 +62,8 @@ def load(
     device: str | None = None,
     template: Any = None,
     labels: Any = None,
+    max_new_tokens: int | None = None,
+    per_token: bool = False,
 ) -> Model: ...
 def load(
     path: str | os.PathLike[str] | None = None,
@@ -70,6 +71,8 @@ def load(
     device: str | None = None,
     template: Any = None,
     labels: Any = None,
+    max_new_tokens: int | None = None,
+    per_token: bool = False,
 ) -> Model:
     """Return a model that can be explained; without a path, the one that comes with limelight.
 
@@ -88,18 +91,30 @@ def load(
         Where to compute, as torch names it: "cuda", "cuda:1", "cpu". By default our own classifier
         uses NumPy and needs no torch, and a Hugging Face model a GPU if there is one.
     template
-        What a causal language model is asked, with {text} in it: see :func:`limelight.wrap`.
+        What a language model is asked, with {text} in it: see :func:`limelight.wrap`. Without
+        ``labels`` it is explained why it writes what it writes.
     labels
         The word that stands for each class of a language model.
+    max_new_tokens
+        How many tokens an answer of the model has at most; by default 64.
+    per_token
+        Explain the mean log-probability of the tokens of an answer instead of their sum.
     """
-    asked = None if template is None and labels is None else (template, labels)
+    asked = _given(template, labels, max_new_tokens, per_token)
     model = _loaded(path, device, asked)
     place = None if path is None else os.fspath(path)
     if place is not None and not (place.startswith(_HUB) or _OBJECT.fullmatch(place)):
         # Absolute: another process, which may load it again, need not stand in the same folder.
         place = str(Path(place).resolve())
-    _SOURCES[model] = ModelSource(place, device, template, labels)
+    _SOURCES[model] = ModelSource(place, device, asked)
     return model
+
+
+def _given(template: Any, labels: Any, max_new_tokens: Any, per_token: bool) -> _Asked:
+    """Return how a language model is asked, as far as anything is said about that."""
+    given = {"template": template, "labels": labels, "max_new_tokens": max_new_tokens}
+    said = {name: value for name, value in given.items() if value is not None}
+    return (said | ({"per_token": True} if per_token else {})) or None
 
 
 def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Asked) -> Model:
@@ -205,6 +220,8 @@ def wrap(
     tokenizer: Any = None,
     template: Any = None,  # what is not a template or labels is refused in a sentence
     labels: Any = None,
+    max_new_tokens: int | None = None,
+    per_token: bool = False,
     classes: Sequence[str] | None = None,
     scale: str = "probability",
     multi_label: bool = False,
@@ -227,11 +244,17 @@ def wrap(
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
     template
-        What a causal language model is asked: a string with {text} in it, or a list of chat
-        messages, one of which has it. What comes next is the answer.
+        What a language model is asked: a string with {text} in it, or a list of chat messages, one
+        of which has it. What it writes next is its answer, and what is explained is the
+        log-probability of that, or of another: ``explain(model, text, answer="…")``.
     labels
-        The word that stands for each class of a language model, in the order of the classes, such
-        as {"negative": "bad", "positive": "good"}; each must be one token.
+        Makes a causal language model a classifier: the word that stands for each class, in the
+        order of the classes, such as {"negative": "bad", "positive": "good"}; each must be one
+        token.
+    max_new_tokens
+        How many tokens an answer of the model has at most; by default 64.
+    per_token
+        Explain the mean log-probability of the tokens of an answer instead of their sum.
     classes
         Names of the classes of a function, in the order of its columns; of a "score" that belongs
         to no class, such as a rating, its one name.
@@ -266,13 +289,14 @@ def wrap(
     }
     if hasattr(anything, "capabilities"):
         return _with_nothing(checked_model(anything), options)
-    of_networks = {n: options.pop(n) for n in ("tokenizer", "template", "labels") if n in options}
+    networks = ("tokenizer", "template", "labels", "max_new_tokens", "per_token")
+    of_networks = {name: options.pop(name) for name in networks if name in options}
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
     if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
         from limelight.models.hugging_face.loading import from_objects
 
-        asked = None if template is None and labels is None else (template, labels)
+        asked = _given(template, labels, max_new_tokens, per_token)
         return _with_nothing(from_objects(anything, tokenizer, asked), options)
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")

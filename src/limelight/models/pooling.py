@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +107,6 @@ def pooling_classifier(
     )
 
 
-@final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Mean:
     """The mean of vectors, as columns whose values are how often a word counts."""

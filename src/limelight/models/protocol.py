@@ -1,7 +1,7 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -10,15 +10,15 @@ from limelight.errors import DomainError, InputError, nearest
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import (
+    Answer,
+    Asked,
     AskedText,
     Document,
     Features,
-    FoundSpan,
     Given,
     Place,
     Span,
     checked_text_or_pair,
-    found_places,
     joined,
     place_at,
 )
@@ -48,6 +48,7 @@ Capability = Literal[
     "shuffles",
     "pairs",
     "spans",
+    "answers",
     "signals",
 ]
 # What each capability is called in a refusal: "needs …".
@@ -64,6 +65,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "shuffles": "the weights of the model, to shuffle them",
     "pairs": "a model that reads two texts together",
     "spans": "a model that finds spans in a text",
+    "answers": "a language model that writes an answer to a text",
     "signals": "what the model holds of every word, layer by layer",
 }
 
@@ -244,11 +246,31 @@ class Shuffles(Protocol):
 class Spans(Protocol):
     """Capability "spans": a model that finds spans, and is asked about places of a text."""
 
-    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
-        """Return the spans that the model finds, in the order of the text."""
+    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
+        """Return the spans that the model finds, in the order of the text, each with its tag."""
+
+    def with_classes(self, names: Collection[Any]) -> "Model":
+        """Return the same model with classes among which these are, if it has such."""
 
     def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
         """Return a text that is asked about places; of S of them the outputs are (n, S · C)."""
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """Capability "answers": a language model, asked for the log-probability of what it may write.
+
+    It has one class, "answer", and the link "none".
+    """
+
+    def written(self, text: Any) -> Answer:
+        """Return what the model writes after a text, the likeliest token each time."""
+
+    def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> Document:
+        """Return a text that is asked about answers; of S of them the outputs are (n, S).
+
+        They are the same answer, each about another part of it.
+        """
 
 
 def why_not(model: Model, capability: Capability) -> str | None:
@@ -282,6 +304,9 @@ class Games(Protocol):
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents, one class for each output of the model."""
 
+    def asked_about(self, features: Any, scale: str) -> "Model":
+        """Return the same model, or one without games where they do not answer such a question."""
+
 
 class AskInsteadError(InputError):
     """A model whose removals are known does not know those of a text: ``why``, in a clause.
@@ -312,10 +337,15 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
-    named: Callable[[Sequence[Any]], Model] | None = getattr(model, "with_classes", None)
-    model = model if named is None else named(names)
-    own: Callable[[Any, str], Model] | None = getattr(model, "asked_about", None)
-    return model if own is None else own(features, scale)
+    if why_not(model, "spans") is None:
+        model = cast(Spans, model).with_classes(names)
+    return model if why_not(model, "games") else cast(Games, model).asked_about(features, scale)
+
+
+def told_ahead(model: Model) -> Callable[[int], None] | None:
+    """Return what hears how often ``model`` will be asked, where that costs money; else None."""
+    own: Callable[[int], None] | None = getattr(model, "ahead", None)
+    return own
 
 
 def class_numbers(model: Model) -> tuple[int, ...] | None:
@@ -389,36 +419,41 @@ def document_by(
     model: Model,
     given: Any,
     *,
-    at: Any = None,
+    by: Any = None,
     first_pieces: bool = False,
     pieces: bool = False,
 ) -> Document:
     """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts.
 
-    A model that finds spans is asked about the place that ``at`` means, or about those that an
-    ``AskedText`` brings along.
+    ``by`` names what is asked of it: a place, of a model that finds spans, or the answer of one
+    that writes (see :func:`asked_of`). An ``AskedText`` brings its own along.
     """
-    places: tuple[Place, ...] = ()
+    asked: tuple[Asked, ...] = ()
     if isinstance(given, AskedText):
-        places, at, given = given.places, at if given.at is None else given.at, given.given
+        asked, by, given = given.asked, by if given.by is None else given.by, given.given
     _check_pair(model, given)
-    if why_not(model, "spans") is not None:
+    return read_asking(
+        model, given, asked or asked_of(model, given, by, first_pieces=first_pieces), pieces=pieces
+    )
+
+
+def read_asking(
+    model: Model, given: Any, asked: tuple[Asked, ...], *, pieces: bool = False
+) -> Document:
+    """Return a text as ``model`` reads it, with what is asked of it, if anything is."""
+    if not asked:
         return model.read(given, pieces=pieces)
-    own = cast(Spans, model)
-    if not places:
-        found = spans_of(model, given, first_pieces=first_pieces)
-        text, parts = joined(given)
-        region = parts[1] if parts else (0, len(text))
-        places = (place_at(at, text, region, found, first_pieces=first_pieces),)
-    return own.read(given, asked=places, pieces=pieces)
+    read: Callable[..., Document] = model.read
+    return read(given, asked=asked, pieces=pieces)
 
 
 def documents_by(
-    model: Model, texts: Sequence[Any], *, together: bool, pieces: bool, **asked: Any
+    model: Model, texts: Sequence[Any], *, together: bool, by: Any, first_pieces: bool, pieces: bool
 ) -> Iterator[Document]:
     """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
     if not together:
-        yield from (document_by(model, text, pieces=pieces, **asked) for text in texts)
+        for text in texts:
+            yield document_by(model, text, by=by, first_pieces=first_pieces, pieces=pieces)
         return
     several = [text.given if isinstance(text, AskedText) else text for text in texts]
     found = cast(Signals, model).read_together(several, pieces=pieces)
@@ -427,10 +462,60 @@ def documents_by(
         yield next(found)
 
 
-def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
+def asked_of(
+    model: Model, given: Any, by: Any = None, *, first_pieces: bool = False
+) -> tuple[Asked, ...]:
+    """Return what ``by`` means to ``model``: a place, an answer, or nothing where it classifies.
+
+    Where it is None it is the only span that the model finds, or what the model writes.
+    """
+    if why_not(model, "answers") is None:
+        if isinstance(by, Answer):
+            return (by,)
+        return (cast(Answers, model).written(given) if by is None else Answer(by),)
+    if why_not(model, "spans") is not None:
+        return ()
+    found = spans_of(model, given, first_pieces=first_pieces)
+    text, parts = joined(given)
+    region = parts[1] if parts else (0, len(text))
+    return (place_at(by, text, region, found, first_pieces=first_pieces),)
+
+
+def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = False) -> AskedText:
+    """Return a text with all that can be asked of it at once.
+
+    The spans that a model finds, of which there may be none, or each sentence of an answer.
+    """
+    if why_not(model, "spans") is None:
+        return AskedText(given, spans_of(model, given, first_pieces=first_pieces))
+    (answer,) = cast(tuple[Answer, ...], asked_of(model, given, by))
+    return AskedText(given, answer.sentences())
+
+
+def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
     """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
     _check_pair(model, given)
     return cast(Spans, model).spans(given, first_pieces=first_pieces)
+
+
+def asked_of_spans(
+    model: Model, texts: Iterable[Any], *, first_pieces: bool = False
+) -> Iterator[list[Any]]:
+    """Yield every text as often as ``model`` finds spans in it, each time with one of them.
+
+    A text that it cannot read comes once, as it is, to be refused where it is read.
+    """
+    some = False
+    for text in texts:
+        try:
+            found = spans_of(model, text, first_pieces=first_pieces)
+            asked: list[Any] = [AskedText(text, (place,)) for place in found]
+        except InputError:
+            asked = [text]
+        some = some or bool(asked)
+        yield asked
+    if not some:
+        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
 
 
 def _check_pair(model: Model, given: Any) -> None:
@@ -438,34 +523,6 @@ def _check_pair(model: Model, given: Any) -> None:
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
-
-
-def cuts_anywhere(model: Model) -> bool:
-    """Whether any part of a text can be taken from ``model``, as it can from a function."""
-    return hasattr(model, "cut_at")
-
-
-NO_SPAN = "the model finds no span in these texts, so there is nothing to explain."
-
-
-def asked_of_spans(model: Model, texts: Sequence[Any]) -> list[Any]:
-    """Return every text once for each span that ``model`` finds in it, if it finds spans.
-
-    A text that it cannot read stays as it is, and is refused where it is read.
-    """
-    if why_not(model, "spans") is not None:
-        return list(texts)
-    found: list[Any] = []
-    for text in texts:
-        try:
-            places = found_places(spans_of(model, text), first_pieces=False)
-        except InputError:
-            found.append(text)
-        else:
-            found += [AskedText(text, (place,)) for place in places]
-    if not found:
-        raise InputError(NO_SPAN)
-    return found
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
@@ -476,14 +533,11 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document
     edges = {edge for span in cut for edge in span}
     if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
         return document
-    own: Callable[[Document, Collection[int]], Document] | None = getattr(model, "cut_at", None)
-    if own is not None:
-        return own(document, edges)
+    if document.divisible:
+        return document.cut_at(edges)
     if why_not(model, "pieces") is not None:
         return document
-    if document.asked:
-        return cast(Spans, model).read(document.given, asked=document.asked, pieces=True)
-    return model.read(document.given, pieces=True)
+    return read_asking(model, document.given, document.asked, pieces=True)
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
@@ -500,6 +554,7 @@ _BROUGHT = {
         ("cuts", Cuts),
         ("shuffles", Shuffles),
         ("spans", Spans),
+        ("answers", Answers),
         ("signals", Signals),
     )
 }

@@ -1,20 +1,20 @@
 """Functions that find spans, spaCy's pipelines among them: a score of a tag at a place."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, failing_text, out_of_memory, short
+from limelight.models.engine import Engine, answers_of, short
 from limelight.models.functions import Function, log_odds, removed_words, wrapped_function
-from limelight.models.protocol import CAPABILITIES, Capability, Link
+from limelight.models.protocol import Capability, Link
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Document, Features, FoundSpan, Place, Span, few_names, one_line
+from limelight.text import Document, Features, Place, Span, few_names, one_line
 
 _OUTSIDE = "O"
 # A tagger keeps what it is less sure of to itself, so 0 is no probability: its log-odds, however
@@ -27,7 +27,6 @@ _HELD = (
 _ENTITIES = ("ner", "entity", "ruler")  # parts of spaCy's pipelines that name entities
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpanFunction:
     """A function from texts to lists of (start, end, tag, score); see :func:`limelight.wrap`.
@@ -39,59 +38,43 @@ class SpanFunction:
 
     function: Callable[[list[str]], Sequence[Sequence[Any]]]
     words: Function  # how texts are cut into words
+    link: Link  # the sigmoid of each output, where scores are probabilities
+    classes: tuple[str, ...]  # "O", and the tags
+    fingerprint: str
+    replacements: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"<SpanFunction {one_line(self.fingerprint)} of {few_names(self.classes)}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"function": self.function, "words": self.words}  # answers are asked again
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The tags, and "O" for none of them."""
-        return self.words.classes
-
-    @property
-    def link(self) -> Link:
-        """How outputs become scores: by the sigmoid of each, where they are probabilities."""
-        return "none" if self.words.scale == "score" else "sigmoid"
-
-    @property
-    def fingerprint(self) -> str:
-        """The name of the function: nobody can see into it."""
-        return self.words.fingerprint
-
-    @property
-    def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word: the mask if there is one, or nothing."""
-        return self.words.replacements
+        return {name: one for name, one in vars(self).items() if name != "_engine"}
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What a function shows: its spans."""
-        hidden = "a function of texts shows only its answers"
         alone = "a function of spans reads one text"
-        return {
-            **dict.fromkeys(CAPABILITIES, hidden),
-            "spans": None,
-            "chooses": None,
-            "pairs": alone,
-        }
+        return {**self.words.capabilities, "spans": None, "chooses": None, "pairs": alone}
 
-    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:  # noqa: ARG002
+    def with_classes(self, names: Collection[Any]) -> "SpanFunction":  # noqa: ARG002
+        """Return the same: its classes are all the tags it has."""
+        return self
+
+    def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
         """Return the spans that the function finds, in the order of the text."""
         self.words.read(text)  # which refuses what is no text
-        return tuple(sorted(one for one in self._found([text])[0] if one.start < one.end))
+        found = [one for one in self._found([text])[0] if one.start < one.end]
+        found.sort(key=lambda one: (one.start, one.end, one.tag, one.score))
+        return tuple(replace(one, first_pieces=first_pieces) for one in found)
 
     def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
         """Return the words of a text as they are written, cut where a place begins or ends."""
         document = self.words.read(text, pieces=pieces)
-        edges = {edge for place in asked for edge in (place.start, place.end)}
-        document = self.words.cut_at(document, edges)  # of "Acme's" a function may find "Acme"
+        # Of "Acme's" a function may find "Acme".
+        document = document.cut_at({edge for one in asked for edge in (one.start, one.end)})
         for place in asked:
             place.tokens(document.tokens.spans, document.text)
         notices = (_HELD,) if asked and self.link != "none" else ()
-        return Document(document.text, document.tokens, notices=notices, asked=asked)
+        return replace(document, notices=notices, asked=asked)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the scores at the places of each text, as log-odds unless they are scores."""
@@ -105,9 +88,7 @@ class SpanFunction:
         spans, text = document.tokens.spans, document.text
         asked = [place.tokens(spans, text) for place in document.asked]
         written = removed_words(document, self.words.mask if replacement == "mask" else None)
-        if replacement == "delete" and any(
-            features.of_token[i] >= 0 for numbers in asked for i in numbers
-        ):
+        if replacement == "delete" and any(features.of_token[i] >= 0 for own in asked for i in own):
             raise InputError(
                 "with protect_span=False the words that are asked about are removed, and 'delete' "
                 "leaves nothing in their place; wrap the function with mask=, or protect the span."
@@ -139,29 +120,21 @@ class SpanFunction:
         scores = np.array(rows, dtype=np.float64)
         return scores if self.link == "none" else log_odds(scores.clip(_LEAST, 1 - _LEAST))
 
-    def _at(self, place: Span, spans: Sequence[FoundSpan]) -> list[float]:
-        best = dict.fromkeys(self.classes, 0.0)
+    def _at(self, place: Span, spans: Sequence[Place]) -> list[float]:
+        best: dict[str | None, float] = dict.fromkeys(self.classes, 0.0)
         for one in spans:
             if one.start <= place[0] and place[1] <= one.end and one.tag != _OUTSIDE:
                 best[one.tag] = max(best[one.tag], one.score)
         return list((best | {_OUTSIDE: 1.0 - max(best.values())}).values())
 
-    def _found(self, texts: list[str]) -> list[list[FoundSpan]]:
-        try:
-            answers = list(self.function(list(texts)))
-        except (MemoryError, InputError):
-            raise
-        except Exception as error:
-            if out_of_memory(error):
-                raise
-            raise failing_text(
-                lambda some: list(self.function(list(some))),
-                texts,
-                error,
-                who="the function",
-                shown=str,
-                advice=" Set batch_size=1.",
-            ) from error
+    def _found(self, texts: list[str]) -> list[list[Place]]:
+        answers = answers_of(
+            lambda some: list(self.function(list(some))),
+            texts,
+            who="the function",
+            shown=str,
+            advice=" Set batch_size=1.",
+        )
         if len(answers) != len(texts):
             raise InputError(
                 "the function must return one list of spans per text; it got "
@@ -172,7 +145,7 @@ class SpanFunction:
             for spans, text in zip(answers, texts, strict=True)
         ]
 
-    def _checked(self, span: Any, text: str) -> FoundSpan:
+    def _checked(self, span: Any, text: str) -> Place:
         match span:
             case (
                 int() | np.integer() as start,
@@ -183,7 +156,7 @@ class SpanFunction:
                 if tag in self.classes:
                     words = text[start:end]
                     first = int(start) + len(words) - len(words.lstrip())
-                    return FoundSpan(first, first + len(words.strip()), tag, float(score))
+                    return Place(first, first + len(words.strip()), tag=tag, score=float(score))
                 known = ", ".join(self.classes[1:])
                 raise InputError(
                     f"the function returns the tag {tag!r}, which is none of its tags ({known}); "
@@ -199,14 +172,20 @@ def span_function(function: Any, tags: Any, **given: Any) -> SpanFunction:
     """Return a function of spans as a model; what is ``given`` are options of ``wrap``."""
     if isinstance(tags, str) or not hasattr(tags, "__len__") or not len(tags):
         raise InputError(f"tags must be a list of names, one or more; got {tags!r}.")
-    if given.get("scale", "probability") not in ("probability", "score"):
-        known = "'probability' or 'score'"
-        raise InputError(f"the scores of spans are a {known}; got {given['scale']!r}.")
+    if (scale := given.get("scale", "probability")) not in ("probability", "score"):
+        raise InputError(f"the scores of spans are a 'probability' or 'score'; got {scale!r}.")
     if given.get("pairs"):
         raise InputError("a function of spans takes one text at a time; leave pairs out.")
-    classes = [_OUTSIDE, *(str(tag) for tag in tags if tag != _OUTSIDE)]
+    classes = (_OUTSIDE, *(str(tag) for tag in tags if tag != _OUTSIDE))
     words = wrapped_function(function, **given | {"classes": classes})
-    return SpanFunction(function=function, words=words)
+    return SpanFunction(
+        function=function,
+        words=words,
+        link="none" if scale == "score" else "sigmoid",
+        classes=classes,
+        fingerprint=words.fingerprint,
+        replacements=words.replacements,
+    )
 
 
 def is_spacy(anything: Any) -> bool:
@@ -229,7 +208,6 @@ def from_spacy(pipeline: Any, tags: Any = None, **given: Any) -> SpanFunction:
             for text in texts
         ]
 
-    name = "spacy " + " ".join(
-        str(getattr(pipeline, "meta", {}).get(part, "")) for part in ("lang", "name", "version")
-    )
-    return span_function(spans, tags, **{"scale": "score", "name": name.strip()} | given)
+    meta = getattr(pipeline, "meta", {})
+    name = " ".join(["spacy", *(str(meta[k]) for k in ("lang", "name", "version") if k in meta)])
+    return span_function(spans, tags, **{"scale": "score", "name": name} | given)

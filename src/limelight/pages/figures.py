@@ -1,15 +1,9 @@
 """Figures for papers (extra ``plots``); each function returns a matplotlib ``Figure``."""
 
 __all__ = [
-    "attention_figure",
-    "bar_chart",
-    "canvas",
-    "colour_map",
-    "coloured_sentence",
-    "gradient_heatmap",
-    "interaction_heatmap",
-    "save_figure",
-]
+    "attention_figure", "bar_chart", "canvas", "colour_map", "coloured_sentence",
+    "gradient_heatmap", "interaction_heatmap", "save_figure",
+]  # fmt: skip
 
 import io
 import os
@@ -21,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +46,6 @@ NOTE_LETTERS, NOTE_LINE = 118, 11.0  # of the sentence above: letters in a line,
 CUT_MARK = " [not read from here]"
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class _Set:
     """A run of letters at its place, in points from the top left."""

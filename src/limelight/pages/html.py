@@ -46,7 +46,9 @@ from limelight.pages.wording import (
     outcomes,
     pair_table,
     precision_sentence,
+    protected_sentence,
     scale_note,
+    stretches,
     strongest_disagreements,
     unranked,
     where,
@@ -397,7 +399,9 @@ def spans_page(found: SpanExplanations) -> str:
         said = "The model finds no span in this text."
         body = rendered("message.html", title=said, sentence=found.text, trouble=False)
         return whole_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
-    several = [writable_explanation(_named_by_span(e)) for e in found]
+    # Each is called by its span: the method is the same for all.
+    named = [replace(e, label=f"{e.target}{where(e).removeprefix(' at')}") for e in found]
+    several = list(map(writable_explanation, named))
     stored = [msgspec.Raw(e.to_json().encode()) for e in several]
     return _page(
         several,
@@ -405,7 +409,8 @@ def spans_page(found: SpanExplanations) -> str:
         by=f"{len(several)} spans",
         several=True,
         told=notices(several),
-        spans=_chosen_spans(found),
+        spans=list(stretches(found)),
+        protected=protected_sentence(found),
         title="What speaks for each span?",
     )
 
@@ -413,23 +418,6 @@ def spans_page(found: SpanExplanations) -> str:
 def spans_fragment(found: SpanExplanations) -> str:
     """Return the words of every span, coloured, for a notebook."""
     return explanations_fragment(found.explanations)
-
-
-def _named_by_span(e: Explanation) -> Explanation:
-    """Return an explanation that is called by its span: the method is the same for all."""
-    return replace(e, label=f"{e.target}{where(e).removeprefix(' at')}")
-
-
-def _chosen_spans(found: SpanExplanations) -> list[tuple[str, int | None, str]]:
-    """Return the stretches of the text: each with the number of its span and what it is called."""
-    stretches, done = list[tuple[str, int | None, str]](), 0
-    for number, e in enumerate(found):
-        if e.asked is None or e.asked.start < done:  # one that overlaps has its tab alone
-            continue
-        stretches.append((found.text[done : e.asked.start], None, ""))
-        stretches.append((found.text[e.asked.start : e.asked.end], number, e.target))
-        done = e.asked.end
-    return [*stretches, (found.text[done:], None, "")]
 
 
 def explanation_fragment(e: Explanation) -> str:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import final
 
+from limelight.errors import OBEYED
 from limelight.results import Explanation
 from limelight.text import SIDES, token_strings
 from limelight.text.characters import LONE_SURROGATE
@@ -12,7 +12,6 @@ from limelight.text.characters import LONE_SURROGATE
 SHOWN_REST = 60  # characters of a text that was not read
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Some characters of the text; ``feature`` is an index, or None between features.
@@ -81,16 +80,11 @@ def _plain(e: Explanation, start: int, end: int) -> list[Piece]:
 
 
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
-# Control characters can move a cursor, bidirectional ones reorder what stands around them, and
-# lone surrogates cannot be written to any file: all are shown, none is obeyed.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 
 def visible(text: str) -> str:
     """Return ``text`` with control characters as symbols; line ends and tabs stay."""
-    return _HIDDEN.sub(_symbol, _LINE_ENDS.sub("\n", text))
+    return OBEYED.sub(_symbol, _LINE_ENDS.sub("\n", text))
 
 
 def _symbol(match: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from rich.color import Color
@@ -45,7 +45,9 @@ from limelight.pages.wording import (
     opening,
     pair_table,
     precision_sentence,
+    protected_sentence,
     scale_note,
+    stretches,
     strongest_disagreements,
     unranked,
     where,
@@ -67,7 +69,6 @@ _GAP = 2  # letters between two columns
 _LEAST = 4  # letters of a text that stay on a narrow terminal
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the console can show."""
@@ -99,7 +100,6 @@ class Look:
         return [Text(), *marked] if marked else []
 
 
-@final
 @dataclass(frozen=True)
 class View:
     """Parts that are made once the console is known: its look, and at most ``widest`` columns."""
@@ -214,25 +214,23 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
     several = f"{len(found)} spans" if len(found) > 1 else "one span"
     yield look.line(f"{first.label} of {several}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
-    for start in range(0, len(found), SHOWN_SPANS):
-        yield table_text(span_table(found.explanations[start : start + SHOWN_SPANS]), look, width)
+    at_a_time = min(max((width - 14) // 12, 1), SHOWN_SPANS)  # so that the words stay beside them
+    for start in range(0, len(found), at_a_time):
+        yield table_text(span_table(found.explanations[start : start + at_a_time]), look, width)
         yield Text()
-    yield look.line("The words of all spans are protected: scores are of the others.", "dim")
+    if said := protected_sentence(found):
+        yield look.line(said, "dim")
     yield look.line(precision_sentence(first), "dim")
     yield from look.notices(notices(found))
 
 
 def _with_spans(found: SpanExplanations, look: Look) -> Text:
     """Return the text with every span in brackets, its class behind it."""
-    text, done = Text(overflow="fold"), 0
-    for e in sorted(found, key=lambda e: (e.asked.start, e.asked.end) if e.asked else (0, 0)):
-        if e.asked is None or e.asked.start < done:  # overlaps the one before
-            continue
-        text.append(look.safe(found.text[done : e.asked.start]))
-        text.append(look.safe(f"[{found.text[e.asked.start : e.asked.end]}]"), "bold")
-        text.append(look.safe(f" {e.target}"), "dim")
-        done = e.asked.end
-    return text.append(look.safe(found.text[done:]))
+    text = Text(overflow="fold")
+    for part, number, tag in stretches(found):
+        text.append(look.safe(part if number is None else f"[{part}]"), "bold" * bool(tag))
+        text.append(look.safe(f" {tag}" * bool(tag)), "dim")
+    return text
 
 
 def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> Table:

@@ -10,12 +10,7 @@ from rich.text import Text
 from limelight.pages.palette import Side
 from limelight.pages.terminal import Look, View, bar, table_text
 from limelight.pages.wording import part_in_words, slice_table, sureness, written
-from limelight.results.summary import (
-    RunDifference,
-    RunSummary,
-    SummarizedView,
-    SummarizedWord,
-)
+from limelight.results.summary import RunDifference, RunSummary, SummarizedView, SummarizedWord
 from limelight.results.table import Column, Table
 from limelight.text import one_line
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
@@ -12,9 +12,10 @@ import numpy as np
 
 from limelight.models.protocol import class_probabilities
 from limelight.pages.palette import Side, largest, strongest
-from limelight.results import Anchor, Comparison, Explanation, Pairs
+from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
+from limelight.text import Answer
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -43,7 +44,27 @@ def aims(e: Explanation) -> str:
 
 def where(e: Explanation) -> str:
     """Return the place that was asked about, " at “Jordan”"; "" where it is the whole text."""
-    return "" if e.asked is None else f" at {e.asked.named(e.text)}"
+    return "" if e.asked is None else f" {e.asked.named(e.text)}"
+
+
+def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
+    """Yield the text in parts, each with the number of its span, or None, and what it is called.
+
+    A span that overlaps the one before has no part of its own.
+    """
+    done = 0
+    for number, e in enumerate(found):
+        if e.asked is not None and e.asked.start >= done:
+            yield found.text[done : e.asked.start], None, ""
+            yield found.text[e.asked.start : e.asked.end], number, e.target
+            done = e.asked.end
+    yield found.text[done:], None, ""
+
+
+def protected_sentence(found: SpanExplanations) -> str:
+    """Say that the words of spans have no scores, where they have none."""
+    kept = found[0].settings.get("protect_span", True)
+    return "The words of all spans are protected: scores are of the others." if kept else ""
 
 
 def quoted(name: str) -> str:
@@ -138,10 +159,7 @@ def outcomes(e: Explanation) -> list[Outcome]:
         up, down = (0.5 * (1 + math.tanh(x / 2)) if linked else None for x in (output, -output))
         others = [other for other in e.classes if other != names[0]]
         other = others[0] if len(others) == 1 else f"not {names[0]}"
-        return [
-            Outcome(names[0], output, up, output > 0),
-            Outcome(other, None, down, output <= 0),
-        ]
+        return [Outcome(names[0], output, up, output > 0), Outcome(other, None, down, output <= 0)]
     chances: list[float | None] = [None] * len(names)
     if linked:
         chances = class_probabilities(outputs[None], e.link)[0].tolist()
@@ -201,8 +219,28 @@ def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tupl
     e = explanations[0]
     name, sure = said(e)
     marks = {side: mark.replace("words", f"{e.noun}s") for side, mark in marks.items()}
+    if isinstance(e.asked, Answer):
+        return _answered(explanations, e.asked, marks)
     begin = f"At{where(e).removeprefix(' at')} the" if e.asked else "The"
     return f"{begin} model says ", name, f"{sure} {_speaking(explanations, marks)}"
+
+
+def _answered(
+    explanations: Sequence[Explanation], asked: Answer, marks: Marks
+) -> tuple[str, str, str]:
+    """Return the same of an answer: "The model writes **Paris.** Scores say …"."""
+    e = explanations[0]
+    begin = "The model writes " if asked.written else "The answer is "
+    if asked.part != asked.text.strip():
+        begin = f"A sentence of {'what the model writes' if asked.written else 'the answer'} is "
+    up, down, neutral = (marks[side] for side in ("for", "against", "neutral"))
+    number = ", ".join(f"{value:.3f}" for value in e.prediction.values())
+    said = f"Scores say how much each {e.noun} raises its log-probability ({number})"
+    if any(one.signed for one in explanations):
+        said += f": {up} raise it, {down} lower it"
+    if not all(one.signed for one in explanations):
+        said += f"; {neutral} {_without_sign(explanations)}"
+    return begin, f"“{asked.part}”", f" {said}."
 
 
 def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:

@@ -11,14 +11,6 @@ from limelight.results.explanation import (
 )
 
 __all__ = [
-    "Agreement",
-    "Anchor",
-    "Comparison",
-    "Explanation",
-    "Explanations",
-    "Finding",
-    "Pairs",
-    "SpanExplanations",
-    "agreement",
-    "rank_correlation",
-]
+    "Agreement", "Anchor", "Comparison", "Explanation", "Explanations", "Finding", "Pairs",
+    "SpanExplanations", "agreement", "rank_correlation",
+]  # fmt: skip

@@ -17,7 +17,7 @@ from limelight.results.explanation import Anchor, Explanation, Pairs, check_indi
 from limelight.results.plan import SamplingPlan
 from limelight.results.values import each_value, read_value, written_value
 from limelight.shapes import Float
-from limelight.text import Place
+from limelight.text import read_asked
 
 SCHEMAS = Path(__file__).parent / "schemas"
 _LARGEST = 1 << 30  # bytes; a book of a million words stays below
@@ -177,7 +177,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             anchor=self._anchor(),
             notices=tuple(self.notices),
             parts=tuple(self.parts or ()),
-            asked=None if self.asked is None else Place.read(self.asked),
+            asked=None if self.asked is None else read_asked(self.asked),
             settings=rest,
             diagnostics=found | each_value(read_value, self.diagnostics or {}),
             **facts,

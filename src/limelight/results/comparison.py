@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,6 @@ _SHARED = (
 )  # fmt: skip
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """Pairwise comparisons, rows and columns in the order of ``methods``.
@@ -55,7 +54,7 @@ def agreement(explanations: Sequence[Explanation]) -> Agreement:
     known = np.array([known_scores(e) for e in explanations])
     noise = [bool(e.scores.any() and not k.any()) for k, e in zip(known, explanations, strict=True)]
     signed = [e.signed for e in explanations]
-    ranks = [_centred_ranks(scores) for scores in np.abs(known)]
+    ranks = [centred_ranks(scores) for scores in np.abs(known)]
     up, down = known > 0, known < 0
     conflicts = up.astype(int) @ down.T.astype(int)
     conflicts += conflicts.T.copy()
@@ -69,7 +68,7 @@ def agreement(explanations: Sequence[Explanation]) -> Agreement:
 
     return Agreement(
         methods=tuple(e.method for e in explanations),
-        rank_correlation=by_pairs(lambda i, j: _correlation(ranks[i], ranks[j])),
+        rank_correlation=by_pairs(lambda i, j: correlation(ranks[i], ranks[j])),
         sign_conflicts=by_pairs(
             lambda i, j: int(conflicts[i, j]) if signed[i] and signed[j] else None
         ),
@@ -92,15 +91,17 @@ def known_scores(e: Explanation) -> Float[np.ndarray, " d"]:
 
 def rank_correlation(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
     """Return Spearman's rank correlation, ties given their mean rank; None for a constant."""
-    return _correlation(_centred_ranks(x), _centred_ranks(y))
+    return correlation(centred_ranks(x), centred_ranks(y))
 
 
-def _centred_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+def centred_ranks(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+    """Return ranks less their mean, ties given their mean rank."""
     ranks = mean_ranks(x)
     return ranks - ranks.mean()
 
 
-def _correlation(a: Float[np.ndarray, " d"], b: Float[np.ndarray, " d"]) -> float | None:
+def correlation(a: Float[np.ndarray, " d"], b: Float[np.ndarray, " d"]) -> float | None:
+    """Return the correlation of centred values; None where one of the two does not vary."""
     norm = np.sqrt((a @ a) * (b @ b))
     return float(np.clip((a @ b) / norm, -1, 1)) if norm else None
 
@@ -118,7 +119,6 @@ def _top(scores: Float[np.ndarray, " d"]) -> set[int]:
     return {int(j) for j in order if scores[j]}
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison(EqualByFields, Page, Drawn, Tabular, Stored):
     """One explanation per method, of the same text, target and features.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from itertools import chain
 from types import EllipsisType, MappingProxyType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from limelight.results.values import EqualByFields, own_numbers, plain_value, wh
 from limelight.shapes import Float, Int
 from limelight.text import (
     CUTTERS,
+    Asked,
     Features,
-    Place,
     Span,
     name_of_one,
     one_line,
@@ -27,7 +27,6 @@ from limelight.text import (
 )
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairs(EqualByFields):
     """Scores of pairs of features, by their indices."""
@@ -37,7 +36,6 @@ class Pairs(EqualByFields):
     stderr: Float[np.ndarray, " n"] | None = None
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
     """Features that hold the prediction: how often they do, and on how many texts they apply."""
@@ -48,7 +46,6 @@ class Anchor:
     coverage: float
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Finding:
     """What a method finds for one document; the rest of an explanation is question and method.
@@ -87,8 +84,8 @@ def check_explanation(e: Any) -> None:
         raise InputError(f"cut must lie inside the text of {end} characters; got {e.cut}.")
     if e.parts:
         _check_parts(e.parts, e.text)
-    if e.asked is not None and not 0 <= e.asked.start < e.asked.end <= end:
-        raise InputError(f"asked must be a place inside the text of {end} characters.")
+    if e.asked is not None:
+        e.asked.check(e.text)
     if e.against == e.target:
         raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
@@ -159,7 +156,6 @@ def check_indices(indices: Iterable[int], d: int, what: str) -> None:
 _MAPPINGS = ("prediction", "settings", "diagnostics")
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     """Scores of the features of ``text`` for the class ``target``.
@@ -171,7 +167,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     feature removed, None where the model has none; ``cut`` is the character at which the model
     stops reading, None if it reads everything. Where a pair was explained, ``text`` is both sides
     joined by a newline, and ``parts`` their two spans. ``asked`` is the place of ``text`` that the
-    model was asked about, None where it is the whole of it.
+    model was asked about, or the answer that it was asked for, None where it is neither.
 
     How: ``method``, its ``label``, whether its scores are ``signed``, and the ``settings`` that
     compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.
@@ -215,7 +211,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     model: str = ""
     version: str = ""
     parts: tuple[Span, ...] = ()
-    asked: Place | None = None
+    asked: Asked | None = None
 
     def __post_init__(self) -> None:
         d = len(self.features)
@@ -262,7 +258,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     def aim(self) -> str:
         """What the scores speak for: "positive", "ORG against O", "ORG at “Jordan”"."""
         aim = self.target if self.against is None else f"{self.target} against {self.against}"
-        return aim if self.asked is None else f"{aim} at {self.asked.named(self.text)}"
+        return aim if self.asked is None else f"{aim} {self.asked.named(self.text)}"
 
     @property
     def units(self) -> str:
@@ -315,7 +311,6 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
         return feature_rows([(0, self)])
 
 
-@final
 class Explanations(Shown, Tabular, list[Explanation]):
     """A list of explanations, which a notebook, a terminal and a table show as one.
 
@@ -329,7 +324,6 @@ class Explanations(Shown, Tabular, list[Explanation]):
         return feature_rows(enumerate(self))
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class SpanExplanations(EqualByFields, Page, Tabular):
     """One explanation for every span that a model finds in ``text``, all of the same words.

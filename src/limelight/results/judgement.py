@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ def shown_end(x: float) -> str:
     return f"{x if round(x, digits) else 0.0:.{digits}f}".replace("-", "−")
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalCurve:
     """The explained number after the first words of an order are gone, read at even steps.
@@ -70,7 +69,6 @@ class RemovalCurve:
         return np.linspace(0, len(self.order) // 2, steps + 1).round().astype(np.int64)
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreeingPair:
     """Two methods, or one with two seeds: means over texts with 95 % intervals.
@@ -90,7 +88,6 @@ class AgreeingPair:
     top_interval: Interval | None = None
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodAgreement:
     """Every pair of methods, and in ``again`` each sampled method against another seed of itself.
@@ -117,7 +114,6 @@ FIRST_SENTENCE = (
 )
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
     """One measure on one text: of every method, of guessing, and of people.
@@ -134,7 +130,6 @@ class Values:
     methods: tuple[float | None, ...] = ()
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedText:
     """What was found on one text; ``reason`` says why nothing was.
@@ -155,7 +150,6 @@ class MarkedText:
     reason: str | None = None
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlausibleMethod:
     """One method over all texts, means with 95 % intervals.
@@ -177,7 +171,6 @@ class PlausibleMethod:
     iou_f1_interval: Interval | None = None
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
     """How much larger the share of the first method is, on the texts that both explain.
@@ -204,7 +197,6 @@ class JudgedPair:
         return self.simultaneous is not None and self.simultaneous[0] > 0
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plausibility:
     """How well the words that methods name are those that people marked.
@@ -231,7 +223,6 @@ class Plausibility:
         return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """Areas of the orders of all methods on one text, None where a method has none.
@@ -246,7 +237,6 @@ class Measure:
     areas: tuple[float | None, ...]
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
     """Another measure of all methods on one text, None where a method has none.
@@ -259,7 +249,6 @@ class TextColumn:
     errors: tuple[float | None, ...] = ()
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodColumn:
     """The mean of a :class:`TextColumn` over ``texts`` texts, with a 95 % interval over them.
@@ -274,7 +263,6 @@ class MethodColumn:
     sampling: float | None = None
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedText:
     """What was found on one text; ``reason`` says why nothing was.
@@ -306,7 +294,6 @@ class JudgedText:
     curves: tuple[RemovalCurve | None, ...] = ()
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedMethod:
     """One method over all texts: ``share`` 0 is chance, 1 is the ceiling, with a 95 % interval.
@@ -338,7 +325,6 @@ class JudgedMethod:
         return by_name(self.columns, column, "name")
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=True)
 class Judgement(Page, Drawn, Tabular, Stored):
     """How faithful methods are to a model on some texts, with intervals over the texts.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,7 +25,6 @@ from limelight.results.table import Table, plain_rows
 from limelight.results.values import each_value, read_value, written_value
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedColumn:
     """One measure; ``better`` says in which direction, "" where neither is."""
@@ -53,6 +52,30 @@ COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
                 "them together takes away, over random sets of words. It asks for the sizes of "
                 "the scores, not only for their order.",
                 better="larger",
+            ),
+            JudgedColumn(
+                name="lds",
+                label="LDS",
+                short="LDS",
+                means="Linear datamodelling score, as ContextCite reports it: Spearman's rank "
+                "correlation between the sum of the scores of the words that are kept and the "
+                "explained number, where every word is kept or not with probability ½.",
+                better="larger",
+                flaw="With half of the words gone, no text is like the whole one that was "
+                "explained.",
+            ),
+            *(
+                JudgedColumn(
+                    name=f"top_{k}_drop",
+                    label=f"drop without top {k}",
+                    short=f"top {k} drop",
+                    means="By how much the explained number, of an answer its log-probability, "
+                    f"falls without the {f'{k} strongest words' if k > 1 else 'strongest word'}.",
+                    better="larger",
+                    flaw="It has neither chance nor ceiling: how far it can fall differs from "
+                    "text to text.",
+                )
+                for k in (1, 3, 5)
             ),
             JudgedColumn(
                 name="loo_tau",

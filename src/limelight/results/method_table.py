@@ -1,7 +1,7 @@
 """The methods as a table: what each computes, for which models, with which settings."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 from limelight.results.faces import Shown, Tabular, by_name
 from limelight.results.table import Table, plain_rows
@@ -28,7 +28,6 @@ class WayRow(NamedTuple):
         return {"needs": self.needs, "exactness": self.exactness, "settings": settings}
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodRow:
     """One method; ``refused`` says why the model that was asked about does not allow it."""
@@ -48,7 +47,6 @@ class MethodRow:
         return asdict(self) | {"ways": [way.to_dict() for way in self.ways]}
 
 
-@final
 class MethodTable(Shown, Tabular, tuple[MethodRow, ...]):
     """Rows of methods, shown as a list in a terminal and as a table in a notebook."""
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ PLAN_COLUMNS = ("feature", "score", "deviation", "samples", "side")
 _BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a tiny error asks for
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
     """Samples that bring LIME on one text within ``error`` of its limit, word by word.

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, final
+from typing import Any
 
 from limelight.results.explanation import Explanation
 from limelight.results.faces import Page, Tabular
@@ -11,7 +11,6 @@ from limelight.text import one_line
 from limelight.text.characters import LONE_SURROGATE
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """``count`` of ``of`` texts, and the 95 % interval of that share (Wilson's)."""
@@ -27,7 +26,6 @@ class Part:
         return self.count / self.of if self.of else 0.0
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """A text in which a word scores: ``before`` and ``after`` are what stands around it there."""
@@ -40,7 +38,6 @@ class Example:
     after: str
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizedWord:
     """A word or phrase over the texts that have it; ``low`` to ``high`` is its 95 % interval.
@@ -63,7 +60,6 @@ class SummarizedWord:
     examples: tuple[Example, ...] = ()
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferingWord:
     """A word whose mean score differs between two groups of texts, second less first."""
@@ -80,7 +76,6 @@ class DifferingWord:
     p_holm: float
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MistakenText:
     """A text that is predicted ``predicted`` with ``confidence`` and labelled ``label``.
@@ -100,7 +95,6 @@ class MistakenText:
     words: tuple[str, ...] = ()
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepresentativeText:
     """A text that was picked; ``covered`` is what it and those before it cover of importance."""
@@ -111,7 +105,6 @@ class RepresentativeText:
     explanation: Explanation | None
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSlice:
     """The texts of one value, or range of values, of a column.
@@ -128,7 +121,6 @@ class RunSlice:
     differing: tuple[DifferingWord, ...]
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizedView:
     """One method and one class: nothing here is averaged over methods or classes.
@@ -171,7 +163,6 @@ _CHANGED = (
 )  # fmt: skip
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary(Page, Tabular):
     """What drives a model: one view for every method and explained class of a run."""
@@ -214,7 +205,6 @@ class RunSummary(Page, Tabular):
         return plain_rows(("method", "target", "against", "kind", *_WORD), rows)
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedText:
     """A text of both runs; ``change`` is Σ|b − a| / (Σ|a| + Σ|b|) over its words, from 0 to 1."""
@@ -228,7 +218,6 @@ class ChangedText:
     other_predicted: str
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDifference(Page, Tabular):
     """What differs between the runs ``first`` and ``second``, on the texts that both explain.

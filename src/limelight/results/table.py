@@ -17,7 +17,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 from limelight.errors import InputError
 
@@ -31,7 +31,6 @@ class Cell(NamedTuple):
     mark: str = ""
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Column:
     """The heading of a column, and how its cells are written.
@@ -72,7 +71,6 @@ class Column:
         return self.number(value) if callable(self.number) else format(value, self.number)
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of values under columns; ``left_out`` more rows are counted, not shown."""

@@ -1,11 +1,13 @@
 """Every text of a run as one row of a few columns: what a table of texts shows and sorts by."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from limelight.results.comparison import centred_ranks, correlation
 from limelight.runs.sql import Database, database, entries
 from limelight.shapes import Float, Int
 from limelight.text import one_line
@@ -77,7 +79,8 @@ def _of_shard(
         against FROM {here} ORDER BY n""")
     words = tables.table(f"SELECT n, word, score FROM ({entries(run.record, here)}) ORDER BY entry")
     at = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
-    lengths = np.bincount(at, minlength=len(rows))
+    lengths, sizes = np.bincount(at, minlength=len(rows)), np.abs(np.asarray(words["score"]))
+    ranks = [centred_ranks(own) for own in np.split(sizes, np.cumsum(lengths))[:-1]]
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
     place = np.full(len(rows), -1)
     place[first] = np.arange(len(first))
@@ -94,68 +97,23 @@ def _of_shard(
         "said": shown["label"].to_pylist(),
         "confidence": np.asarray(shown["confidence"]),
         "words": lengths[first],
-        "disagreement": _disagreement(rows, at, np.abs(np.asarray(words["score"])), lengths, row),
+        "disagreement": _disagreement(rows, ranks, row),
         "word": np.array(numbers, dtype=np.int64)[np.asarray(named.indices)[of_first]],
         "text": before + place[at[of_first]],
     }
 
 
 def _disagreement(
-    rows: pa.Table,
-    at: Int[np.ndarray, " m"],
-    size: Float[np.ndarray, " m"],
-    lengths: Int[np.ndarray, " n"],
-    texts: Int[np.ndarray, " t"],
+    rows: pa.Table, ranks: Sequence[Float[np.ndarray, " _"]], texts: Int[np.ndarray, " t"]
 ) -> Float[np.ndarray, " t"]:
     """Return, for each text, the mean of 1 − ρ over its pairs of rows that explain one class."""
-    row, ranks = np.asarray(rows["row"]), _unit_ranks(at, size, len(lengths))
-    starts = np.cumsum(lengths) - lengths
-    targets, others = (rows[name].to_pylist() for name in ("target", "against"))
-    aims = np.array([hash(aim) for aim in zip(targets, others, strict=True)])
-    total, pairs = np.zeros(len(texts)), np.zeros(len(texts))
-    most = int(np.unique(row, return_counts=True)[1].max(initial=0))
-    for apart in range(1, most):
-        one, other = np.arange(len(lengths) - apart), np.arange(apart, len(lengths))
-        same = (row[one] == row[other]) & (aims[one] == aims[other])
-        same &= (lengths[one] == lengths[other]) & (lengths[one] > 1)
-        one, other = one[same], other[same]
-        found = _dots(ranks, starts[one], starts[other], lengths[one])
-        known = np.isfinite(found)
-        text = np.searchsorted(texts, row[one[known]])
-        np.add.at(total, text, 1 - found[known])
-        np.add.at(pairs, text, 1)
-    return np.divide(total, pairs, out=np.full(len(texts), np.nan), where=pairs > 0)
-
-
-def _unit_ranks(
-    at: Int[np.ndarray, " m"], size: Float[np.ndarray, " m"], rows: int
-) -> Float[np.ndarray, " m"]:
-    """Return mean ranks within each row, centred and of length 1; NaN where all are equal."""
-    order = np.lexsort((size, at))
-    sorted_at, sorted_size = at[order], size[order]
-    new = np.ones(len(at), bool)
-    new[1:] = (sorted_at[1:] != sorted_at[:-1]) | (sorted_size[1:] != sorted_size[:-1])
-    group = np.cumsum(new) - 1
-    place = np.bincount(group, weights=np.arange(len(at))) / np.maximum(np.bincount(group), 1)
-    ranks = np.empty(len(at))
-    ranks[order] = place[group]
-    count = np.maximum(np.bincount(at, minlength=rows), 1)
-    ranks -= (np.bincount(at, weights=ranks, minlength=rows) / count)[at]
-    norm = np.sqrt(np.bincount(at, weights=ranks**2, minlength=rows))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return ranks / norm[at]
-
-
-def _dots(
-    values: Float[np.ndarray, " m"],
-    one: Int[np.ndarray, " p"],
-    other: Int[np.ndarray, " p"],
-    lengths: Int[np.ndarray, " p"],
-) -> Float[np.ndarray, " p"]:
-    """Return the products of two stretches of ``values`` for each pair."""
-    if not len(one):
-        return np.zeros(0)
-    ends = np.cumsum(lengths)
-    inside = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
-    product = values[np.repeat(one, lengths) + inside] * values[np.repeat(other, lengths) + inside]
-    return np.add.reduceat(product, ends - lengths)
+    found: dict[int, list[float]] = {text: [] for text in texts.tolist()}
+    explained: dict[tuple[Any, ...], list[Float[np.ndarray, " _"]]] = {}
+    of_rows = (rows[name].to_pylist() for name in ("row", "target", "against"))
+    for aim, own in zip(zip(*of_rows, strict=True), ranks, strict=True):
+        explained.setdefault(aim, []).append(own)
+    for (text, *_), several in explained.items():
+        for one, other in itertools.combinations(several, 2):
+            if len(one) == len(other) and (rho := correlation(one, other)) is not None:
+                found[text].append(1 - rho)
+    return np.array([np.mean(apart) if apart else np.nan for apart in found.values()])

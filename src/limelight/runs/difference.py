@@ -18,15 +18,20 @@ from limelight.errors import InputError, nearest
 from limelight.results.summary import ChangedText, RunDifference
 from limelight.runs.sql import Database, database, entries, literal
 from limelight.runs.statistics import Moments, corrected, paired_words, share_of
+from limelight.text import unit_name
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
 
-# Texts are the same where their hashes are; of several in the second run its first counts.
-_MATCHED = """CREATE TEMP TABLE matched AS SELECT a.row, b.row AS other_row
-    FROM (SELECT DISTINCT row, text_hash FROM stored) a
-    JOIN (SELECT text_hash, min(row) AS row FROM second.stored GROUP BY text_hash) b
-    USING (text_hash)"""
+# Texts are the same where their hashes are, and the places of them that are asked about; of several
+# in the second run its first counts.
+_KEYS = """CREATE TEMP TABLE {}_keys AS
+    SELECT row, any_value(text_hash) || coalesce(max(asked), '') AS key
+    FROM {}.stored GROUP BY row"""
+_MATCHED = """CREATE TEMP TABLE matched AS SELECT a.row, b.row AS other_row FROM main_keys a
+    JOIN (SELECT key, min(row) AS row FROM second_keys GROUP BY key) b USING (key)"""
+_MET = """SELECT count(DISTINCT row) AS texts FROM {}.rows
+    SEMI JOIN (FROM {}_keys SEMI JOIN {}_keys USING (key)) USING (row) WHERE method = {}"""
 _PAIRS = """CREATE TEMP TABLE pairs AS
     SELECT a.n, b.n AS other_n, a.row, m.other_row, a.id, a.target, a.predicted,
         b.predicted AS other_predicted
@@ -52,8 +57,19 @@ def compared_runs(
     for run, name in ((first, method), (second, theirs)):
         if name not in run.methods:
             raise InputError(nearest(f"method of '{run.path}'", name, run.methods))
+    (ours, own), (others, other) = (
+        (unit_name(run.record.question.features), run.record.cutter) for run in (first, second)
+    )
+    if (ours, own) != (others, other):
+        how = " cut in another way" if ours == others else ""
+        raise InputError(
+            f"the features of '{first.path}' are {ours}, those of '{second.path}' {others}{how}; "
+            "only runs over the same features can be compared."
+        )
     shares = method != theirs or first.record.question.scale != second.record.question.scale
     with database(first, second=second) as tables:
+        for name in ("main", "second"):
+            tables.execute(_KEYS.format(name, name))
         tables.execute(_MATCHED)
         tables.execute(_PAIRS.format(literal(method), literal(theirs)))
         pairs = tables.columns("SELECT row, predicted, other_predicted FROM pairs")
@@ -61,8 +77,11 @@ def compared_runs(
             raise InputError(
                 f"'{first.path}' and '{second.path}' explain no text for the same class in common."
             )
-        met = tables.columns(f"""SELECT count(DISTINCT row) AS texts
-            FROM rows SEMI JOIN matched USING (row) WHERE method = {literal(method)}""")
+        both = ("main", "second", method), ("second", "main", theirs)
+        met = [
+            int(tables.columns(_MET.format(one, one, other, literal(name)))["texts"][0])
+            for one, other, name in both
+        ]
         tables.execute(
             _BOTH.format(
                 _scores(first, "rows", "n", shares),
@@ -75,13 +94,13 @@ def compared_runs(
         np.array(run.classes)[pairs[name]]
         for run, name in ((first, "predicted"), (second, "other_predicted"))
     ]
-    texts, shared = len(pairs["row"]), int(met["texts"][0])
+    texts = len(pairs["row"])
     return RunDifference(
         first=str(first.path),
         second=str(second.path),
         methods=(method, theirs),
         texts=texts,
-        apart=(len(first) - shared, len(second) - shared),
+        apart=(len(first) - met[0], len(second) - met[1]),
         shares=shares,
         compared=compared,
         predictions=share_of(int((called[0] != called[1]).sum()), texts),

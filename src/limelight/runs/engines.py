@@ -20,7 +20,7 @@ from concurrent.futures import (
 from functools import partial
 from queue import SimpleQueue
 from types import ModuleType
-from typing import Any, final
+from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import (
@@ -86,7 +86,6 @@ def _in_flight(
             shard.cancel()
 
 
-@final
 class _Workers:
     """At most so many workers, for any thread that has a task; one that is lost is replaced.
 
@@ -175,7 +174,6 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-@final
 class ThisProcess:
     """One shard after another, here, with the model that is in memory."""
 
@@ -190,7 +188,6 @@ class ThisProcess:
             yield finished_by(self._work, task, self._heard)
 
 
-@final
 class SpawnedProcesses:
     """New processes that load the model once each; nothing of this process travels with them."""
 
@@ -203,7 +200,6 @@ class SpawnedProcesses:
         return finished_by_workers(lambda: _Process(orders.job, workers), workers, orders.tasks)
 
 
-@final
 class _Process(Worker):
     def __init__(self, job: Job, workers: int) -> None:
         context = mp.get_context("spawn")
@@ -297,7 +293,6 @@ def _threads_shared(workers: int) -> Iterator[None]:
                 os.environ.pop(name, None)
 
 
-@final
 class ExecutorEngine:
     """Submits shards to ``executor``, ``workers`` at a time, and leaves it open.
 
@@ -325,7 +320,6 @@ class ExecutorEngine:
             ) from None
 
 
-@final
 class RayActors:
     """Actors of Ray Core, one model each. A lost actor, or a lost machine, is replaced.
 
@@ -383,7 +377,6 @@ class _Explainer:
         return explain_shard(job, task)
 
 
-@final
 class _Actor(Worker):
     def __init__(self, ray: Any, actors: Any, job: Job) -> None:
         self._ray, self._job = ray, job

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import final
 
 import pyarrow as pa
 
@@ -18,7 +17,6 @@ _LONG = 3600.0  # seconds
 _QUICK = ("lrp", "gxi", "loo", "alpha-avg")
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Seconds for ``texts`` texts; a method that is ``quicker``, if they are more than an hour."""
@@ -84,7 +82,6 @@ def _quicker(
     return None
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
     """What a callback hears: texts ``done`` of ``total``, those of them that ``failed``.
@@ -110,7 +107,6 @@ Watcher = Callable[[RunProgress], None]
 _BETWEEN = 0.2  # seconds
 
 
-@final
 class ProgressLine:
     """What a run says in Python: one line of standard error, written again and again.
 
@@ -141,7 +137,6 @@ class ProgressLine:
         self._last, self._written = now, len(told)
 
 
-@final
 class Meter:
     """Counts texts and tells a callback; shards that were there before count as done."""
 

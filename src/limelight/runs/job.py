@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Unpack, final
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from limelight import __version__
-from limelight.data.columns import INPUT, DataSet, opened_data
+from limelight.data.columns import INPUT, DataRecord, DataSet, opened_data
 from limelight.data.labels import Labels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
@@ -28,17 +28,11 @@ from limelight.explainers.registry import one_method, several_methods
 from limelight.models import Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
-from limelight.models.protocol import NO_SPAN, playing, spans_of
+from limelight.models.protocol import asked_of_spans, playing
+from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
-from limelight.runs.estimate import (
-    Estimate,
-    Meter,
-    ProgressLine,
-    RunProgress,
-    Watcher,
-    estimate,
-)
+from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
@@ -53,14 +47,13 @@ from limelight.runs.work import (
     method_record,
     needs_main,
 )
-from limelight.text import one_line
+from limelight.text import AskedText, one_line
 
 _FEW = 20  # texts, which are not worth an estimate
 _START = 5.0  # seconds that other processes must save: twice what it takes to import everything
 _Rows = Collection[int]
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class RunJob:
     """A run whose folder is locked. ``retry`` also does the texts again that failed."""
@@ -166,7 +159,9 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
     for one in work.texts(usable)[0]:
         try:
-            next(readings(work.model, [one.asked], work.record.question))
+            reading = next(readings(work.model, [one.asked], work.record.question))
+            for learned in work.learned.values():
+                learned.check(reading)
         except InputError as error:
             if not error.one_text:
                 raise
@@ -178,36 +173,18 @@ _FEWEST = 16
 _USUAL_WORDS = 150  # features of a text, to guess how often a model is asked about it
 
 
-def plan_run(
+def planned(
     model: Model,
-    data: DataSet,
-    method: Any,
-    settings: Mapping[str, Any],
+    chosen: Sequence[Chosen],
     question: Question,
+    data: DataRecord,
     *,
-    texts_kept: bool,
-    budget: BudgetGiven | None,
-    limit: int | None,
+    budget: Budget | None,
     shard_texts: int | None,
-    labels: Labels | None = None,
-) -> tuple[RunRecord, dict[str, Learned]]:
-    """Return the plan; the same question always has the same one.
-
-    Beside it, the learned methods that it names, by their digests.
-    """
-    if not isinstance(question.features, str) and not callable(question.features):
-        raise InputError(
-            "spans and groups of tokens are for one text; over many, name the features or give a "
-            "function that cuts each text."
-        )
-    chosen = _chosen(model, method, settings, budget)
-    spent = _calls(agreed_budget(budget, chosen, settings))
-    size = _shard_size(chosen, spent, shard_texts)
-    found = data.record(texts_kept=texts_kept, limit=limit, labels=labels)
-    source = source_of(model)
-    named = (value for one in chosen for value in vars(one.settings).values())
-    learned = {value.digest: value for value in named if isinstance(value, Learned)}
-    record = RunRecord(
+) -> RunRecord:
+    """Return the plan; the same question always has the same one."""
+    size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
+    return RunRecord(
         schema="limelight.run/1",
         version=__version__,
         model=ModelRecord(
@@ -216,13 +193,13 @@ def plan_run(
             link=model.link,
             source=None if source is None else source.path,
         ),
-        methods=[method_record(one, spent) for one in chosen],
+        methods=[method_record(one, budget) for one in chosen],
         question=replace(question.to(model), protect=sorted(question.protect)),
-        data=found,
-        shards=ShardPlan(texts=size, count=-(-found.rows // size)),
-        budget=None if spent is None else str(spent),
+        data=data,
+        shards=ShardPlan(texts=size, count=-(-data.rows // size)),
+        budget=None if budget is None else str(budget),
+        cutter=object_fingerprint(question.features) if callable(question.features) else None,
     )
-    return record, learned
 
 
 def _chosen(
@@ -358,26 +335,27 @@ def explain_data(
     """
     question, own = split(settings, all_classes=all_classes)
     model = question.grouped(checked_model(model))
+    units = question.units(model)
+    if not isinstance(units, str) and not callable(units):
+        raise InputError(
+            "spans and groups of tokens are for one text; over many, name the features or give a "
+            "function that cuts each text."
+        )
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=at_column
     )
     if why_not(model, "spans") is None and question.at is None and at_column is None:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
-    record, learned = plan_run(
-        model,
-        opened,
-        method,
-        own,
-        question,
-        budget=budget,
-        texts_kept=texts_kept,
-        limit=limit,
-        shard_texts=shard_texts,
-        labels=labels,
-    )
+    chosen = _chosen(model, method, own, budget)
+    spent = _calls(agreed_budget(budget, chosen, own))
+    found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
+    record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
+    named = (value for one in chosen for value in vars(one.settings).values())
+    learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
-    _check_workers(workers)
+    if workers is not None and (isinstance(workers, bool) or workers < 1):
+        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
@@ -386,46 +364,30 @@ def explain_data(
 
 
 def one_row_per_span(
-    model: Model,
-    data: DataSet,
-    question: Question,
-    limit: int | None,
-    shown: Watcher | None = None,
+    model: Model, data: DataSet, question: Question, limit: int | None, shown: Watcher | None = None
 ) -> DataSet:
     """Return the texts as a table in memory, each once for every span that ``model`` finds in it.
 
     A text that cannot be read stays, to be told of in its row; one without a span does not.
     """
     record, columns = data.record(texts_kept=True, limit=limit), data.columns
-    carried = stored_names(columns.carried)
-    names, parts = [*INPUT, *carried], list[pa.Table]()
-    for shard in data.shards(record, _SHARD, range(-(-record.rows // _SHARD))):
-        table = shard.rename_columns(names)
-        rows, at = list[int](), list[str | None]()
-        texts = zip(*(table.column(name).to_pylist() for name in ("text", "pair")), strict=True)
-        for row, (text, pair) in enumerate(texts):
-            if shown is not None:
-                done = len(parts) * _SHARD + row
-                shown(RunProgress(done=done, failed=0, total=record.rows, finding=True))
-            try:
-                given = text if pair is None else (text, pair)
-                spans = spans_of(model, given, first_pieces=question.first_pieces)
-            except InputError:
-                spans, at = (), [*at, None]
-                rows.append(row)
-            start = 0 if pair is None else len(text) + 1  # places are those of the second text
-            at += [f"{one.start - start}:{one.end - start}" for one in spans]
-            rows += [row] * len(spans)
-        found = table.take(pa.array(rows, pa.int64()))
-        parts.append(found.set_column(names.index("at"), "at", pa.array(at, pa.string())))
-    whole = pa.concat_tables(parts).drop_columns(["row", "error"])
-    if not len(whole):
-        raise InputError(NO_SPAN)
-    pair = None if columns.pair is None else "pair"
-    label = None if columns.label is None else "label"
-    unused = [name for name, used in (("pair", pair), ("label", label)) if used is None]
-    whole = whole.drop_columns(unused)
-    return opened_data(whole, text="text", id="id", label=label, pair=pair, at="at")
+    names = [*INPUT, *stored_names(columns.carried)]
+    shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
+    table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
+    both = zip(*(table.column(name).to_pylist() for name in ("text", "pair")), strict=True)
+    texts = (text if pair is None else (text, pair) for text, pair in both)
+    rows, at = list[int](), list[str | None]()
+    found = asked_of_spans(model, texts, first_pieces=question.first_pieces)
+    for row, several in enumerate(found):
+        if shown is not None:
+            shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
+        rows += [row] * len(several)
+        at += [one.offsets if isinstance(one, AskedText) else None for one in several]
+    table = table.take(pa.array(rows, pa.int64()))
+    table = table.set_column(names.index("at"), "at", pa.array(at, pa.string()))
+    used = {name: name for name in ("pair", "label") if getattr(columns, name) is not None}
+    unused = {"row", "error", "pair", "label"} - used.keys()
+    return opened_data(table.drop_columns(sorted(unused)), text="text", id="id", at="at", **used)
 
 
 def _engine(
@@ -481,8 +443,3 @@ def _pickled(given: Any, need: str, *, sent: bool = True) -> bytes:
         f"other processes need {need} that can be pickled, as functions of a module can; {why}. "
         "Leave executor and workers out to compute in this process."
     )
-
-
-def _check_workers(workers: int | None) -> None:
-    if workers is not None and (isinstance(workers, bool) or workers < 1):
-        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")

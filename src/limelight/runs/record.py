@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,12 +15,10 @@ from limelight.models.protocol import Link
 from limelight.question import Question
 from limelight.text import unit_name
 
-RUN_SCHEMA = "limelight.run/1"
 _MOST_BYTES = 1 << 28  # a data set may have many files
 _SHOWN = 16  # characters of a fingerprint
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class ModelRecord:
     """The model; ``source`` is where it was loaded from, null for one that was in memory."""
@@ -31,7 +29,6 @@ class ModelRecord:
     source: str | None
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class MethodRecord:
     """A method with the settings that this model uses."""
@@ -42,7 +39,6 @@ class MethodRecord:
     settings: dict[str, Any]
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class ShardPlan:
     """``texts`` consecutive texts to a shard, the last one may have fewer."""
@@ -51,7 +47,6 @@ class ShardPlan:
     count: int
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """What ``run.json`` holds. Nothing in it depends on when, where or how the run is done."""
@@ -64,6 +59,7 @@ class RunRecord:
     data: DataRecord
     shards: ShardPlan
     budget: str | None = None  # calls of the model that all methods together may spend on a text
+    cutter: str | None = None  # the fingerprint of a function that cuts texts: what it does
     sha256: str | None = None  # of all the rest, as it was written; runs of 0.2 have none
 
     @property
@@ -131,6 +127,8 @@ def write_record(path: Path, record: RunRecord) -> None:
         written["data"].pop("labels", None)
     if record.data.columns.at is None:
         written["data"]["columns"].pop("at", None)
+    if record.cutter is None:
+        written.pop("cutter", None)
     written["sha256"] = _digest(written)
     write_whole(path, msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
 
@@ -161,6 +159,8 @@ def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
         yield from _unequal("its {} of " + mine.id, mine.settings, other.settings)
     asked = ({**_fields(one.question), "budget": one.budget} for one in (old, new))
     yield from _unequal("its {}", *asked)
+    if old.cutter != new.cutter:
+        yield f"its cutter, {unit_name(new.question.features)}, has changed since"
     yield from _other_data(old.data, new.data)
     if old.shards != new.shards:
         yield f"its shards have {old.shards.texts} texts, not {new.shards.texts}"

@@ -17,7 +17,7 @@ from limelight.results import Explanation
 from limelight.results.explanation import Anchor, Pairs
 from limelight.results.values import read_value, written_value
 from limelight.runs.record import RunRecord
-from limelight.text import AskedText, Given, Place, joined
+from limelight.text import AskedText, Given, joined, read_asked
 
 
 def _list(kind: Any) -> pa.DataType:
@@ -156,7 +156,7 @@ class DataText(NamedTuple):
     @property
     def asked(self) -> Any:
         """The text with the place that it is asked about, where the data name one."""
-        return self.given if self.at is None else AskedText(self.given, at=self.at)
+        return self.given if self.at is None else AskedText(self.given, by=self.at)
 
     @property
     def whole(self) -> str | None:
@@ -235,7 +235,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         anchor=_map(_anchor, row["anchor"]),
         cut=row["cut"],
         parts=tuple(tuple(part) for part in row.get("parts") or ()),
-        asked=_map(lambda stored: Place.read(json.loads(stored)), row.get("asked")),
+        asked=_map(lambda stored: read_asked(json.loads(stored)), row.get("asked")),
         notices=tuple(row["notices"]),
         settings=read_value(json.loads(row["settings"])),
         diagnostics=read_value(json.loads(row["diagnostics"] or "{}")),
@@ -250,7 +250,7 @@ def _told(answer: Answer) -> Explanation | str:
     if isinstance(e, str):
         return e
     numbers = [*e.prediction.values(), e.base_value or 0.0, e.intercept or 0.0]
-    arrays = [np.array(numbers), e.scores, e.stderr, e.pairs and e.pairs.scores]
+    arrays = [np.array(numbers), e.scores, e.stderr, e.pairs.scores if e.pairs else None]
     largest = max(float(np.abs(one).max(initial=0)) for one in arrays if one is not None)
     if largest > _LARGEST:
         return f"a number of {largest:.3g} is too large for the float32 of a run."

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -24,7 +24,6 @@ _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
 _SHARD_FILE = re.compile(r"(\d{5,18})\.parquet", re.ASCII)
 
 
-@final
 class RunFolder:
     """Paths and files of a run; :class:`limelight.Run` reads it, a job writes it."""
 
@@ -160,7 +159,6 @@ class RunFolder:
 _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
 
 
-@final
 class Run:
     """The explanations that ``limelight explain --data`` has stored in a folder.
 

@@ -17,9 +17,10 @@ One thread computes: of several, sums would be in another order and end in other
 import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
@@ -61,12 +62,13 @@ class View(NamedTuple):
         return self.target if self.against is None else f"{self.target} against {self.against}"
 
 
-@final
 class Database:
     """A connection whose tables are those of one run, or of several."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self, connection: duckdb.DuckDBPyConnection, texts: str) -> None:
+        # The statement that makes the view ``texts``: all columns of the data are in it, so it is
+        # made for those alone who may ask for them.
+        self._connection, self._texts = connection, texts
 
     def table(self, query: str) -> pa.Table:
         """Return what ``query`` finds."""
@@ -93,6 +95,7 @@ class Database:
 
     def asked(self, query: str) -> pa.Table:
         """Return what somebody's ``query`` finds; anything but one SELECT is refused."""
+        self.execute(self._texts)
         try:
             kinds = [one.type for one in self._connection.extract_statements(query)]
             if kinds != [duckdb.StatementType.SELECT]:
@@ -115,10 +118,11 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
         connection.execute(f"SET allowed_paths = {literal([p for s in paths.values() for p in s])}")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-        for name, one in runs.items():
+        for name, one in reversed(runs.items()):  # "main" is in use from then on
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
             source = _source(paths[name])
-            names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()]
+            # DuckDB's own list of names takes a time that is quadratic in how many there are.
+            names = pq.read_schema(paths[name][0]).names if paths[name] else list(OWN_COLUMNS)
             _check_rows(one, connection, source, names)
             labels = connection.execute(
                 f"SELECT DISTINCT label FROM {source} WHERE label IS NOT NULL"
@@ -126,8 +130,7 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
             classes = {label: one.labels.number(label) for (label,) in labels}
             for statement in _views(one.record, source, names, classes):
                 connection.execute(statement)
-        connection.execute("USE main")
-        yield Database(connection)
+        yield Database(connection, _texts(one.record, source, names))
 
 
 def _check_rows(
@@ -153,7 +156,7 @@ def _check_rows(
 def _one_sentence(runs: Iterable["Run"]) -> Iterator[None]:
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException) as error:
         for run in runs:
             run.check_shards()  # names the damaged one, if that is the cause
         raise InputError(f"the run cannot be read: {_sentence(error)}.") from None
@@ -259,7 +262,8 @@ def _views(
     method = _number([one.id for one in record.methods], "method")
     aim = _number(classes, "target")
     own = [name for name in names if name in OWN_COLUMNS]
-    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quoted, own))},
+    older = "" if "asked" in own else "NULL::VARCHAR AS asked,"
+    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quoted, own))}, {older}
         row * {record.rows_per_text} + {method} * {record.targets_per_text}
             + {aim if record.question.all_classes else 0} AS n FROM {source}"""
     named, second = "features", "NULL::UINTEGER"
@@ -281,16 +285,23 @@ def _views(
     yield f"CREATE VIEW entries AS {entries(record)}"
     yield """CREATE VIEW words AS SELECT row, method, target, against, word, score,
         times AS occurrences FROM entries"""
+
+
+def _texts(record: RunRecord, source: str, names: Sequence[str]) -> str:
+    """Return the statement that makes the view ``texts``."""
+    classes, own = record.model.classes, [name for name in names if name in OWN_COLUMNS]
     # DuckDB takes "Text" for "text": columns of the data are known by their places in a shard.
     # Two that differ by case only would be one to it.
-    called = stored_names(stored_names(data.carried), taken=_OF_TEXT, key=str.lower)
-    carried = zip(names[len(own) :], called, strict=False)
-    more = "".join(f", {_quoted(name)} AS {_quoted(new)}" for name, new in carried)
+    carried = stored_names(record.data.columns.carried)
+    called = stored_names(carried, taken=_OF_TEXT, key=str.lower)
+    places = [f"carried{i}" for i in range(len(names) - len(own))]
+    more = "".join(f", {at} AS {_quoted(new)}" for at, new in zip(places, called, strict=False))
     made = {
         "predicted": f"({literal(classes)}::VARCHAR[])[{predicted(len(classes))} + 1]",
         "confidence": confidence(record.model.link),
     }
     kept = ", ".join(f"{made.get(name, name)} AS {name}" for name in _OF_TEXT)
     first = f"AND target = {literal(classes[0])}" if record.question.all_classes else ""
-    yield f"""CREATE VIEW texts AS SELECT {kept} {more} FROM {source}
+    return f"""CREATE VIEW texts AS SELECT {kept} {more}
+        FROM {source} AS shard({", ".join(map(_quoted, own + places))})
         WHERE method = {literal(record.methods[0].id)} {first}"""

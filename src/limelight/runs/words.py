@@ -1,7 +1,7 @@
 """Words and phrases over a run: sums by SQL, means over texts and their intervals by NumPy."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,6 @@ _SUMS = """count(*)::DOUBLE AS texts, sum(score) AS total, sum(score * score) AS
     sum(times)::DOUBLE AS occurrences"""
 
 
-@final
 class RunWords:
     """Sums over the texts of a run, or of one of its methods, and what they are made of.
 

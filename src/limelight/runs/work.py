@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, final, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 import pyarrow as pa
@@ -44,7 +44,6 @@ def method_record(one: Chosen, budget: Budget | None = None) -> MethodRecord:
     )
 
 
-@final
 class ShardWork:
     """Explains shards of one run with one model, which is ready to be asked."""
 

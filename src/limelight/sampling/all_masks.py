@@ -69,6 +69,7 @@ def owen_of_all_masks(game: Game, levels: Int[np.ndarray, "L d"]) -> Float[np.nd
     for brothers in _brothers(levels):
         before, weight = np.zeros((1, d), bool), np.ones(1)
         for groups in brothers:
+            # Of sets without the last player the weight is negative: they are subtracted from.
             own = shapley_weights(len(groups) + 1)[: 2 ** len(groups), -1]
             inside = all_keeps(len(groups)) @ np.array(groups, bool).reshape(len(groups), d)
             before = (before[:, None] | inside).reshape(-1, d)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,6 @@ class FoundAnchor(NamedTuple):
     spent: int
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class AnchorSearch:
     """How to search: ``slack`` is the precision two candidates may differ by and still tie."""

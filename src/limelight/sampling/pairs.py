@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -71,7 +71,6 @@ _CELLS = 2**20  # rows × pairs that are looked at together
 _ROUNDING = 1e-9  # of the range of f: residuals below this are those of a perfect fit
 
 
-@final
 @dataclass(frozen=True)
 class PairDraws:
     """Masks for pair interactions, all of weight 1.

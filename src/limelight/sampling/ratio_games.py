@@ -210,10 +210,7 @@ class WordErrors(NamedTuple):
 
 
 def word_errors(
-    out: LeftOut,
-    own: Float[np.ndarray, " d"],
-    of_parts: Float[np.ndarray, "FOLDS d"],
-    value: str,
+    out: LeftOut, own: Float[np.ndarray, " d"], of_parts: Float[np.ndarray, "FOLDS d"], value: str
 ) -> WordErrors:
     r"""Return standard errors of the values ``own`` of a fitted game as values of the model.
 
@@ -236,7 +233,7 @@ def word_errors(
         share = np.where(keep, kept[size], removed[size]) * out.left[some][:, None]
         share = share.reshape(-1, 2, len(own)).mean(axis=1)
         np.add.at(sums, part, share)
-        spread = spread.plus(_summed(share / out.draws))
+        spread = spread.plus(Spread.of(share / out.draws))
     count = np.bincount(out.part[::2], minlength=len(of_parts))[:, None]
     estimate = (of_parts + sums / np.maximum(count, 1)).mean(axis=0)
     spike = 0.0 if out.flat else float(spread.spike())
@@ -279,13 +276,6 @@ def _coefficients(
     design = lime_design(d, bandwidth=0.25)
     kept, removed = ((d + 1) * design.weight * x for x in design.coefficient())
     return kept[::-1], removed[::-1]  # by the number of words kept, not removed
-
-
-def _summed(share: Float[np.ndarray, "n d"]) -> Spread:
-    size = np.abs(share)
-    return Spread(
-        share.sum(axis=0), (share**2).sum(axis=0), (share**4).sum(axis=0), size.max(axis=0)
-    )
 
 
 def _typical(kept: Float[np.ndarray, " sizes"], removed: Float[np.ndarray, " sizes"]) -> float:
@@ -358,14 +348,7 @@ def fitted_game(fit: RatioFit, *, mean: float, scale: float) -> RatioGame:
     A = scale * heads * math.sqrt(d) * fit.A + constant * a
     none = xp.zeros_like(a[..., 0])
     b = xp.ones_like(a)
-    return RatioGame(
-        D0=none,
-        a=a,
-        b=b,
-        N0=none[:, None],
-        A=A[:, None],
-        B=(constant * b)[:, None],
-    )
+    return RatioGame(D0=none, a=a, b=b, N0=none[:, None], A=A[:, None], B=(constant * b)[:, None])
 
 
 def _ratios(

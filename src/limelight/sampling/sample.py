@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar, final, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -34,13 +34,11 @@ class Draws(Protocol):
     @property
     def d(self) -> int:
         """Number of features."""
-        ...
 
     def __call__(
         self, n: int, rng: np.random.Generator
     ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
         """Return ``n`` masks and the weight of each."""
-        ...
 
 
 class Chunk(NamedTuple):
@@ -52,7 +50,6 @@ class Chunk(NamedTuple):
     drawn: Bool[np.ndarray, " n"]
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class LimeDraws:
     """LIME's masks with their weights.
@@ -86,7 +83,6 @@ class LimeDraws:
         return keep, weight[self.d - 1 - keep.sum(axis=1)]
 
 
-@final
 @dataclass(frozen=True)
 class CoinDraws:
     """Masks that keep every word by a fair coin, all of weight 1."""
@@ -100,7 +96,6 @@ class CoinDraws:
         return coin_masks(self.d, n, rng), np.ones(n)
 
 
-@final
 class Sample:
     """Masks, weights and outputs, and the weighted sums over them that a regression needs.
 
@@ -160,7 +155,6 @@ class Sample:
         self.n += len(keep)
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
     """Σw, Σwx, Σwxxᵀ, Σwy, Σwxy and Σwy² over the rows of a sample."""
@@ -217,7 +211,6 @@ class Fit(Protocol):
     @property
     def stderr(self) -> Float[np.ndarray, "m d"]:
         """Standard error of every score."""
-        ...
 
 
 Fitted = TypeVar("Fitted", bound=Fit)

@@ -17,18 +17,9 @@ _UNSEEN = 3.0  # draws
 # Quantiles of Student's t by degrees of freedom: 97.5 % of draws lie below. In 1/ν they are nearly
 # straight between these.
 _QUANTILES = {
-    1: 12.7062,
-    2: 4.3027,
-    3: 3.1824,
-    4: 2.7764,
-    5: 2.5706,
-    6: 2.4469,
-    8: 2.3060,
-    10: 2.2281,
-    15: 2.1314,
-    30: 2.0423,
-    np.inf: 1.9600,
-}
+    1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 8: 2.3060, 10: 2.2281,
+    15: 2.1314, 30: 2.0423, np.inf: 1.9600,
+}  # fmt: skip
 
 
 class Spread(NamedTuple):
@@ -43,6 +34,12 @@ class Spread(NamedTuple):
     def zero(*shape: int) -> "Spread":
         """Return the sums over no draws."""
         return Spread(*np.zeros((4, *shape)))
+
+    @staticmethod
+    def of(shares: Float[np.ndarray, "n *k"]) -> "Spread":
+        """Return the sums over draws, a row each."""
+        first, second, fourth = ((shares**power).sum(axis=0) for power in (1, 2, 4))
+        return Spread(first, second, fourth, np.abs(shares).max(axis=0))
 
     def plus(self, other: "Spread") -> "Spread":
         """Return the sums over the draws of both."""
@@ -93,8 +90,7 @@ def heavy_tailed(answers: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " m"]:
     y = answers - answers.mean(axis=0)
     largest = np.abs(y).max(axis=0)
     y = y / np.where(largest > 0, largest, 1.0)  # fourth powers of 1e80 would overflow
-    spread = Spread(y.sum(axis=0), (y**2).sum(axis=0), (y**4).sum(axis=0), largest)
-    carriers = spread.carriers()
+    carriers = Spread.of(y).carriers()
     return np.where(carriers < min(_CARRYING, len(y) / 10), carriers, 0.0)
 
 

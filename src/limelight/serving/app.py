@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
-from limelight.models import Model
+from limelight.models import Model, why_not
 from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement_html import judgement_page
 from limelight.pages.markup import style_sheet
@@ -83,7 +83,11 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
             )
         one = served.models[question.model]
         model = one.model
-        question = msgspec.structs.replace(question, methods=one.methods(question.methods))
+        # Of a model that finds spans the first is asked about, until the reader chooses.
+        at = question.asked.at
+        at = 0 if at is None and why_not(model, "spans") is None else at
+        methods = one.methods(question.methods)
+        question = msgspec.structs.replace(question, methods=methods, at=at)
         queued = queue.ask(
             (question.tab, question.place),
             lambda report: _encoded(answered(model, question, report)),

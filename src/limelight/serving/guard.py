@@ -6,7 +6,6 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Collection
-from typing import final
 
 import h11
 from starlette.datastructures import MutableHeaders
@@ -32,7 +31,6 @@ MOST_CONNECTIONS = 400
 WHOLE_PAGE_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'none'"
 
 
-@final
 class GuardedApp:
     """An application behind a token and a check of the host."""
 
@@ -96,7 +94,6 @@ def _refusal(status: int, sentence: str, **more: str) -> PlainTextResponse:
     return PlainTextResponse(f"{sentence}\n", status, headers=_SECURITY | more)
 
 
-@final
 class DeadlineProtocol(H11Protocol):  # type: ignore[misc]
     """uvicorn's own protocol; a request that is not whole in time ends its connection.
 

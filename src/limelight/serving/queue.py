@@ -15,7 +15,7 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -53,7 +53,6 @@ class Alike(NamedTuple):
     answers: Callable[[Sequence[Any]], Sequence[Any]]
 
 
-@final
 class QuestionQueue:
     """Questions in, answers out, one at a time."""
 
@@ -223,7 +222,6 @@ class QuestionQueue:
             return Event(failed=shown(f"the model failed with {type(error).__name__}: {error}"))
 
 
-@final
 class QueuedQuestion:
     """A question in the queue; ``events`` end with its answer, or why there is none."""
 

@@ -79,5 +79,6 @@ def model_facts(served: ServedModel) -> dict[str, Any]:
         "features": [*FEATURES, *pieces],
         "scales": ["score"] if model.link == "none" else ["logit", "probability"],
         "replacement": resolved_replacement(model, "auto"),
+        "spans": why_not(model, "spans") is None,
         "heads": any("per_head" in way.settings for way in ways.values()),
     }

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -96,7 +96,6 @@ def serve(
     return started(served, host=host, port=port)
 
 
-@final
 class Serving:
     """A page that is being served; ``url`` is its address, :meth:`stop` its end.
 

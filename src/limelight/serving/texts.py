@@ -15,12 +15,13 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model
+from limelight.models.protocol import spans_of
 from limelight.pages.pieces import visible, writable, writable_explanation
 from limelight.pages.wording import ONE_SIDED, notices, opening, outcomes, printed
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
-from limelight.text import Features, Span
+from limelight.text import Features, Place, Span
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
@@ -65,6 +66,8 @@ def _sent(field: AskedField) -> tuple[str, Any, Any]:
         return field.name, Annotated[list[_Word], Meta(max_length=200)], []
     if isinstance(field.default, bool):
         return field.name, bool, field.default
+    if field.name == "answer":
+        return field.name, Annotated[str, Meta(max_length=10_000)] | None, None
     return field.name, (_Short | _Number | None if field.default is None else _Short), field.default
 
 
@@ -149,8 +152,13 @@ def _answer(
     refused: dict[str, str],
     change: dict[str, Any] | None,
 ) -> dict[str, Any]:
+    document = reading.documents[0]
+    places = [one for one in document.asked if isinstance(one, Place)]
+    spans = spans_of(reading.model, document.given) if places else ()
     return {
-        "text": writable(reading.documents[0].text),
+        "text": writable(document.text),
+        "at": [(one.start, one.end) for one in places[:1]],
+        "spans": [(one.start, one.end, one.tag) for one in spans],
         "says": _said(reading),
         "explanations": [msgspec.Raw(e.to_json().encode()) for e in found],
         "refused": refused,
@@ -180,25 +188,31 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     """Return what the changes make of the text, for the same class; as it was without changes."""
     if not question.changes:
         return before
-    (target,) = before.targets.names()
-    text = changed_text(before, question)
+    (target,), place = before.targets.names(), next(iter(before.documents[0].asked), None)
+    text, at = changed_text(before, question), question.asked.at
+    if isinstance(place, Place):  # the same one, wherever it stands now
+        edges = place.start, place.end
+        at = ":".join(str(len(changed_text(before, question, until=edge))) for edge in edges)
     protect = list(question.asked.protect)
     if protect:
         left = {string.lower() for string in before.model.read(text).tokens.strings}
         protect = [word for word in protect if word.lower() in left]
-    asked = replace(question.asked, target=target, protect=protect)
+    asked = replace(question.asked, target=target, protect=protect, at=at)
     return _reading(before.model, text, asked)
 
 
-def changed_text(reading: Reading, question: TextQuestion) -> str:
-    """Return the text with the changes: every place of a feature, replaced or taken out."""
+def changed_text(reading: Reading, question: TextQuestion, *, until: int | None = None) -> str:
+    """Return the text with the changes: every place of a feature, replaced or taken out.
+
+    Or the beginning of it, as far as the character ``until`` of the text before.
+    """
     (document,), (features,) = reading.documents, reading.features
     places: list[tuple[int, int, str | None]] = []
     for word, number, instead in question.changes:
         places += [(start, end, instead) for start, end in _places(features, word, number)]
     text, at = list[str](), 0
     for start, end, instead in sorted(places, key=lambda place: place[:2]):
-        if start < at:
+        if start < at or (until is not None and start >= until):
             continue  # pieces of words may overlap: the first keeps what they share
         kept = document.text[at:start]
         if instead is None and kept.endswith(" "):
@@ -207,7 +221,7 @@ def changed_text(reading: Reading, question: TextQuestion) -> str:
             end += 1
         text += [kept, instead or ""]
         at = end
-    return "".join([*text, document.text[at:]])
+    return "".join([*text, document.text[at:until]])
 
 
 def _places(features: Features, word: str, number: int) -> tuple[Span, ...]:
@@ -250,9 +264,10 @@ def _said(reading: Reading) -> dict[str, Any]:
 
     Which one it is depends on the kinds of methods that the page shows, joined in their order.
     """
-    targets, model = reading.targets, reading.model
+    targets, model, document = reading.targets, reading.model, reading.documents[0]
     bare = Explanation(  # the prediction alone, as the views take it: without features
-        text="",
+        text=document.text if document.asked else "",
+        asked=next(iter(document.asked), None),
         features=(),
         spans=(),
         scores=np.zeros(0),

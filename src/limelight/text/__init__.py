@@ -26,7 +26,7 @@ from limelight.text.features import (
     unit_name,
     unit_spans,
 )
-from limelight.text.places import AskedText, FoundSpan, Place, found_places, place_at
+from limelight.text.places import Answer, Asked, AskedText, Place, place_at, read_asked
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
 from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sentence_spans
 
@@ -36,11 +36,12 @@ __all__ = [
     "FEATURES",
     "SIDES",
     "UNK",
+    "Answer",
+    "Asked",
     "AskedText",
     "Cutter",
     "Document",
     "Features",
-    "FoundSpan",
     "Given",
     "Nested",
     "Pair",
@@ -56,7 +57,6 @@ __all__ = [
     "checked_text_or_pair",
     "features_of",
     "few_names",
-    "found_places",
     "icu_words",
     "inside_character",
     "joined",
@@ -64,6 +64,7 @@ __all__ = [
     "nested",
     "one_line",
     "place_at",
+    "read_asked",
     "sentence_spans",
     "side_at",
     "side_names",

@@ -1,8 +1,10 @@
 """A text as a model reads it: one string, or a pair of them with the place of each."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.places import AskedText, Place
+from limelight.text.places import Asked, AskedText
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
@@ -62,7 +64,9 @@ class Document:
     ``input`` is the model's own business: ids, pieces, windows. ``windows`` is set if the text
     was read in several windows. ``parts`` are the places of the two sides of a pair in ``text``;
     there are none where it is one text. ``asked`` is what is asked of the text: nothing more where
-    it is empty, else a place of it each, and the model then answers for each of them in turn.
+    it is empty, else a place of it or an answer to it each, and the model then answers for each of
+    them in turn. Words of a ``divisible`` one may be cut anywhere: the model reads whatever is left
+    of a text.
     """
 
     text: str
@@ -72,7 +76,20 @@ class Document:
     input: Any = None
     windows: Windows | None = None
     parts: tuple[Span, ...] = ()
-    asked: tuple[Place, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    divisible: bool = False
+
+    def cut_at(self, edges: Iterable[int]) -> "Document":
+        """Return the same with its words cut at ``edges`` too."""
+        cuts = sorted(edges)
+        spans = tuple(
+            piece
+            for start, end in self.tokens.spans
+            for inside in [cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]]
+            for piece in pairwise([start, *inside, end])
+        )
+        strings = tuple(self.text[start:end] for start, end in spans)
+        return replace(self, tokens=Tokens(strings, spans))
 
     @property
     def given(self) -> Given:

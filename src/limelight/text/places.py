@@ -1,29 +1,18 @@
-"""What is asked of a text beside the text itself: a place in it, for models that find spans."""
+"""What is asked of a text beside the text itself: a place in it, or an answer to it."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, final
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, final
 
 from limelight.errors import InputError
 from limelight.text.characters import one_line
 from limelight.text.tokens import Span
+from limelight.text.units import sentence_spans
 
 _OFFSETS = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
 _SHOWN = 8  # places or spans that a sentence names
-
-
-class FoundSpan(NamedTuple):
-    """A span that a model finds: characters from ``start`` to ``end``, its tag, and how sure it is.
-
-    ``note`` is what a reader must know before the tag is explained.
-    """
-
-    start: int
-    end: int
-    tag: str
-    score: float
-    note: str = ""
 
 
 @final
@@ -31,14 +20,16 @@ class FoundSpan(NamedTuple):
 class Place:
     """Characters of a text that a model is asked about; stored as ``{"place": [start, end]}``.
 
-    With ``first_pieces`` only the first piece of each word there is read. ``tag`` is what the model
-    itself says there, and ``note`` what must be said about that; neither is part of the question.
+    With ``first_pieces`` only the first piece of each word there is read. Of a span that the model
+    finds, ``tag`` is what it says there, ``score`` how sure it is, and ``note`` what must be said
+    about that; they are no part of the question.
     """
 
     start: int
     end: int
     first_pieces: bool = False
     tag: str | None = field(default=None, compare=False)
+    score: float = field(default=0.0, compare=False)
     note: str = field(default="", compare=False)
 
     def stored(self) -> dict[str, Any]:
@@ -46,19 +37,16 @@ class Place:
         pieces = {"first_pieces": True} if self.first_pieces else {}
         return {"place": [self.start, self.end], **pieces}
 
-    @staticmethod
-    def read(stored: Any) -> "Place":
-        """Return the place that a file holds."""
-        match stored:
-            case {"place": [int(start), int(end)], **rest} if rest in ({}, {"first_pieces": True}):
-                return Place(start, end, bool(rest))
-        raise InputError(f'asked must be {{"place": [start, end]}}; got {one_line(repr(stored))}.')
-
     def named(self, text: str) -> str:
         """Return the words there in quotes, with their offsets where the text has them again."""
         words = text[self.start : self.end]
         again = f" ({self.start}:{self.end})" if text.count(words) > 1 else ""
-        return f"“{one_line(words, 40)}”{again}"
+        return f"at “{one_line(words, 40)}”{again}"
+
+    def check(self, text: str) -> None:
+        """Refuse a place that does not lie in ``text``."""
+        if not 0 <= self.start < self.end <= len(text):
+            raise InputError(f"asked must be a place inside the text of {len(text)} characters.")
 
     def tokens(self, spans: Sequence[Span], text: str) -> list[int]:
         """Return the numbers of the tokens at this place, which must be whole."""
@@ -73,19 +61,104 @@ class Place:
 
 @final
 @dataclass(frozen=True, slots=True)
-class AskedText:
-    """A text or pair with the places that it is asked about, in the place of a plain text.
+class Answer:
+    """What a language model may write after a text, of which the characters asked about count.
 
-    Or, before a model has seen it, with what :func:`place_at` takes as ``at``.
+    Stored as ``{"answer": "…"}``, with ``"span": [start, end]`` where it is not about the whole:
+    then about that part of it, given what comes before. ``written`` is whether the model wrote it.
+    """
+
+    text: str
+    start: int = 0
+    end: int = -1  # the whole
+    written: bool = field(default=False, compare=False)
+    note: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or not self.text.strip():
+            raise InputError(f"an answer must be a text with words in it; got {self.text!r}.")
+        if self.end < 0:
+            object.__setattr__(self, "end", len(self.text))
+        if not 0 <= self.start < self.end <= len(self.text):
+            raise InputError(
+                f"span must be (start, end) inside the answer of {len(self.text)} characters; "
+                f"got ({self.start}, {self.end})."
+            )
+
+    @property
+    def tag(self) -> None:
+        """The class that is meant: there is only one."""
+
+    @property
+    def part(self) -> str:
+        """What is asked about: the answer, or one sentence of it."""
+        return self.text[self.start : self.end].strip()
+
+    def sentences(self) -> "tuple[Answer, ...]":
+        """Return the same answer once for every sentence of it, with the space that follows it.
+
+        So every token belongs to one of them, and their log-probabilities add up to the whole's.
+        """
+        edges = [0, *(start for start, _ in sentence_spans(self.text)[1:]), len(self.text)]
+        return tuple(replace(self, start=start, end=end) for start, end in pairwise(edges))
+
+    def stored(self) -> dict[str, Any]:
+        """Return what a file holds."""
+        whole = self.end - self.start == len(self.text)
+        span = {} if whole else {"span": [self.start, self.end]}
+        return {"answer": self.text, **span, **({"written": True} if self.written else {})}
+
+    def named(self, text: str) -> str:  # noqa: ARG002  (of a place, the text has the words)
+        """Return what is asked about in quotes."""
+        return f"“{one_line(self.part, 80)}”"
+
+    def check(self, text: str) -> None:
+        """An answer to any text will do."""
+
+    def tokens(self, spans: Sequence[Span], text: str) -> list[int]:  # noqa: ARG002
+        """Return the tokens of the text that are asked about: none, for it follows the text."""
+        return []
+
+
+Asked = Place | Answer
+
+
+def read_asked(stored: Any) -> Asked:
+    """Return what was asked, as a file holds it."""
+    match stored:
+        case {"place": [int(start), int(end)], **rest} if rest in ({}, {"first_pieces": True}):
+            return Place(start, end, bool(rest))
+        case {"answer": str(answer), "span": [int(start), int(end)], **rest} if end >= 0:
+            return Answer(answer, start, end, rest.get("written") is True)
+        case {"answer": str(answer), **rest} if "span" not in rest:
+            return Answer(answer, written=rest.get("written") is True)
+    raise InputError(
+        'asked must be {"place": [start, end]} or {"answer": "…"}, perhaps with "span": [start, '
+        f"end]; got {one_line(repr(stored))}."
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskedText:
+    """A text or pair with what is asked of it, in the place of a plain text.
+
+    Or, before a model has seen it, with what names that: ``at`` of :func:`place_at`, or an answer.
     """
 
     given: Any
-    places: tuple[Place, ...] = ()
-    at: Any = None
+    asked: tuple[Asked, ...] = ()
+    by: Any = None
+
+    @property
+    def offsets(self) -> str:
+        """The first place that is asked about as "start:end", of a pair in its second text."""
+        before = 0 if isinstance(self.given, str) else len(self.given[0]) + 1
+        return f"{self.asked[0].start - before}:{self.asked[0].end - before}"
 
 
 def place_at(
-    at: Any, text: str, region: Span, found: Sequence[FoundSpan], *, first_pieces: bool
+    at: Any, text: str, region: Span, found: Sequence[Place], *, first_pieces: bool
 ) -> Place:
     """Return the place of ``text`` that ``at`` means.
 
@@ -94,35 +167,20 @@ def place_at(
     pair), and any other string words that stand there once.
     """
     if at is None or isinstance(at, int):
-        (own,) = found_places([_numbered(at, text, found)], first_pieces=first_pieces)
-        return own
-    span = _span(at, text, region)
-    here = [one for one in found if (one.start, one.end) == span]
-    if not here:
-        return Place(*span, first_pieces)
-    sure = max(here, key=lambda one: one.score)
-    return Place(*span, first_pieces, sure.tag, sure.note)
-
-
-def found_places(found: Sequence[FoundSpan], *, first_pieces: bool) -> tuple[Place, ...]:
-    """Return the places of all spans that a model finds."""
-    return tuple(Place(one.start, one.end, first_pieces, one.tag, one.note) for one in found)
-
-
-def _numbered(at: int | None, text: str, found: Sequence[FoundSpan]) -> FoundSpan:
-    if at is None and len(found) == 1:
-        return found[0]
-    if at is None:
-        raise InputError(
-            f"the model finds {_listed(found, text)}; say which place to explain with at=, or use "
-            "explain_spans (--spans) for all that are found."
-        )
-    if not 0 <= at < len(found):
-        raise InputError(
-            f"at={at} is the number of a span, counting from 0; the model finds "
-            f"{_listed(found, text)}."
-        )
-    return found[at]
+        all_here = _listed(found, text)
+        if not found or (at is None and len(found) > 1):
+            more = ", or use explain_spans (--spans) for all that are found" * bool(found)
+            raise InputError(
+                f"the model finds {all_here}; say which place to explain with at={more}."
+            )
+        if not 0 <= (at or 0) < len(found):
+            raise InputError(
+                f"at={at} is the number of a span, counting from 0; the model finds {all_here}."
+            )
+        return found[at or 0]
+    place = Place(*_span(at, text, region), first_pieces)
+    here = [one for one in found if one == place]
+    return max(here, key=lambda one: one.score, default=place)
 
 
 def _span(at: Any, text: str, region: Span) -> Span:
@@ -155,12 +213,12 @@ def _of_words(at: str, text: str, region: Span) -> Span:
     offsets = [(a - first, b - first) for a, b in places]
     shown = ", ".join(f"{a}:{b}" for a, b in offsets[:_SHOWN]) + ", …" * (len(places) > _SHOWN)
     raise InputError(
-        f"{one_line(words, 40)!r} stands at {len(places)} places of the text, {shown}; say which: "
-        f"at={offsets[0]}."
+        f"{one_line(words, 40)!r} stands at {len(places)} places of the text, {shown}; say which, "
+        f"at={offsets[0]} (--at {offsets[0][0]}:{offsets[0][1]})."
     )
 
 
-def _listed(found: Sequence[FoundSpan], text: str) -> str:
+def _listed(found: Sequence[Place], text: str) -> str:
     if not found:
         return "no span in this text"
     each = [f"{one.tag} {text[one.start : one.end]!r}" for one in found[:_SHOWN]]

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import final
 
 import numpy as np
 
@@ -18,7 +17,6 @@ _TOKEN = re.compile(r"[^\s'.,()!?;:]+|['.,()!?]")
 _QUOTE = re.compile('"')
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Tokens:
     """Token strings, and for each the half-open range of characters it came from.
@@ -117,7 +115,6 @@ CLS, UNK = 0, 1
 _SPECIALS = ("[cls]", "UNK")
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
     """Rows of the embedding: ``[cls]``, ``UNK``, then words by descending frequency."""

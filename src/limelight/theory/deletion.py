@@ -7,7 +7,6 @@ position depends on which words were kept: sample instead.
 
 import sys
 from dataclasses import dataclass
-from typing import final
 
 from array_api_compat import device
 
@@ -23,7 +22,6 @@ from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
 _CELLS = 2**22
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class DeletionGame:
     """One document of d distinct words under deletion.

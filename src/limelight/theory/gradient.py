@@ -123,9 +123,7 @@ def gradient_summary(G: Float[Array, "*n d_e"], how: str) -> Float[Array, "*n"]:
 
 
 def _query_pull(
-    surplus: Float[Array, "*n K T"],
-    e: Float[Array, "*n T d_e"],
-    query: Float[Array, "K d_e d_e"],
+    surplus: Float[Array, "*n K T"], e: Float[Array, "*n T d_e"], query: Float[Array, "K d_e d_e"]
 ) -> Float[Array, "*n K d_e"]:
     """The term of [cls]: how every head's output answers to its query."""
     xp = array_namespace(surplus)

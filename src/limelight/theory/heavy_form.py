@@ -23,12 +23,7 @@ from typing import Any, NamedTuple
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import array_namespace
-from limelight.theory.ratio_game import (
-    RatioGame,
-    denominator_range,
-    need_values,
-    value_range,
-)
+from limelight.theory.ratio_game import RatioGame, denominator_range, need_values, value_range
 from limelight.theory.reciprocal_sum import MOST_RATIO
 
 _ROUNDING = 2.0**-52
@@ -100,7 +95,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
     n0 = (game.N0 + xp.sum(light, axis=-1)) * scale[..., None, :, 0]
     if vanishes:
         _check_empty(low, delta, step, n0)
-    G, d = math.prod(low.shape), game.d
+    G, (*_, C, K, d) = math.prod(low.shape), game.A.shape
     # At least Σ|terms of N|/D^p, and infinite where values are.
     terms = xp.abs(game.N0) + xp.sum(xp.maximum(xp.abs(game.A), xp.abs(game.B)), axis=-1)
     if not bool(xp.all(terms < xp.inf)):
@@ -119,7 +114,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         raise DomainError(
             "a ratio game needs values N_0, A, B that are finite, in units of the smallest D too."
         )
-    need_values(xp.matrix_transpose(xp.reshape(magnitude, (-1, game.K, game.C))))
+    need_values(xp.matrix_transpose(xp.reshape(magnitude, (-1, K, C))))
     base = xp.reshape(xp.astype(low > 0, low.dtype), (G,))
     return HeavyForm(
         delta=delta,

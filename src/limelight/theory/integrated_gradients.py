@@ -2,7 +2,7 @@ r"""Integrated gradients along UNK → token, one analytic integral per head."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from array_api_compat import device
@@ -27,7 +27,6 @@ PANEL, WEIGHTS = (_x + 1) / 2, _w / 2  # one panel, on [0, 1]
 Weigh = Callable[[Any], Any]
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegratedGradients:
     """Scores, a proven bound on the error of each sum of them, and the gap to completeness.
@@ -92,7 +91,6 @@ def integrated_gradients(
     )
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Path:
     logits: LogitPath

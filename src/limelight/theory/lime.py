@@ -201,8 +201,8 @@ def _regression(
     if game.sizes is not None:
         # Padding changes no f, yet its c_k is not 0: it is kept with probability 1 − p, and f goes
         # with p.
-        real = xp.reshape(word_mask(game), (-1, 1, game.d))
-        real = xp.repeat(real, game.K, axis=0)
+        *_, K, d = game.a.shape
+        real = xp.repeat(xp.reshape(word_mask(game), (-1, 1, d)), K, axis=0)
         c = xp.where(real, c, xp.zeros_like(c))
     beta = (c - (pull * xp.sum(c, axis=-1))[..., None]) / V[..., None]
     if game.sizes is not None:

@@ -11,7 +11,7 @@ Statement and proof of the bounds: ``docs/theorems/integrated-gradients.md``.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast, final
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -43,7 +43,6 @@ class Reach(NamedTuple):
     steepest: Float[np.ndarray, "*#h n K"]  # |ℓ′_t|
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class LogitPath:
     """Logits of n documents on the way from ``start`` to ``end``, and of units that add to them."""

@@ -158,9 +158,7 @@ def _with_all(
     return f if game.offset is None else f + game.offset
 
 
-def denominator_range(
-    game: RatioGame,
-) -> tuple[Float[Array, "*batch K"], Float[Array, "*batch K"]]:
+def denominator_range(game: RatioGame) -> tuple[Float[Array, "*batch K"], Float[Array, "*batch K"]]:
     """D_min = D_0 + Σ min(a, b) and D_max = D_0 + Σ max(a, b) of each head."""
     xp = array_namespace(game.a)
     low = game.D0 + xp.sum(xp.minimum(game.a, game.b), axis=-1)
@@ -210,10 +208,7 @@ def shifted(game: RatioGame, c: Float[Array, "*batch C K"]) -> RatioGame:
     D0 = game.D0[..., None, :]
     a, b = game.a[..., None, :, :], game.b[..., None, :, :]
     return replace(
-        game,
-        N0=game.N0 - c * D0,
-        A=game.A - c[..., None] * a,
-        B=game.B - c[..., None] * b,
+        game, N0=game.N0 - c * D0, A=game.A - c[..., None] * a, B=game.B - c[..., None] * b
     )
 
 
@@ -255,9 +250,7 @@ def is_additive(game: RatioGame) -> bool:
     return bool((game.a == game.b).all())
 
 
-def value_range(
-    game: RatioGame,
-) -> tuple[Float[Array, "*batch C K"], Float[Array, "*batch C K"]]:
+def value_range(game: RatioGame) -> tuple[Float[Array, "*batch C K"], Float[Array, "*batch C K"]]:
     """Bounds min u ≤ f_i(Z) ≤ max u of each head, u over A_j/a_j, B_j/b_j and N_0/D_0.
 
     Each f_i(Z) is an average of these u with weights a_j, b_j, D_0; terms of weight 0 take no part.
@@ -290,10 +283,9 @@ def sizes_of(game: RatioGame) -> list[int]:
     """The number d of real words of each document, in the order of the flattened batch."""
     if game.sizes is None:
         return [game.d] * int(np.prod(game.batch, dtype=int))
-    xp = array_namespace(game.a)
-    sizes = [int(d) for d in xp.reshape(game.sizes, (-1,)).tolist()]
-    if not 1 <= min(sizes) <= max(sizes) <= game.d:
-        raise InputError(f"sizes must lie in 1..{game.d}; got {min(sizes)}..{max(sizes)}.")
+    most, sizes = game.a.shape[-1], [int(d) for d in game.sizes.reshape(-1).tolist()]
+    if not 1 <= min(sizes) <= max(sizes) <= most:
+        raise InputError(f"sizes must lie in 1..{most}; got {min(sizes)}..{max(sizes)}.")
     return sizes
 
 

@@ -107,10 +107,7 @@ def even_mixture(sizes: int, *, weight: float, tolerance: float) -> RemovalMixtu
 
 
 def _fitted(
-    target: Float[Array, " sizes"],
-    amplification: Float[Array, " sizes"],
-    M: int,
-    free_ends: bool,
+    target: Float[Array, " sizes"], amplification: Float[Array, " sizes"], M: int, free_ends: bool
 ) -> RemovalMixture:
     n = len(target) - 1
     p = _legendre(M)[0]

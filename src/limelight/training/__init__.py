@@ -10,17 +10,6 @@ from limelight.training.state import Checkpoint
 from limelight.training.texts import Prepared, prepare
 
 __all__ = [
-    "RECIPES",
-    "AttentionModule",
-    "Checkpoint",
-    "FullAttention",
-    "Prepared",
-    "Progress",
-    "Recipe",
-    "fit",
-    "learn",
-    "prepare",
-    "recipe_named",
-    "train",
-    "usable_device",
-]
+    "RECIPES", "AttentionModule", "Checkpoint", "FullAttention", "Prepared", "Progress", "Recipe",
+    "fit", "learn", "prepare", "recipe_named", "train", "usable_device",
+]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +27,6 @@ _NOTHING = (
 )
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Texts with their signals and sampled values: N features of n texts, C outputs.

@@ -3,7 +3,7 @@
 Slow for the sake of clarity; tests compare with it and benchmarks measure against it.
 """
 
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from limelight.models.attention import AttentionClassifier
 from limelight.shapes import Array, Float, Int
 
 
-@final
 class FullAttention(nn.Module):  # type: ignore[misc]
     """Multi-head self-attention between all positions; nothing is collapsed."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,7 +32,7 @@ from limelight.explainers.learned import (
 )
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.text_game import TextGame
-from limelight.files import write_whole
+from limelight.files import alone_in, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import Model, checked_model, resolved_replacement, why_not
@@ -45,7 +45,6 @@ from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import Given, joined
 from limelight.training.fitting import Examples, fit_examples
-from limelight.training.run import alone
 
 FEWEST = 20  # texts
 _BUSY = "another call of learn is writing to the folder"
@@ -129,7 +128,7 @@ def learn(
     folder = None if output is None else Path(output)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.nullcontext() if folder is None else alone(folder, _BUSY):
+    with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
         if known is not None:
             learned = _from_explanations(model, known, question, int(seed), judged)
         else:
@@ -205,7 +204,6 @@ def _from_explanations(
     return replace(learned, arrays={**learned.arrays, "draws": np.full(4, np.nan)})
 
 
-@final
 @dataclass(frozen=True)
 class Plan:
     """Which texts are drawn, how many pairs of each, and which of them are kept aside."""

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,6 @@ _REPORT = 20  # steps between two looks at the loss or two checkpoints: each one
 _CHUNK = 1024  # documents at a time where no gradient is needed
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """Where a run stands; ``accuracy`` is the last validation's, ``loss`` the epoch's mean.
@@ -98,7 +97,6 @@ def _steady_arithmetic() -> Iterator[None]:
         torch.set_flush_denormal(flushed)
 
 
-@final
 class _Loop:
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The attention classifier as a torch module, without any T×T matrix."""
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +15,6 @@ from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, UNK, Vocabulary
 
 
-@final
 class AttentionModule(nn.Module):  # type: ignore[misc]
     r"""K heads read at [cls].
 

@@ -2,13 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, final, get_args, get_origin
+from dataclasses import Field, dataclass, fields, replace
+from typing import Any, Literal, get_args, get_origin
 
 from limelight.errors import InputError, nearest
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """Architecture, regularisation and optimisation of one training run."""
@@ -70,8 +69,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            if kind := _wanted(getattr(self, one.name), one.type):
-                raise InputError(f"{one.name} must be {kind}; got {getattr(self, one.name)!r}.")
+            check_kind(one, getattr(self, one.name))
         for names, what, holds in _RANGES:
             for name in names.split():
                 if (value := getattr(self, name)) is not None and not holds(value):
@@ -81,15 +79,17 @@ class Recipe:
 _RANGES: tuple[tuple[str, str, Callable[[float], bool]], ...] = (
     ("heads d_e d_att d_out min_count batch epochs patience", "at least 1", lambda x: x >= 1),
     ("embedding_std weight_bound learning_rate position_base", "positive", lambda x: x > 0),
-    (
-        "dropout word_dropout label_smoothing average validation",
-        "in [0, 1)",
-        lambda x: 0 <= x < 1,
-    ),
+    ("dropout word_dropout label_smoothing average validation", "in [0, 1)", lambda x: 0 <= x < 1),
     ("position_scale weight_decay least_steps", "at least 0", lambda x: x >= 0),
     ("warmup", "between 0 and 1", lambda x: 0 < x < 1),
     ("T_max", "at least 2", lambda x: x >= 2),
 )
+
+
+def check_kind(setting: Field[Any], value: Any) -> None:
+    """Refuse a value that is not of the kind of a setting."""
+    if kind := _wanted(value, setting.type):
+        raise InputError(f"{setting.name} must be {kind}; got {value!r}.")
 
 
 def _wanted(value: Any, kind: Any) -> str | None:

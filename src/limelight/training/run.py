@@ -5,7 +5,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ def train(
         validation = read_labelled(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
-    with contextlib.nullcontext() if folder is None else alone(folder, _BUSY):
+    with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
         prepared = prepare(data, settings, validation=validation, seed=seed)
         checkpoint = None
         if folder is not None:
@@ -86,19 +86,6 @@ def train(
 
 
 _BUSY = "another training is writing to the output folder"
-
-
-@contextlib.contextmanager
-def alone(folder: Path, busy: str) -> Iterator[None]:
-    """Refuse a folder that another process is writing to; ``busy`` says who that is."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(alone_in(folder))
-        except BlockingIOError:
-            raise InputError(
-                f"{busy} '{folder}'; wait for it to end, or choose another folder."
-            ) from None
-        yield
 
 
 def usable_device(device: str | None) -> str:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from limelight.training.recipe import Recipe
 from limelight.training.texts import WEIGHTS, Prepared, random_numbers
 
 
-@final
 @dataclass(slots=True, eq=False)
 class TrainingState:
     """Weights, optimiser, moving average, best weights so far, and the history of epochs."""
@@ -149,7 +148,6 @@ def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, A
 CHECKPOINT = "checkpoint.safetensors"
 
 
-@final
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """Where a run saves its state, and the arguments that a run must share to continue it."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from limelight.training.recipe import Recipe
 SPLIT, WEIGHTS, ORDER, NOISE = range(4)
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedTexts:
     """One row per text: [cls], words, padding; and its label."""
@@ -33,7 +32,6 @@ class EncodedTexts:
         return EncodedTexts(self.ids[index], self.labels[index])
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
     """Texts as the model sees them, and the ends of those that do not fit its window.
@@ -61,7 +59,6 @@ class Corpus:
         )
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """Encoded texts to fit and to validate on, and what the model's record says about them."""

@@ -7,14 +7,6 @@ from limelight.models.attention.masked import DeletionScorer, ReplacementScorer
 from limelight.models.attention.tables import Directions, Tables
 
 __all__ = [
-    "AttentionClassifier",
-    "DeletionScorer",
-    "Directions",
-    "ReplacementScorer",
-    "Tables",
-    "encoded",
-    "load_folder",
-    "padded_ids",
-    "read_document",
-    "save_folder",
-]
+    "AttentionClassifier", "DeletionScorer", "Directions", "ReplacementScorer", "Tables", "encoded",
+    "load_folder", "padded_ids", "read_document", "save_folder",
+]  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -71,7 +71,6 @@ _TOGETHER = 32  # documents whose arrays stay inside the cache
 _TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionClassifier:
     r"""K attention heads averaged into C logits (Eq. 1–9 of the paper).
@@ -142,15 +141,8 @@ class AttentionClassifier:
     def sizes(self) -> dict[str, int]:
         """The letters of the notation table and their values for this model."""
         V, (K, d_att, d_e), (_, C, d_out) = len(self.embedding), self.W_q.shape, self.W_l.shape
-        return {
-            "V": V,
-            "d_e": d_e,
-            "K": K,
-            "d_att": d_att,
-            "d_out": d_out,
-            "C": C,
-            "T_max": self.T_max,
-        }
+        letters = ("V", "d_e", "K", "d_att", "d_out", "C", "T_max")
+        return dict(zip(letters, (V, d_e, K, d_att, d_out, C, self.T_max), strict=True))
 
     @property
     def config(self) -> dict[str, Any]:
@@ -270,6 +262,10 @@ class AttentionClassifier:
         """Return the games of the documents, one class for each output."""
         return self.collapsed(documents, features).game
 
+    def asked_about(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
+        """Return the same: its tables answer whatever is asked."""
+        return self
+
     def collapsed(
         self, documents: Sequence[Document], features: Sequence[Features]
     ) -> CollapsedDocuments:
@@ -314,7 +310,6 @@ class AttentionClassifier:
         return rows[:, :, :T]
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Factored:
     """What every word and every position adds to numerator and denominator."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ else:
     AttentionClassifier = Any  # which is made of this module
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CollapsedDocuments:
     """``n`` documents under one model, each with its features.

@@ -53,7 +53,7 @@ def _notices(
     inside: Tokens, ids: Int[np.ndarray, " T"], beyond: Sequence[str], replaced: int
 ) -> tuple[str, ...]:
     """What a reader of a prediction must know about how the text was read."""
-    seen, unknown = len(inside), int(np.count_nonzero(ids == UNK))
+    seen, unknown = len(ids), int(np.count_nonzero(ids == UNK))
     notices = []
     if replaced:
         # A lone surrogate is half a character, which no file can hold.

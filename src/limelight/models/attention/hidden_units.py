@@ -7,7 +7,6 @@ position; its tanh does not, and is taken where a word meets a place.
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import final
 
 import numpy as np
 
@@ -20,7 +19,6 @@ _TOGETHER = 2048  # words at places whose units are held at a time: they stay in
 _ROWS = 4096  # words whose errors are computed at a time
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitDirections:
     """What the hidden units of every head read, and how a logit reads them.
@@ -45,7 +43,6 @@ class UnitDirections:
         return UnitDirections(*(longer(getattr(self, one.name)) for one in fields(self)))
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class UnitTables:
     """What every word and every position gives to every unit; ``offset`` is in the positions'."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
 
 import numpy as np
 
@@ -45,7 +44,6 @@ _PAIRS = 1 << 18  # words times places whose terms are kept; beyond, masks take 
 _CHUNK = 1024  # masks whose sums are held at a time: they stay inside the cache
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class ReplacementScorer:
     """f with every removed word replaced by UNK in place.
@@ -93,7 +91,6 @@ class ReplacementScorer:
         return np.concatenate([g, g * value], axis=2).reshape(*both.shape, -1)
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class DeletionScorer:
     """f with every removed word taken out.

@@ -3,7 +3,7 @@ and only where a device is asked for.
 """
 
 from dataclasses import replace
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from limelight.text import UNK
 from limelight.theory.ratio_game import RatioGame, denominator_range
 
 
-@final
 class DeviceTables:
     """Logits and values of words and positions in float64, and what is computed from them there."""
 

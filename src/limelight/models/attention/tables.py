@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,6 @@ _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
 _WORDS = 1024
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
     """The directions of embedding space that a head reads.
@@ -54,7 +53,6 @@ class Directions:
     units: UnitDirections | None = None
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
     """Logit and value of every word and of every position, for every head.
@@ -301,7 +299,6 @@ class ErrorBounds(NamedTuple):
         )
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class TableErrors:
     """Bounds on the errors of what is read from the tables, the roundings of reading included.

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import failing_text, out_of_memory
-from limelight.shapes import Float, Int
+from limelight.models.engine import answers_of
+from limelight.shapes import Bool, Float, Int
 
 # A segment travels in the upper half of its id, and above it the mark of a piece that is asked
 # about: a row stays one array of integers, so that masks, batches, cache keys and paddings need not
@@ -46,9 +46,10 @@ def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
     return np.where(rows < 0, rows, rows & _TOKEN)
 
 
-def is_marked(row: Int[np.ndarray, " L"]) -> bool:
-    """Whether a piece of the row is asked about."""
-    return bool(row.max(initial=0) >> _MARK_BITS)
+def is_marked(row: Int[np.ndarray, " L"]) -> Bool[np.ndarray, " L"]:
+    """Which pieces of the row are asked about."""
+    found: np.ndarray = row >= 1 << _MARK_BITS
+    return found
 
 
 def network_input(
@@ -348,21 +349,12 @@ class ForwardPass:
         ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
     ) -> tuple[np.ndarray, ...]:
         """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
-        asked = partial(self._asked, ask)
-        try:
-            found = asked(ids)
-        except (MemoryError, InputError):
-            raise
-        except Exception as error:
-            if out_of_memory(error):
-                raise  # the engine asks again for fewer
-            raise failing_text(
-                asked,
-                ids,
-                error,
-                who=type(self.network).__name__,
-                shown=lambda row: self._shown(row[row != MASKED_OUT]),
-            ) from error
+        found = answers_of(
+            partial(self._asked, ask),
+            ids,
+            who=type(self.network).__name__,
+            shown=lambda row: self._shown(row[row != MASKED_OUT]),
+        )
         if not _finite(found):
             raise InputError("the model returns numbers that are not finite; check its weights.")
         return found

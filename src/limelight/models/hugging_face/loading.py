@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
@@ -20,7 +21,9 @@ from transformers.utils import find_adapter_config_file, logging
 
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json
+from limelight.models.hugging_face.answers import writing
 from limelight.models.hugging_face.model import HuggingFace
+from limelight.models.hugging_face.prompt import next_token_classifier
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification, finds_spans
 from limelight.text import one_line
 
@@ -33,8 +36,9 @@ _BUILT_IN = {
     "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
 }
 _LOADING = threading.Lock()  # how much transformers reports is set for the whole process
-# How a language model is asked to classify: a template around the text, and a word per class.
-Asked = tuple[Any, Any]
+# How a language model is asked, by name: a template around the text; to classify, labels, a word
+# per class; else what is told of its answers.
+Asked = Mapping[str, Any]
 
 
 def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> HuggingFace:
@@ -50,9 +54,12 @@ def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> Hu
 def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFace:
     """Return the model, which can answer: else it is refused here and not in a long run."""
     if asked is not None:
-        from limelight.models.hugging_face.prompt import next_token_classifier
-
-        network, tokenizer = next_token_classifier(network, tokenizer, *asked)
+        made = writing if "labels" not in asked else next_token_classifier
+        if "labels" in asked and (told := asked.keys() - {"template", "labels"}):
+            raise InputError(
+                f"{min(told)} is about an answer, and labels ask for none; leave it out."
+            )
+        network, tokenizer = made(network, tokenizer, **{"template": None, **asked})
     elif finds_spans(network):
         network = PlaceForSequenceClassification(network)
     model = HuggingFace(network=network, tokenizer=tokenizer)
@@ -70,7 +77,7 @@ def from_pretrained(
     try:
         with _quiet():
             _check_fetched(name, local_files_only=not network)
-            kind = AutoModelForCausalLM if asked is not None else _kind(name, **options)
+            kind = _kind(name, asked=asked, **options)
             model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
@@ -98,9 +105,12 @@ def from_pretrained(
     return _classifier(_moved(model, device).eval(), tokenizer, asked)
 
 
-def _kind(name: str, **options: Any) -> Any:
+def _kind(name: str, asked: Asked | None, **options: Any) -> Any:
     """Return what loads the model: its configuration names the classes that it was saved from."""
-    saved = AutoConfig.from_pretrained(name, **options).architectures or []
+    config = AutoConfig.from_pretrained(name, **options)
+    if asked is not None:
+        return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    saved = config.architectures or []
     for ending, kind in (
         ("ForTokenClassification", AutoModelForTokenClassification),
         ("ForQuestionAnswering", AutoModelForQuestionAnswering),

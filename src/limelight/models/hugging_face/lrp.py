@@ -209,9 +209,22 @@ def _kept(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     return _marked(func(*args, **named), _mark(depending[0]) if len(depending) == 1 else None)
 
 
+def _log_softmax(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """z − Σ p z − H(p), which log softmax z is, with the probabilities p and their entropy frozen.
+
+    It is affine, and its slope that of log softmax itself.
+    """
+    z, held = args[0], func(args[0].detach(), *args[1:], **named)
+    moved = z - z.detach()
+    dim = args[1] if len(args) > 1 else named["dim"]
+    # The entropy is not computed: what is added to the value is 0 at the text itself.
+    return held + moved - (held.exp() * moved).sum(dim, keepdim=True)
+
+
 _QUOTIENTS = ("div", "divide", "true_divide", "truediv")
 _RULES: dict[str, Rule] = {
     "softmax": lambda func, _name, args, named: func(*args, **named).detach(),
+    "log_softmax": _log_softmax,
     "scaled_dot_product_attention": _attention,
     **dict.fromkeys(("layer_norm", "rms_norm"), _norm),
     **dict.fromkeys(("pow", "square"), _power),

@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine
-from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass
+from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass, is_marked
 from limelight.models.hugging_face.pieces import Pieces, feature_of_piece
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features
@@ -50,7 +50,12 @@ def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
         # A stable sort moves what is left to the front in its order, for all masks at once.
         order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
         ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.row[order], MASKED_OUT)
-        ids[sizes == 0, 0] = nothing
+        # Neither is an answer written after nothing: a token stands where it would begin the row.
+        bare = np.flatnonzero((sizes == 0) | is_marked(ids[:, 0]))
+        if len(bare):
+            ids = np.pad(ids, ((0, 0), (0, 1)), constant_values=MASKED_OUT)
+            ids[bare] = np.roll(ids[bare], 1, axis=1)
+            ids[bare, 0] = nothing
         return ids
 
     return MaskedRows(lambda keep: stays(keep).sum(axis=1), rows)

@@ -14,6 +14,11 @@ import torch
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, naming
+from limelight.models.hugging_face.answers import (
+    AnswerForSequenceClassification,
+    answering,
+    written_answer,
+)
 from limelight.models.hugging_face.attention import attended
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
@@ -47,6 +52,7 @@ from limelight.models.hugging_face.pieces import (
     document_of,
     encodings,
     ids_read,
+    longest_input,
     pieces_in,
     pieces_of,
 )
@@ -73,15 +79,14 @@ from limelight.models.protocol import (
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import (
+    Answer,
     Document,
     Features,
-    FoundSpan,
     Given,
     Place,
     check_listed,
     features_of,
     few_names,
-    one_line,
 )
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
@@ -97,9 +102,6 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
 _EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _TOGETHER = 256  # texts that the tokenizer is given at a time
-_ENDLESS = 10**30  # what transformers says where nobody set a limit
-# What configurations call the number of places that were trained.
-_NAMES = ("max_position_embeddings", "max_seq_len")
 # Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
 _BUDGET = {"cpu": 1024, "cuda": 262_144}
 
@@ -176,14 +178,19 @@ class HuggingFace:
             "freezes": refused.get("differentiates") or self._why_not_frozen,
             "pairs": getattr(self.tokenizer, "why_no_pairs", None),
             "spans": "this one classifies whole texts",
+            "answers": "this one classifies texts and writes nothing",
             "signals": self._why_no_signals,
         }
         if (head := self._asked_at) is not None:
             own["spans"] = None
             own["cuts"] = "this one is asked about a place in what it reads of a text"
             own["signals"] = "what is learned of one place says nothing of another"
-            if head.paths is not None:
+            if head.types:
                 own["pairs"] = "a tagger reads one text"
+        if self._writes is not None:
+            own["answers"], own["spans"] = None, "this one writes an answer"
+            own["cuts"] = "an answer is written after one text, not after the windows of one"
+            own["signals"] = "what is learned of one answer says nothing of another"
         return MappingProxyType({**_CAPABILITIES, **own, **refused})
 
     @cached_property
@@ -244,10 +251,21 @@ class HuggingFace:
         """The network as one that is asked about places, None where it classifies whole texts."""
         return self.network if isinstance(self.network, PlaceForSequenceClassification) else None
 
+    @property
+    def _writes(self) -> AnswerForSequenceClassification | None:
+        """The network as one that writes an answer, None where it classifies."""
+        return self.network if isinstance(self.network, AnswerForSequenceClassification) else None
+
+    def written(self, text: Given) -> Answer:
+        """Return what the model writes after a text, the likeliest token each time."""
+        document = self.read(text)
+        with self._naming(document):
+            return written_answer(self.network, self.tokenizer, ids_read(document), self.limit)
+
     def with_classes(self, names: Collection[Any]) -> "HuggingFace":
         """Return a tagger whose classes are its tags where one of the ``names`` is no type."""
         head = self._asked_at
-        tags = () if head is None or head.paths is None else head.tags
+        tags = head.tags if head is not None and head.types else ()
         return self._by_tag if any(n in tags and n not in self.classes for n in names) else self
 
     @cached_property
@@ -255,13 +273,13 @@ class HuggingFace:
         head = PlaceForSequenceClassification(self.network.network, types=False)
         return replace(self, network=head)
 
-    def spans(self, text: Given, *, first_pieces: bool = False) -> tuple[FoundSpan, ...]:
+    def spans(self, text: Given, *, first_pieces: bool = False) -> tuple[Place, ...]:
         """Return the spans that a tagger finds, or the answer in the passage of a pair."""
         head: PlaceForSequenceClassification = self.network
         document = self.read(text)
         words, places = pieces_in(document), document.tokens.spans
         with self._naming(document):
-            if head.paths is not None:
+            if head.types:
                 text = document.text
                 return tagged_spans(head, words, places, text, first_pieces=first_pieces)
             if not document.parts:
@@ -270,23 +288,36 @@ class HuggingFace:
                 )
             return answer_spans(head, words, places)
 
-    def read(self, text: Given, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
-        """Return a text or a pair in the tokenizer's words, or in its ``pieces``."""
-        (document,) = self.read_together([text], pieces=pieces)
-        if asked:
+    def read(self, text: Given, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
+        """Return a text or a pair in the tokenizer's words, or in its ``pieces``.
+
+        What is ``asked`` are places of it, or with a language model parts of an answer.
+        """
+        writes = self._writes
+        answer = self.tokenizer.answer_pieces(asked[0].text) if writes and asked else ([], [])
+        limit = self.limit if writes is None else writes.room(self.limit, len(answer[0]))
+        (document,) = self._documents([text], limit=limit, pieces=pieces)
+        if asked and writes is not None:
+            document = answering(document, asked, *answer)
+            self.check_ids(pieces_in(document).ids)
+        if asked and writes is None:
             words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
-            tags = self.network.paths is not None
+            tags = bool(self.network.types)
             document = marked(document, asked, words, spans, tags=tags)
         return document
 
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
         """Yield texts as ``read`` returns them; the tokenizer is called once for all of a kind."""
-        classes, windows, found = self.classes, self._asked_at is None, self._encodings(texts)
+        return self._documents(texts, limit=self.limit, pieces=pieces)
+
+    def _documents(self, texts: Sequence[Given], *, limit: int, pieces: bool) -> Iterator[Document]:
+        windows = self._asked_at is None and self._writes is None
+        classes, found = self.classes, self._encodings(texts)
         for text, encoding in zip(texts, found, strict=True):
             document = document_of(
                 self.tokenizer,
                 text,
-                limit=self.limit,
+                limit=limit,
                 apart=pieces,
                 classes=classes,
                 windows=windows,
@@ -338,10 +369,15 @@ class HuggingFace:
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
-        if self._asked_at is not None and not all(is_marked(row) for row in rows):
+        if (self._asked_at or self._writes) is not None and not all(
+            is_marked(row).any() for row in rows
+        ):
+            of = ("finds spans has outputs at a place", "spans", "at")
+            if self._writes is not None:
+                of = ("writes has outputs for an answer", "answer", "answer")
             raise InputError(
-                "a model that finds spans has outputs at a place, not of a text; ask limelight."
-                "predict for its spans, or explain with at=."
+                f"a model that {of[0]}, not of a text; ask limelight.predict for its {of[1]}, or "
+                f"explain with {of[2]}=."
             )
         self._forward.renew()
         return self.engine(rows)
@@ -354,7 +390,10 @@ class HuggingFace:
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
         usable = {"delete", *self._tokens} - set(self.check.withdrawn)
-        return tuple(one for one in ("mask", "unk", "delete", "pad") if one in usable)
+        order = ("mask", "unk", "delete", "pad")
+        if self._writes is not None:  # a sentence of unknown words is no prompt that it has seen
+            order = ("delete", "mask", "unk", "pad")
+        return tuple(one for one in order if one in usable)
 
     @property
     def withdrawn(self) -> Mapping[str, str]:
@@ -373,7 +412,8 @@ class HuggingFace:
         if replacement in ("delete", "pad"):
             check_asked_stay(pieces, features, replacement)
         if replacement == "delete":
-            masked = deleted(pieces, features, nothing=nothing_token(self.tokenizer))
+            nothing = nothing_token(self.tokenizer) if self._writes is None else self._begins
+            masked = deleted(pieces, features, nothing=nothing)
         else:  # a piece that becomes padding is masked out; any other token is attended to
             other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
             masked = replaced(pieces, features, other)
@@ -465,6 +505,21 @@ class HuggingFace:
         return replace(self, network=twin)
 
     @cached_property
+    def _begins(self) -> int:
+        """The token with which a prompt begins of which nothing is left."""
+        sources = (self.tokenizer, self.network.config)
+        choices = [
+            getattr(one, f"{name}_token_id", None) for name in ("bos", "eos") for one in sources
+        ]
+        known = [int(np.atleast_1d(one)[0]) for one in choices if one is not None]
+        if not known and not pieces_of(self.tokenizer, _EXAMPLE, limit=self.limit)[0].before:
+            raise InputError(
+                "an answer is written after a token at least; this model has none that begins or "
+                "ends a text (bos, eos), so put words into the template before {text}."
+            )
+        return known[0] if known else 0
+
+    @cached_property
     def engine(self) -> Engine:
         """The one way to the model's outputs."""
         # Heads that look for the last piece refuse batches if they do not know the padding.
@@ -506,33 +561,3 @@ def check_parts(network: Any, tokenizer: Any) -> None:
             "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
             f"language model with template and labels; got {type(network).__name__}."
         )
-
-
-def longest_input(network: Any, tokenizer: Any) -> int:
-    """Return how many pieces the model reads, special ones included."""
-    longest = [_of_tokenizer(tokenizer.model_max_length)]
-    for name in _NAMES:
-        places = getattr(network.config, name, None)
-        if isinstance(places, int) and places > 0:
-            longest.append(places - _first_place(network))
-    return min(longest)
-
-
-def _of_tokenizer(given: Any) -> int:
-    """Return the tokenizer's own limit, which stands in a file and may be anything."""
-    if not isinstance(given, int | float) or not given >= 1:
-        raise InputError(
-            "model_max_length of the tokenizer must be a positive number; got "
-            f"{one_line(repr(given))}."
-        )
-    return int(min(given, _ENDLESS))
-
-
-def _first_place(network: Any) -> int:
-    """Return the number of the first place: RoBERTa counts from after the index of the padding."""
-    offsets = [
-        module.padding_idx + 1
-        for name, module in network.named_modules()
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
-    ]
-    return max(offsets, default=0)

@@ -26,6 +26,9 @@ from limelight.text import (
 )
 from limelight.text.characters import unspaced
 
+_ENDLESS = 10**30  # what transformers says where nobody set a limit
+# What configurations call the number of places that were trained.
+_NAMES = ("max_position_embeddings", "max_seq_len")
 # Names of classes that only two texts together can have.
 _COMPARED = ("entailment", "contradiction", "not_entailment", "paraphrase", "equivalent")
 
@@ -209,7 +212,11 @@ def _notices(
         yield (
             f"The text has {total} tokens; the model reads the first {pieces.room}, "
             f"and the last {pieces.cut} were cut off"
-            + ("; window='auto' (--window auto) explains all." if windows else ".")
+            + (
+                "; window='auto' (--window auto) explains all."
+                if windows
+                else "; a span that the cut goes through is left out."
+            )
         )
     read = pieces.inside[pieces.token[pieces.inside] >= 0]
     unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none
@@ -400,3 +407,33 @@ def _stripped(text: str, places: Int[np.ndarray, "L 2"]) -> Int[np.ndarray, "L 2
     start = np.minimum(solid[np.searchsorted(solid, start)], end)
     end = np.maximum(solid[np.searchsorted(solid, end) - 1] + 1, start)
     return np.stack([start, end], axis=1)
+
+
+def longest_input(network: Any, tokenizer: Any) -> int:
+    """Return how many pieces the model reads, special ones included."""
+    longest = [_of_tokenizer(tokenizer.model_max_length)]
+    for name in _NAMES:
+        places = getattr(network.config, name, None)
+        if isinstance(places, int) and places > 0:
+            longest.append(places - _first_place(network))
+    return min(longest)
+
+
+def _of_tokenizer(given: Any) -> int:
+    """Return the tokenizer's own limit, which stands in a file and may be anything."""
+    if not isinstance(given, int | float) or not given >= 1:
+        raise InputError(
+            "model_max_length of the tokenizer must be a positive number; got "
+            f"{one_line(repr(given))}."
+        )
+    return int(min(given, _ENDLESS))
+
+
+def _first_place(network: Any) -> int:
+    """Return the number of the first place: RoBERTa counts from after the index of the padding."""
+    offsets = [
+        module.padding_idx + 1
+        for name, module in network.named_modules()
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+    ]
+    return max(offsets, default=0)

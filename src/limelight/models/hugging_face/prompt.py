@@ -1,4 +1,4 @@
-"""A causal language model as a classifier: what stands around a text, and what may come next."""
+"""A language model that is asked: what stands around a text, and as a classifier, what is next."""
 
 import copy
 import inspect
@@ -10,10 +10,11 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
 from limelight.models.hugging_face.forward import AnotherHead, restoring_tokenizer
-from limelight.models.hugging_face.model import longest_input
+from limelight.models.hugging_face.pieces import longest_input
 from limelight.text import Span, one_line
 
 TEXT = "{text}"
+_CLOSING = ".,;:!?)]}…%”’"  # what stands right after a word
 _ANY = "A film."  # what stands in the place of the text while a template is looked at
 
 
@@ -74,13 +75,15 @@ class Prompt(NamedTuple):
     """The strings before and after a text; ``special`` if the tokenizer adds its own tokens.
 
     ``gap`` is what belongs between the prompt and the word that comes next: tokenizers count the
-    space before a word as part of it, so a prompt never ends in one.
+    space before a word as part of it, so a prompt never ends in one. A ``closed`` prompt, that of
+    an encoder, keeps what the tokenizer puts at its end: what comes next stands elsewhere.
     """
 
     before: str
     after: str
     gap: str
     special: bool
+    closed: bool = False
 
     def encoded(self, tokenizer: Any, text: str, next_word: str = "") -> Any:
         """Return the tokenizer's encoding of the whole prompt, whatever its length."""
@@ -215,7 +218,7 @@ class PromptTokenizer:
 
     def _encoding(self, text: str) -> "PromptEncoding":
         encoded = self.prompt.encoded(self.own, text)
-        length = continued(encoded)
+        length = len(encoded["input_ids"]) if self.prompt.closed else continued(encoded)
         kinds = encoded.word_ids()[:length]
         places = [self._place(text, span) for span in encoded["offset_mapping"][:length]]
         words: list[int | None] = []
@@ -235,6 +238,23 @@ class PromptTokenizer:
         found = [place or (0, 0) for place in places]
         ids = list(encoded["input_ids"][:length])
         return PromptEncoding(ids, words, found)
+
+    def answer_pieces(self, answer: str) -> tuple[list[int], list[Span]]:
+        """Return the tokens of an ``answer`` that follows the prompt, and where each stands in it.
+
+        They are those of the whole, prompt and answer; by itself where both share a token.
+        """
+        bare = self.prompt.closed or answer[0].isspace() or answer[0] in _CLOSING
+        gap = "" if bare else self.prompt.gap
+        asked = self.prompt.ids(self.own, _ANY)
+        found = self.prompt.encoded(self.own, _ANY, gap + answer)
+        start, first = len(asked), len(f"{self.prompt.before}{_ANY}{self.prompt.after}{gap}")
+        if self.prompt.closed or list(found["input_ids"][:start]) != asked:
+            found = Prompt("", "", "", special=False).encoded(self.own, gap + answer)
+            start, first = 0, len(gap)
+        here = slice(start, continued(found))
+        spans = [(a - first, b - first) for a, b in found["offset_mapping"][here]]
+        return list(found["input_ids"][here]), spans
 
     def _place(self, text: str, span: Span) -> Span | None:
         """Return where in ``text`` a piece shows, None if it is the prompt's."""

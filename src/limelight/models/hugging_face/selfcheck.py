@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,6 @@ _DIGITS = {"torch.float16": 3, "torch.bfloat16": 2}
 Ask = Callable[[Int[np.ndarray, "n T"]], Float[np.ndarray, "n C"]]
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class NetworkCheck:
     """What a network was seen to do with a few tokens.
@@ -82,7 +81,6 @@ def checked_network(
     )
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class ExampleIds:
     """Ids of a short text, of another of the same length, of shorter ones and of a longer one.

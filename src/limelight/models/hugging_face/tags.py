@@ -19,15 +19,15 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from limelight.errors import InputError
 from limelight.models.hugging_face.forward import AnotherHead, network_input, restoring
 from limelight.models.hugging_face.pieces import Pieces, pieces_in
-from limelight.shapes import Float, Int
-from limelight.text import Document, FoundSpan, Place, Span, one_line
+from limelight.shapes import Bool, Float, Int
+from limelight.text import Document, Place, Span, one_line
 
-_OUTSIDE = "O"
+_OUTSIDE = ("O", "0", "NONE", "NULL", "OUTSIDE", "_")  # how taggers spell "no tag"
 _TAG = re.compile(r"([BILUESM])[-_](.+)")
 # What the word of a type may be called: alone, first, inside and last; BIO, BILOU, BIOES, BMES.
 _ROLES = ("USBI", "BIUS", "IMB", "LEIMB")
 _ALONE, _FIRST, _INSIDE, _LAST = range(4)
-_BEGINS, _ENDS = "BUS", "LEUS"
+_BEGINS, _ENDS = set("BUS"), set("LEUSO")
 _LONGEST_ANSWER = 64  # pieces
 
 
@@ -52,14 +52,10 @@ class PlaceForSequenceClassification(AnotherHead):
         super().__init__()
         self.network, self.config = network, copy.deepcopy(network.config)
         self.tags = tuple(str(network.config.id2label[i]) for i in sorted(network.config.id2label))
-        self.paths: Any = None
+        self.types: dict[str, tuple[str, ...]] = {}  # of answers none
         if not any("QuestionAnswering" in kind.__name__ for kind in type(network).__mro__):
-            names = _types(self.tags) if types else {tag: (tag,) * 4 for tag in self.tags}
-            numbers = [
-                [self.tags.index(path[role]) for path in names.values()] for role in range(4)
-            ]
-            self.paths = torch.tensor(numbers)
-            self.config.id2label = dict(enumerate(names))
+            self.types = _types(self.tags) if types else {tag: (tag,) * 4 for tag in self.tags}
+            self.config.id2label = dict(enumerate(self.types))
         else:
             self.config.id2label, self.config.other_label = {0: "answer"}, "another answer"
         self.config.label2id = {name: i for i, name in self.config.id2label.items()}
@@ -80,7 +76,7 @@ class PlaceForSequenceClassification(AnotherHead):
         own = places[:, None] == torch.arange(count, device=places.device)[:, None]
         found = (
             self._tagged(out, own, role)
-            if self.paths is not None
+            if self.types
             else self._answered(out, attention_mask, own, role)
         )
         return SequenceClassifierOutput(
@@ -92,11 +88,12 @@ class PlaceForSequenceClassification(AnotherHead):
     def _tagged(self, out: Any, own: Any, role: Any) -> Any:
         """Return (n, S, C): the tag that is read at each piece, averaged over those of a place."""
         share = own.to(out.logits.dtype) / own.sum(-1, keepdim=True).clamp(min=1)
-        rows = [
-            (share * (role == r)[:, None]) @ out.logits[:, :, self.paths[r].to(out.logits.device)]
-            for r in range(4)
-        ]
-        return rows[0] + rows[1] + rows[2] + rows[3]
+        by_role = zip(*self.types.values(), strict=True)
+        paths = [[self.tags.index(tag) for tag in tags] for tags in by_role]
+        return sum(
+            (share * (role == number)[:, None]) @ out.logits[:, :, path]
+            for number, path in enumerate(paths)
+        )
 
     def _answered(self, out: Any, attention_mask: Any, own: Any, role: Any) -> Any:
         """Return (n, S, 1): log p − log(1 − p), in single precision at least."""
@@ -120,61 +117,49 @@ class PlaceForSequenceClassification(AnotherHead):
         given = network_input(self, row[None])
         with restoring(self), torch.inference_mode():
             out = self.network(**given)
-            both = (out.start_logits, out.end_logits) if self.paths is None else ()
+            both = () if self.types else (out.start_logits, out.end_logits)
             found = torch.stack(both, -1) if both else out.logits
             numbers: np.ndarray = found[0].double().cpu().numpy()
         return numbers
 
 
 def _types(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the tag that stands for each type at a word alone, first, inside and last.
-
-    Tags without a scheme are types themselves.
-    """
-    known = scheme(tags)
-    if known is None:
-        return {tag: (tag,) * 4 for tag in tags}
-    found: dict[str, tuple[str, ...]] = {}
-    for tag in tags:
-        name = known[tag][1]
-        own = {known[one][0]: one for one in tags if known[one][1] == name}
+    """Return the tag that stands for each type at a word alone, first, inside and last."""
+    known, found = scheme(tags), dict[str, tuple[str, ...]]()
+    for tag, (_, name) in known.items():
+        own = {letter: one for one, (letter, other) in known.items() if other == name}
         found[name] = tuple(
             next((own[letter] for letter in letters if letter in own), tag) for letters in _ROLES
         )
     return found
 
 
-def scheme(tags: Sequence[str]) -> dict[str, tuple[str, str]] | None:
-    """Return the letter and the type of every tag, None where they do not follow a scheme."""
-    found = {tag: ("", tag) for tag in tags if tag == _OUTSIDE}
-    for tag in tags:
-        if tag != _OUTSIDE:
-            if not (match := _TAG.fullmatch(tag)):
-                return None
-            found[tag] = (match[1], match[2])
-    return found
+def scheme(tags: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the letter and the type of every tag: "O" outside, "" where it is a type itself."""
+    cut = {tag: match.groups() for tag in tags if (match := _TAG.fullmatch(tag))}
+    # An E-MAIL is no end of a MAIL that never begins, and a lone S-BAR may be what it is called.
+    begun = {name for letter, name in cut.values() if letter in "BI"}
+    begun |= {name for letter, name in cut.values() if letter in "US" and begun}
+    found = {tag: (cut[tag][0], cut[tag][1]) for tag in cut if cut[tag][1] in begun}
+    outside = {tag for tag in tags if tag.upper() in _OUTSIDE and not (tag == "0" and "1" in tags)}
+    return {tag: found.get(tag, ("O" if tag in outside else "", tag)) for tag in tags}
 
 
 def decoded(words: Sequence[str], tags: Sequence[str]) -> list[tuple[int, int, str]]:
     """Return the first and last word of every span, and its type, from the tag of each word.
 
-    Words that go on without a beginning begin a span. Tags without a scheme join their neighbours
-    of the same tag where there is an "O"; else, as parts of speech, each stands for itself.
+    Words that go on without a beginning begin a span. Tags without a letter join their neighbours
+    of the same tag where some tag means "no tag"; else, as parts of speech, each is for itself.
     """
     known, found = scheme(tags), list[tuple[int, int, str]]()
-    closed = True  # whether the next word begins anew
-    for i, tag in enumerate(words):
-        letter, name = ("", tag) if known is None else known[tag]
-        if tag == _OUTSIDE:
-            closed = True
-            continue
-        alone = known is None and _OUTSIDE not in tags
-        begins = bool(letter) and letter in _BEGINS
-        if closed or alone or begins or found[-1][2] != name:
+    ending = _ENDS if any(letter == "O" for letter, _ in known.values()) else {*_ENDS, ""}
+    before = "O"
+    for i, (letter, name) in enumerate(known[tag] for tag in words):
+        if letter != "O" and (before in ending or letter in _BEGINS or found[-1][2] != name):
             found.append((i, i, name))
-        else:
+        elif letter != "O":
             found[-1] = (found[-1][0], i, name)
-        closed = bool(letter) and letter in _ENDS
+        before = letter
     return found
 
 
@@ -194,8 +179,9 @@ def marked(
             for word in place.tokens(spans, document.text)
         ]
         if not inside.issuperset(i for own in here for i in own):
+            words_there = place.named(document.text).removeprefix("at ")
             raise InputError(
-                f"{place.named(document.text)} lies beyond the part of the text that the model "
+                f"{words_there} lies beyond the part of the text that the model "
                 f"reads, its first {pieces.room} tokens; explain a shorter text around it."
             )
         if place.first_pieces and tags:
@@ -216,27 +202,39 @@ def tagged_spans(
     text: str,
     *,
     first_pieces: bool,
-) -> tuple[FoundSpan, ...]:
-    """Return the spans of a tagger: each word has the tag of the largest mean over its pieces."""
-    token = words.token[words.inside]
-    logits, count = head.token_logits(words.row[words.inside]), 1 + int(token.max(initial=-1))
-    rows = [np.flatnonzero(token == word) for word in range(count)]
+) -> tuple[Place, ...]:
+    """Return the spans of a tagger: each word has the tag of the largest mean over its pieces.
+
+    One with a word of which the model does not read all pieces is left out.
+    """
+    token, whole = words.token[words.inside], _whole(words)
+    logits = head.token_logits(words.row[words.inside])
+    rows = [np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))]
     means = np.array([logits[own[:1] if first_pieces else own].mean(axis=0) for own in rows])
-    best = means.argmax(axis=1)
+    tags = [head.tags[i] for i in means.argmax(axis=1)]
     chances = np.exp(means - np.logaddexp.reduce(means, axis=1, keepdims=True)).max(axis=1)
-    classes, found = list(head.config.id2label.values()), list[FoundSpan]()
-    for first, last, name in decoded([head.tags[i] for i in best], head.tags):
-        own = [head.tags[i] for i in best[first : last + 1]]
-        note = ""
-        if name in classes:
-            path = [
-                head.tags[int(head.paths[_role(i, len(own)), classes.index(name)])]
-                for i in range(len(own))
-            ]
-            note = _note(text[spans[first][0] : spans[last][1]], name, own, path)
-        score = float(chances[first : last + 1].mean())
-        found.append(FoundSpan(spans[first][0], spans[last][1], name, score, note))
+    found = list[Place]()
+    for first, last, name in decoded(tags, head.tags):
+        here = slice(first, last + 1)
+        if not whole[here].all():
+            continue
+        (start, _), (_, end), own, note = spans[first], spans[last], tags[here], ""
+        path = [head.types[name][_role(i, len(own))] for i in range(len(own)) if name in head.types]
+        if path and path != own:
+            said, read = (" ".join(some[:6]) + " …" * (len(some) > 6) for some in (own, path))
+            note = (
+                f"The model tags “{one_line(text[start:end], 40)}” as {said}, and what is "
+                f"explained of {name!r} is {read}; target={own[0]!r} reads that one tag at every "
+                "piece."
+            )
+        found.append(Place(start, end, first_pieces, name, float(chances[here].mean()), note))
     return tuple(found)
+
+
+def _whole(words: Pieces) -> Bool[np.ndarray, " words"]:
+    """Return of every word whether the model reads all of its pieces."""
+    counts = [np.bincount(some[some >= 0]) for some in (words.token[words.inside], words.token)]
+    return counts[0] == counts[1][: len(counts[0])]
 
 
 def _role(word: int, count: int) -> int:
@@ -245,27 +243,15 @@ def _role(word: int, count: int) -> int:
     return _FIRST if not word else _LAST if word == count - 1 else _INSIDE
 
 
-def _note(words: str, name: str, own: Sequence[str], path: Sequence[str]) -> str:
-    """Say that a model has tagged a span otherwise than its type is read."""
-    if list(own) == list(path):
-        return ""
-    said, read = (" ".join(tags[:6]) + " …" * (len(tags) > 6) for tags in (own, path))
-    return (
-        f"The model tags “{one_line(words, 40)}” as {said}, and what is explained of {name!r} is "
-        f"{read}; "
-        f"target={own[0]!r} reads that one tag at every piece."
-    )
-
-
 def answer_spans(
     head: PlaceForSequenceClassification, words: Pieces, spans: Sequence[Span]
-) -> tuple[FoundSpan, ...]:
+) -> tuple[Place, ...]:
     """Return the most probable answer in the passage; none where "no answer" is more so."""
     inside = words.inside
     chances = head.token_logits(words.row[inside])
     chances -= np.logaddexp.reduce(chances, axis=0)
     token, side = words.token[inside], words.side[inside] if words.side is not None else inside * 0
-    passage = (side == 1) & (token >= 0)
+    passage = (side == 1) & (token >= 0) & np.append(_whole(words), False)[token]
     begins = passage & (np.append(-1, token[:-1]) != token)
     ends = passage & (np.append(token[1:], -1) != token)
     both = chances[:, None, 0] + chances[None, :, 1]
@@ -274,5 +260,5 @@ def answer_spans(
     first, last = np.unravel_index(both.argmax(), both.shape)
     if not both[first, last] > chances[0].sum():
         return ()
-    place = spans[token[first]][0], spans[token[last]][1]
-    return (FoundSpan(*place, "answer", float(np.exp(both[first, last]))),)
+    start, end, score = spans[token[first]][0], spans[token[last]][1], np.exp(both[first, last])
+    return (Place(start, end, tag="answer", score=float(score)),)

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,6 @@ def _of_inner(name: str) -> Any:
     return property(lambda windows: getattr(windows.inner, name))
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Windowed:
     r"""The classifier :math:`f(x) = \frac1W \sum_w g(x_w)` of a text cut into W windows.

@@ -16,9 +16,9 @@ function chooser(label, options, value, choose) {
 
 /** Put the choices into `place`; `change` hears of what is chosen. */
 export function layChoices(place, facts, state, change) {
-  const { classes, scales, features } = facts.models[0], open = place.querySelector("details")?.open ?? false;
+  const { classes, scales, features, spans } = facts.models[0], open = place.querySelector("details")?.open ?? false;
   const named = classes.map((name) => [name, name]);
-  const usual = classes.length === 2 ? classes[1] : "the predicted class";
+  const usual = spans ? "the tag that was found" : classes.length === 2 ? classes[1] : "the predicted class";
   const parts = [
     chooser("Explain", [[null, `${usual} (usual)`], ["predicted", "the predicted class"], ...named], state.target, (target) => change({ target })),
     classes.length > 1 ? chooser("against", [[null, "nothing"], ...named], state.against, (against) => change({ against })) : null,

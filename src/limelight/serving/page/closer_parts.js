@@ -107,7 +107,7 @@ export class CloserParts {
   }
 
   async #ask() {
-    const { text, methods, target, against, scale, features, protect, open, inside } = this.#state;
+    const { text, methods, target, against, scale, features, protect, open, inside, at } = this.#state;
     this.#ending = new AbortController();
     const signal = this.#ending.signal;
     for (const [i, model] of this.#facts.models.entries()) {
@@ -116,7 +116,7 @@ export class CloserParts {
       const usable = model.methods.map(({ id }) => id).filter((id) => methods.includes(id));
       for (const name of parts) this.#place_(name, i).classList.add("stale");
       try {
-        const found = await asked("parts?when=paused", { place: `${i} parts`, model: i, text, methods: usable, target, against, scale, features, protect, parts, inside: inside.length ? inside.slice(0, 2) : null }, { signal });
+        const found = await asked("parts?when=paused", { place: `${i} parts`, model: i, text, methods: usable, target, against, scale, features, protect, at, parts, inside: inside.length ? inside.slice(0, 2) : null }, { signal });
         if (found === null || signal.aborted) return;
         for (const name of parts) this.#fill(name, i, found[name]);
       } catch (error) {

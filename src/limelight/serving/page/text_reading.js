@@ -42,12 +42,12 @@ export class TextReading extends HTMLElement {
     this.dataset.changed = changed;
     const parts = {
       title: made("h2", {}, title), text: made("p", { class: "changed-text", dir: "auto", hidden: true }),
-      classes: made("limelight-classes"), opening: made("p", { class: "opening" }), difference: made("p", { class: "difference", hidden: true }),
+      classes: made("limelight-classes"), spans: made("p", { class: "spans", dir: "auto", hidden: true, role: "group", "aria-label": "Spans that the model finds" }), opening: made("p", { class: "opening" }), difference: made("p", { class: "difference", hidden: true }),
       trouble: made("p", { class: "trouble", hidden: true }), notices: made("ul", { class: "notices", role: "note", "aria-label": "Notices" }),
       rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("limelight-legend"),
     };
     this.#parts = parts;
-    this.replaceChildren(parts.title, parts.text, parts.opening, parts.classes, parts.difference, parts.trouble,
+    this.replaceChildren(parts.title, parts.text, parts.spans, parts.opening, parts.classes, parts.difference, parts.trouble,
       parts.rows, parts.readout, parts.key, parts.notices, this.#downloads());
     for (const name of ["limelight-point", "limelight-choose"]) this.addEventListener(name, this);
   }
@@ -71,8 +71,8 @@ export class TextReading extends HTMLElement {
   get #place() { return `${this.#model}${this.#changed ? " changed" : ""}`; }
 
   #question(methods) {
-    const { text, target, against, scale, features, protect, changes, inside } = this.#state;
-    return { place: this.#place, model: this.#model, methods: methods.map(({ id }) => id), text, target, against, scale, features, protect, inside: inside.length ? inside.slice(0, 2) : null, changes: this.#changed ? changes : [] };
+    const { text, target, against, scale, features, protect, changes, inside, at } = this.#state;
+    return { place: this.#place, model: this.#model, methods: methods.map(({ id }) => id), text, target, against, scale, features, protect, at, inside: inside.length ? inside.slice(0, 2) : null, changes: this.#changed ? changes : [] };
   }
 
   get title_() { return this.#parts.title; }
@@ -124,7 +124,7 @@ export class TextReading extends HTMLElement {
     this.classList.remove("waiting");
     if (error instanceof ServerGone) { showTrouble(GONE, () => this.show(this.#state)); return; }
     if (!(error instanceof Refused)) throw error;
-    this.#parts.trouble.hidden = false;
+    [this.#parts.trouble.hidden, this.#parts.spans.hidden] = [false, true];
     this.#parts.trouble.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}`;
     for (const { id } of methods) this.#rows.get(id)?.note.replaceChildren("not computed");
   }
@@ -136,7 +136,8 @@ export class TextReading extends HTMLElement {
     this.said = found.says;
     classes.outcomes = found.says.outcomes;
     this.#sayDifference(found);
-    const names = new Set(methods.map(({ id }) => id)), kept = this.explanations.filter((e) => !names.has(e.method) && e.text === found.text);
+    this.#laySpans(found);
+    const names = new Set(methods.map(({ id }) => id)), kept = this.explanations.filter((e) => !names.has(e.method) && e.text === found.text && String(e.asked?.place ?? "") === String(found.at));
     const order = this.methods.map(({ id }) => id);
     this.explanations = [...kept, ...found.explanations].sort((a, b) => order.indexOf(a.method) - order.indexOf(b.method));
     for (const e of found.explanations) this.#fill(e);
@@ -150,6 +151,24 @@ export class TextReading extends HTMLElement {
     this.#parts.opening.replaceChildren(...openingNodes(found.says.opening[kinds.join(" ") || "signed"]));
     this.#sayHow();
     this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
+  }
+
+  // The text with the spans that the model finds, each to be chosen; those that overlap come after it.
+  #laySpans({ text, spans, at: [at] }) {
+    const line = this.#parts.spans, letters = Array.from(text), nodes = [], after = [];
+    line.hidden = !spans.length;
+    let done = 0;
+    for (const [start, end, tag] of spans) {
+      const place = `${start}:${end}`, chosen = place === at?.join(":");
+      const node = made(this.#changed ? "span" : "button", { class: "span", type: "button", "data-at": place, "aria-pressed": String(chosen) }, visibleText(letters.slice(start, end).join("")), " ", made("small", {}, visibleText(tag)));
+      if (!this.#changed) node.addEventListener("click", () => this.dispatchEvent(new CustomEvent("limelight-span", { bubbles: true, detail: { at: place } })));
+      if (start < done) { after.push(" ", node); continue; }
+      nodes.push(visibleText(letters.slice(done, start).join("")), node);
+      done = end;
+    }
+    const held = line.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.at : null;
+    line.replaceChildren(...nodes, visibleText(letters.slice(done).join("")), ...after);
+    if (held) /** @type {HTMLElement | null} */ (line.querySelector(`[data-at="${held}"]`))?.focus();
   }
 
   #sayDifference({ change, text, says }) {
@@ -170,7 +189,7 @@ export class TextReading extends HTMLElement {
     this.#parts.classes.outcomes = [];
     this.#parts.key.explanations = [];
     for (const part of ["opening", "notices"]) this.#parts[part].replaceChildren();
-    for (const part of ["difference", "trouble", "text"]) this.#parts[part].hidden = true;
+    for (const part of ["difference", "trouble", "text", "spans"]) this.#parts[part].hidden = true;
     for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }
     this.#parts.readout.textContent = "Type a text above.";
     this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));

@@ -141,7 +141,7 @@ async function open(place, { scroll = true } = {}) {
     const numbers = explanations.filter((e) => e.features.length > feature).map((e) => `${labelOf(e)} ${scoreInWords(e, feature)}`);
     readout.replaceChildren(made("b", {}, visibleText(featureName(target.explanation, feature))), `: ${numbers.join(" · ")}`);
   });
-  const typed = facts.typing ? [made("a", { href: `./#${new URLSearchParams({ text: explanations[0].text })}` }, "Open in “Type and see”")] : [];
+  const typed = facts.typing ? [made("a", { href: `./#${new URLSearchParams({ text: explanations[0].text, ...(explanations[0].asked ? { at: explanations[0].asked.place.join(":") } : {}) })}` }, "Open in “Type and see”")] : [];
   section.hidden = false;
   section.replaceChildren(made("h2", {}, `Text ${data.columns.id[place]}`),
     made("p", { class: "opening" }, ...openingNodes(opening), said === null ? "" : ` The label is “${data.columns.label[place] < 0 ? said : data.classes[data.columns.label[place]]}”.`, " ", ...typed),

@@ -12,7 +12,7 @@ const facts = dataIn("limelight-facts");
 const { classes, scales, features } = facts.models[0], offered = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
   text: "", methods: facts.models[0].first, target: null, against: null, scale: scales[0],
-  features: "words", protect: [], changes: [], open: [], inside: [],
+  features: "words", protect: [], changes: [], open: [], inside: [], at: null,
 };
 const isWord = (one) => typeof one === "string";
 const isChange = (one) => Array.isArray(one) && one.length === 3 && isWord(one[0]) && Number.isInteger(one[1]) && one[1] >= 0 && (one[2] === null || isWord(one[2]));
@@ -20,7 +20,7 @@ const FITS = {
   target: (name) => name === "predicted" || classes.includes(name), against: (name) => classes.includes(name), scale: (name) => scales.includes(name),
   features: (name) => features.includes(name), methods: (ids) => ids.every((id) => offered.has(id)),
   protect: (words) => words.every(isWord), changes: (several) => several.every(isChange), open: (names) => names.every(isWord),
-  inside: (place) => place.length === 3 && place.every(Number.isInteger),
+  inside: (place) => place.length === 3 && place.every(Number.isInteger), at: (place) => /^\d{1,9}:\d{1,9}$/.test(place),
 };
 const inAddress = () => stateInAddress(DEFAULTS, FITS);
 let state = inAddress();
@@ -83,7 +83,7 @@ function layChanges() {
     const keep = made("button", { type: "button", id: "keep" }, "Keep the changes");
     keep.addEventListener("click", () => {
       const text = byId("readings").querySelector("[data-changed=true]")?.querySelector(".changed-text")?.textContent;
-      if (text) { byId("text").value = text; change({ text, changes: [] }); }
+      if (text) { byId("text").value = text; change({ text, changes: [], at: null }); }
     });
     nodes.push(keep);
   }
@@ -106,7 +106,8 @@ heard(byId("readings"), "limelight-word", ({ detail: { word, number, said, ancho
     change({ changes: [...others, [word, number, instead]] });
   } });
 });
-byId("text").addEventListener("input", () => { closeWordMenu(); change({ text: byId("text").value, inside: [] }); });
+byId("text").addEventListener("input", () => { closeWordMenu(); change({ text: byId("text").value, inside: [], at: null }); });
+heard(byId("readings"), "limelight-span", ({ detail: { at } }) => { closeWordMenu(); change({ at, changes: [], inside: [] }); });
 byId("readings").addEventListener("keydown", (event) => { if (event.key === "Escape" && state.inside.length) change({ inside: [] }); });
 addEventListener("hashchange", () => { state = inAddress(); byId("text").value = state.text; change({}, { address: false }); });
 byId("text").value = state.text;

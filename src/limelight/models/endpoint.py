@@ -1,0 +1,503 @@
+"""Language models behind a server with OpenAI's completions interface, asked over HTTP."""
+
+import http.client
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from hashlib import sha256
+from itertools import accumulate
+from typing import Any, NamedTuple, final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from limelight.errors import InputError
+from limelight.models.engine import Engine, said
+from limelight.models.functions import Function, removed_words
+from limelight.models.protocol import CAPABILITIES, Capability, Link
+from limelight.sampling.sample import Game
+from limelight.shapes import Bool, Float
+from limelight.text import Answer, Document, Features, checked_text, one_line
+
+_TEXT, _CLOSING = "{text}", ".,;:!?)]}…%”’"
+_MARKS = ">]}|"  # end what marks a turn of a chat, after which an answer begins without a space
+_LARGEST = 1 << 26  # bytes of an answer that are read
+_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT = 5, 0.5, 120.0  # times, seconds
+_AGAIN = (408, 425, 429)  # and all from 500
+# By which the log-probability of a token that a server wrote may differ from that of the same one
+# in a prompt: half precision and batches of other sizes move it by a tenth, another token by more.
+_SAME, _PROBE = 0.5, 8
+# How texts are cut into words, and lose them: as those of any function.
+_WORDS = Function(function=len, classes=("answer",), scale="score")
+_WHO_CAN = (
+    " The server must give the log-probabilities of a prompt: vLLM does, and the server of "
+    "llama-cpp-python with logits_all; llama.cpp's own llama-server does not."
+)
+_sleep, _now = time.sleep, time.monotonic
+
+
+class Cost(NamedTuple):
+    """What is about to be asked: calls of the server, and tokens of all prompts, at most."""
+
+    calls: int
+    tokens: int
+    model: str
+
+    def __str__(self) -> str:
+        most = f"{self.tokens:,} tokens of prompts at most"
+        return f"About {self.calls:,} calls of {one_line(self.model)}, {most}."
+
+
+def tell_cost(cost: Cost) -> None:
+    """Write the cost to standard error where somebody reads along: a terminal or a notebook."""
+    if sys.stderr.isatty() or "ipykernel" in sys.modules:
+        print(cost, file=sys.stderr)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Endpoint:
+    """A language model behind a server, whose answers can be explained.
+
+    The server must have OpenAI's completions interface and give the log-probabilities of a prompt
+    (``echo`` with ``logprobs``), as vLLM and the server of llama-cpp-python do. Texts are sent to
+    that address and nowhere else, and nothing is sent before something is asked.
+
+    Parameters
+    ----------
+    url
+        Its address, such as "http://localhost:8000/v1".
+    model
+        The name under which the server knows the model.
+    template
+        What the model is asked, with {text} in it; a chat is written out, with the marks of its
+        turns, but without the token that begins a text, which the server adds.
+    key_variable
+        The environment variable that holds the key, if the server wants one; it is read whenever a
+        request is sent, and kept nowhere.
+    per_token
+        Explain the mean log-probability of a token of the answer, and not the sum.
+    max_new_tokens
+        How many tokens the model may write, where no answer is given.
+    stop
+        Strings at which the model stops writing.
+    parallel
+        How many requests are under way at a time.
+    requests_per_minute
+        How many are sent in a minute, at most.
+    timeout
+        Seconds to wait for an answer. A request that gets none, or 429, or a fault of the server,
+        is sent again up to four times, after what the server asks for (Retry-After), else 0.5, 1,
+        2 and 4 seconds.
+    estimate
+        Called before each explanation with a :class:`Cost`, the calls and tokens that it will take;
+        by default it is written to standard error where that is a terminal or a notebook.
+    """
+
+    url: str
+    _: KW_ONLY
+    model: str
+    template: str
+    key_variable: str | None = None
+    per_token: bool = False
+    max_new_tokens: int = 64
+    stop: Sequence[str] = ()
+    parallel: int = 4
+    requests_per_minute: int | float | None = None
+    timeout: int | float = 60.0
+    estimate: Callable[[Cost], None] | None = tell_cost
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", _address(self.url))
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise InputError(
+                f"model must be the name of a model on the server; got {self.model!r}."
+            )
+        if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
+            raise InputError(f"template must be a string that has {_TEXT} in it once.")
+        for name in ("max_new_tokens", "parallel"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise InputError(f"{name} must be a whole number from 1; got {number!r}.")
+        for name in ("requests_per_minute", "timeout"):
+            amount = getattr(self, name)
+            if amount is not None and not (isinstance(amount, int | float) and amount > 0):
+                raise InputError(f"{name} must be a positive number; got {amount!r}.")
+        if self.key_variable is not None:
+            _key(self.key_variable)  # refused here if it is not set
+
+    def __repr__(self) -> str:
+        return f"<Endpoint {one_line(self.model)} at {self.url}>"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The one output: an answer."""
+        return _WORDS.classes
+
+    @property
+    def link(self) -> Link:
+        """Log-probabilities of answers are scores, of which there are no probabilities."""
+        return "none"
+
+    @property
+    def fingerprint(self) -> str:
+        """The name and address of the model, and what it is asked: nobody can see its weights."""
+        asked = sha256(repr((self.template, self.per_token)).encode()).hexdigest()[:12]
+        return f"{self.model} at {self.url} asked {asked}"
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """A prompt has no word for a missing one."""
+        return ("delete",)
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What a server shows: how probable an answer is."""
+        return {
+            **dict.fromkeys(CAPABILITIES, "a server shows only how probable an answer is"),
+            "answers": None,
+            "chooses": "this one writes answers and has no classes",
+            "pairs": "the template has one place for a text",
+            "pieces": "a server does not say how it cuts words into pieces",
+            "cuts": "a server gets every prompt whole, and refuses one that is too long",
+        }
+
+    def written(self, text: Any) -> Answer:
+        """Return what the model writes after a text, the likeliest token each time."""
+        answer, finished = self._written(self._prompt(checked_text(text)), self.max_new_tokens)
+        if not answer.strip():
+            raise InputError(
+                "the model writes nothing after this text, so there is no answer to explain; give "
+                "one: answer='…' (--answer)."
+            )
+        length = f"{self.max_new_tokens} token{'s' * (self.max_new_tokens > 1)}"
+        note = f"The answer was cut after {length}; with max_new_tokens the model may write more."
+        return Answer(answer, written=True, note="" if finished else note)
+
+    def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> Document:
+        """Return a text that is asked about an answer, or parts of one; else what is written."""
+        document = _WORDS.read(checked_text(text), pieces=pieces)
+        asked = asked or (self.written(text),)
+        if any(one.text != asked[0].text for one in asked):
+            raise InputError("what is asked about together must be parts of one answer.")
+        notes = tuple(dict.fromkeys(one.note for one in asked if one.note))
+        return replace(document, asked=asked, notices=notes)
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
+        """Return the log-probability of what is asked about, after each text."""
+        self._traffic.tokens = 0
+        items = [(self._prompt(one.text), one.asked) for one in documents]
+        return self._engine(items) if items else np.empty((0, 1))
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:  # noqa: ARG002
+        """Return the log-probability of the same answer after what is left of the text."""
+        left = removed_words(document, None)
+
+        def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
+            text, _ = left(np.append(keep, True)[features.of_token])  # at -1 the last: no feature
+            return self._prompt(text), document.asked
+
+        return lambda keep: self._engine([item(row) for row in keep])
+
+    def ahead(self, calls: int) -> None:
+        """Say what so many questions about the text that was read last will cost."""
+        if self.estimate is not None:
+            self.estimate(Cost(calls, calls * self._traffic.tokens, self.model))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is under way belongs to one process.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    @cached_property
+    def _traffic(self) -> "_Traffic":
+        return _Traffic()
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(
+            self._answers,
+            size=lambda item: len(item[0]),
+            key=lambda item: item,
+            budget=sys.maxsize,
+            most=4 * self.parallel,  # what a progress bar hears of at a time
+        )
+
+    def _prompt(self, text: str) -> str:
+        # What is left of a text may begin or end with the space beside a part that is gone. A space
+        # at the end of all is the answer's: tokenizers count it to the word that follows.
+        return self.template.replace(_TEXT, text.strip()).rstrip(" ")
+
+    def _gap(self, prompt: str, answer: str) -> str:
+        """Return the space between prompt and answer, where one belongs."""
+        bare = answer[:1].isspace() or answer[:1] in _CLOSING or not prompt
+        return "" if bare or prompt[-1].isspace() or prompt[-1] in _MARKS else " "
+
+    def _written(self, prompt: str, most: int) -> tuple[str, bool]:
+        """Return what the server writes, and whether it came to an end.
+
+        What it says of the same answer as a given one must agree: one server gives every token of
+        a prompt the log-probability of the next.
+        """
+        stop = {"stop": list(self.stop)} if self.stop else {}
+        found = self._posted({"prompt": prompt, "max_tokens": most, **stop})
+        text, wrote = found["choices"][0]["text"], _Scores.of(found)
+        answer = text.removeprefix(self._gap(prompt, text.lstrip(" ")))
+        if answer.strip():
+            again = self._echoed(prompt, answer)
+            own = list(zip(wrote.tokens, wrote.logs, strict=False))[: len(again)]
+            # Where it reads its answer in other tokens than it wrote, there is nothing to compare.
+            same = [one[0] for one in own] == [token for _, token, _ in again]
+            for (token, log), (_, _, given) in zip(own, again, strict=False):
+                if same and abs(float(log or 0.0) - given) > _SAME:
+                    raise self._refusal(
+                        f"wrote {token!r} with log-probability {log:.2f}, and says that it has "
+                        f"{given:.2f} there"
+                    )
+            self._traffic.checked = True
+        return answer, found["choices"][0].get("finish_reason") != "length"
+
+    def _answers(self, items: list[tuple[str, tuple[Answer, ...]]]) -> Float[np.ndarray, "n S"]:
+        if not self._traffic.checked:  # once, where all answers are given
+            self._written(items[0][0], _PROBE)
+            self._traffic.checked = True
+        with ThreadPoolExecutor(self.parallel) as pool:
+            asked = [pool.submit(self._scored, *item) for item in items]
+            try:
+                return np.array([one.result() for one in asked], dtype=np.float64)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _scored(self, prompt: str, asked: tuple[Answer, ...]) -> list[float]:
+        """Return the log-probability of each part of an answer that is asked about."""
+        tokens, found = self._echoed(prompt, asked[0].text), []
+        for one in asked:
+            # A token belongs to the part in which the first of its letters stands.
+            own = [log for place, _, log in tokens if one.start <= place < one.end]
+            if not own:
+                raise InputError(
+                    f"no token of the answer begins at {one.start}:{one.end}; ask about a part of "
+                    "it that the tokenizer reads by itself."
+                )
+            found.append(sum(own) / (len(own) if self.per_token else 1))
+        return found
+
+    def _echoed(self, prompt: str, answer: str) -> list[tuple[int, str, float]]:
+        """Return each token of a given answer: its first letter, itself, its log-probability."""
+        gap = self._gap(prompt, answer)
+        found = self._posted({"prompt": prompt + gap + answer, "max_tokens": 1, "echo": True})
+        scores = _Scores.of(found)
+        self._traffic.tokens = max(self._traffic.tokens, len(scores.tokens))
+        if (tokens := scores.ending(gap + answer)) is None:
+            raise self._refusal(
+                f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
+                f"the last tokens that it shows are {one_line(repr(scores.tokens[-6:]), 80)}"
+            )
+        spaces = [len(token) - len(token.lstrip()) for _, token, _ in tokens]
+        return [
+            (max(start - len(gap) + (space if token.strip() else 0), 0), token, log)
+            for (start, token, log), space in zip(tokens, spaces, strict=True)
+        ]
+
+    def _posted(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the server answers to a request; one that fails for now is sent again."""
+        asked = {"model": self.model, "temperature": 0, "logprobs": 1, **body}
+        payload, failed = json.dumps(asked).encode(), ""
+        for attempt in range(_ATTEMPTS):
+            self._traffic.take_turn(self.requests_per_minute)
+            wait = _FIRST_WAIT * 2**attempt
+            try:
+                status, headers, data = self._sent(payload)
+            except (OSError, http.client.HTTPException) as error:
+                failed = f"does not answer ({said(error)})"
+            else:
+                match found := _json(data):
+                    case {"choices": [{"text": str()}, *_]} if status == 200:
+                        return dict(found)
+                told = self._told(data)
+                failed = f"answers {status}: {told}" if status != 200 else "sends no completion"
+                if status != 200 and ("echo" in told or status not in (*_AGAIN, *range(500, 600))):
+                    raise self._refusal(failed, status)
+                if (wait := _retry_after(headers, wait)) > _LONGEST_WAIT:
+                    raise self._refusal(f"asks to wait {wait:,.0f} s ({failed})")
+            if attempt + 1 < _ATTEMPTS:
+                _sleep(wait)
+        raise self._refusal(f"{failed}, {_ATTEMPTS} times")
+
+    def _sent(self, payload: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Send one request; redirects are not followed, so neither text nor key goes elsewhere."""
+        address = urlsplit(self.url)
+        headers = {"Content-Type": "application/json"}
+        if self.key_variable is not None:
+            headers["Authorization"] = f"Bearer {_key(self.key_variable)}"
+        secure = address.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = kind(str(address.hostname), address.port, timeout=self.timeout)
+        try:
+            connection.request("POST", address.path, payload, headers)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.headers), answer.read(_LARGEST)
+        finally:
+            connection.close()
+
+    def _told(self, data: bytes) -> str:
+        """Return what the server says of an error, on one line and without the key."""
+        match _json(data):
+            case {"error": {"message": str(text)}} | {"error": str(text)} | {"message": str(text)}:
+                pass
+            case _:
+                text = data[:4000].decode("utf-8", "replace")
+        if self.key_variable is not None:  # some servers repeat what they were sent
+            text = text.replace(_key(self.key_variable), "…")
+        return one_line(text, 200).rstrip(".")
+
+    def _refusal(self, failed: str, status: int = 0) -> InputError:
+        """Return the error of a request, whose cause says that no text is at fault."""
+        advice = ""
+        if status in (401, 403):
+            advice = f" The key is what the environment variable {self.key_variable} holds."
+            if self.key_variable is None:
+                advice = " Name the environment variable that holds the key: key_variable='…'."
+        elif 300 <= status < 400:
+            advice = " Nothing is sent to another address; give the one to which it leads."
+        elif "echo" in failed or "log-probability" in failed:
+            advice = _WHO_CAN
+        found = InputError(f"the server at {self.url} {failed}.{advice}")
+        found.__cause__ = ConnectionError(failed)
+        return found
+
+
+wrap_endpoint = Endpoint
+
+
+@final
+class _Traffic:
+    """What is under way to a server: when the next request may go, and what is known of it."""
+
+    def __init__(self) -> None:
+        self._lock, self._next = threading.Lock(), 0.0
+        self.tokens = 0  # of the longest prompt, with its answer
+        self.checked = False  # whether log-probabilities are those of the right tokens
+
+    def take_turn(self, per_minute: int | float | None) -> None:
+        """Wait for the turn of a request, evenly spread over a minute."""
+        if per_minute is None:
+            return
+        with self._lock:
+            now = _now()
+            turn = max(now, self._next)
+            self._next = turn + 60.0 / per_minute
+        if turn > now:
+            _sleep(turn - now)
+
+
+class _Scores(NamedTuple):
+    """Tokens of a completion, their log-probabilities, and where they begin in what was echoed.
+
+    The last of them were ``written``, as far as the server says how many.
+    """
+
+    tokens: list[str]
+    logs: list[float | None]
+    offsets: list[int]
+    written: int
+
+    @staticmethod
+    def of(found: dict[str, Any]) -> "_Scores":
+        match found:
+            case {"usage": {"completion_tokens": int(written)}}:
+                pass
+            case _:
+                written = 1  # as many were asked for
+        match found["choices"][0].get("logprobs"):
+            case {"tokens": [*tokens], "token_logprobs": [*logs], **rest}:
+                strings = [str(token) for token in tokens]
+                offsets = rest.get("text_offset")
+                if not isinstance(offsets, list) or not all(isinstance(x, int) for x in offsets):
+                    offsets = list(accumulate(map(len, strings), initial=0))[:-1]
+                known = [log if isinstance(log, int | float) else None for log in logs]
+                return _Scores(strings, known, offsets, written)
+        return _Scores([], [], [], 0)
+
+    def ending(self, answer: str) -> list[tuple[int, str, float]] | None:
+        """Return start, token and log-probability of each token of ``answer``, which was echoed.
+
+        None where no token begins where the answer does, or one does not stand where it should.
+        """
+        last = len(self.tokens) - self.written
+        if last < 1 or not len(self.logs) == len(self.offsets) == len(self.tokens):
+            return None
+        # Counted from the end: some servers show the token that begins a text, some leave it out.
+        end = self.offsets[last] if self.written else self.offsets[-1] + len(self.tokens[-1])
+        found = []
+        for offset, token, log in list(zip(self.offsets, self.tokens, self.logs, strict=True))[
+            :last
+        ]:
+            if (start := len(answer) - (end - offset)) < 0:
+                continue
+            # A character may be cut into tokens that show nothing, or a mark in its place.
+            whole = "\ufffd" not in token and not token.startswith("bytes:")
+            if log is None or (whole and not answer.startswith(token, start)):
+                return None
+            found.append((start, token, float(log)))
+        return found if found and found[0][0] == 0 else None
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _retry_after(headers: Mapping[str, str], otherwise: float) -> float:
+    """Return the seconds after which a server wants to be asked again: a number, or a date."""
+    given = {name.lower(): value for name, value in headers.items()}.get("retry-after", "")
+    try:
+        if given.strip().isdigit():
+            return float(given)
+        return max(parsedate_to_datetime(given).timestamp() - time.time(), 0.0)
+    except ValueError:
+        return otherwise
+
+
+def _key(variable: str) -> str:
+    """Return the key that the environment holds, which is never part of a sentence."""
+    key = os.environ.get(variable, "").strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        why = "holds what no key is made of" if key else "is not set"
+        raise InputError(
+            f"key_variable names the environment variable that holds the key; {variable} {why}."
+        )
+    return key
+
+
+def _address(url: Any) -> str:
+    """Return the address of the completions; one with a secret in it is refused, and not shown."""
+    try:
+        found = urlsplit(url if isinstance(url, str) else "")
+        known = found.scheme in ("http", "https") and found.hostname and (found.port or 1)
+    except ValueError:
+        known = None
+    if not known:
+        raise InputError("url must be the address of a server, such as http://localhost:8000/v1.")
+    if found.username is not None or found.password is not None or found.query or found.fragment:
+        raise InputError(
+            "url must be an address without a user, a key or a query; a key is read from the "
+            "environment: key_variable='…'."
+        )
+    path = found.path.rstrip("/")
+    if path.endswith("/chat/completions"):
+        raise InputError(
+            "url must lead to /v1/completions: chat interfaces do not say how probable a given "
+            "answer is. Write the chat into the template."
+        )
+    path = path if path.endswith("/completions") else f"{path or '/v1'}/completions"
+    return f"{found.scheme}://{found.netloc}{path}"

@@ -1,0 +1,240 @@
+"""What a language model writes after a text, explained by its log-probability."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from test_next_token import CHAT, TEMPLATE, language_model, prompted
+from transformers import T5Config, T5ForConditionalGeneration
+
+import limelight
+from limelight.errors import InputError
+from limelight.models import why_not
+from limelight.text import Answer, AskedText
+
+from tiny_transformers import word_pieces
+
+TEXT = "A superb film. The plot is bad. Good film."
+ANSWER = "good . bad film ."
+FAMILIES = ("llama", "gpt2", "t5")
+
+
+def encoder_decoder():
+    """Return a random T5 with 2 layers and 3 heads, and its tokenizer."""
+    torch.manual_seed(3)
+    tokenizer = word_pieces()
+    config = T5Config(
+        vocab_size=len(tokenizer),
+        d_model=12,
+        d_kv=4,
+        d_ff=17,
+        num_layers=2,
+        num_heads=3,
+        pad_token_id=0,
+        eos_token_id=3,
+        decoder_start_token_id=0,
+    )
+    return T5ForConditionalGeneration(config).eval(), tokenizer
+
+
+def writer(family="llama", template=TEMPLATE, **options):
+    network, tokenizer = encoder_decoder() if family == "t5" else language_model(family)
+    return limelight.wrap(network, tokenizer=tokenizer, template=template, **options)
+
+
+def by_hand(model, prompt, answer):
+    """Oracle: log p of every token of ``answer`` after the ids of a prompt, by transformers."""
+    network = model.network.language_model
+    with torch.no_grad():
+        if model.network.encodes:
+            start = [network.config.decoder_start_token_id, *answer[:-1]]
+            out = network(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([start]))
+            logits = out.logits[0]
+        else:
+            logits = network(torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1]
+    chances = torch.log_softmax(logits.double(), -1)
+    return chances[torch.arange(len(answer)), torch.tensor(answer)].numpy()
+
+
+def ids_of(model, text=TEXT, answer=ANSWER):
+    """Return the ids of the prompt, those of each sentence's pieces in it, and of the answer."""
+    document = model.read(text, asked=(Answer(answer),))
+    pieces = document.input
+    read, count = pieces.inside, int((pieces.mark > 0).sum())
+    prompt, answer = read[:-count], read[-count:]
+    return pieces.ids[prompt], pieces.token[prompt], document.tokens.spans, pieces.ids[answer]
+
+
+def subsets(model, text=TEXT, answer=ANSWER):
+    """Oracle: the log-probability under all masks of sentences, each by a call of its own."""
+    ids, token, spans, written = ids_of(model, text, answer)
+    cuts = [0, text.index("The"), text.index("Good"), len(text)]
+    unit = [sum(spans[t][0] >= cut for cut in cuts[1:]) if t >= 0 else -1 for t in token]
+    values = {}
+    for keep in product([False, True], repeat=3):
+        left = [i for i, u in zip(ids, unit, strict=True) if u < 0 or keep[u]]
+        values[keep] = float(by_hand(model, left, written.tolist()).sum())
+    return values
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_game_is_the_log_probability_after_every_ablated_prompt(family):
+    model = writer(family)
+    assert model.classes == ("answer",)
+    assert model.link == "none"
+    game = limelight.game(model, TEXT, answer=ANSWER)
+    known = subsets(model)
+    masks = np.array(list(known))
+    np.testing.assert_allclose(game(masks)[:, 0], list(known.values()), rtol=1e-4, atol=1e-4)
+    assert np.ptp(list(known.values())) > 0.01  # else a game that ignores its masks would pass
+
+
+def test_the_prompt_is_what_the_template_says():
+    model = writer()
+    ids, *_, answer = ids_of(model, "a superb film .")
+    tokenizer = model.tokenizer.own
+    assert ids.tolist() == prompted(tokenizer, TEMPLATE, "a superb film .")
+    assert answer.tolist() == tokenizer(ANSWER, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sentences_are_given_what_came_before_and_add_up(family):
+    model = writer(family)
+    answer = Answer("Good film. The plot is bad. Bad.")
+    sentences = answer.sentences()
+    assert [one.part for one in sentences] == ["Good film.", "The plot is bad.", "Bad."]
+    document = model.read(TEXT, asked=sentences)
+    found = model.outputs([document])
+    assert found.shape == (1, 3)
+    ids, *_, written = ids_of(model, answer=answer.text)
+    each = by_hand(model, ids.tolist(), written.tolist())
+    np.testing.assert_allclose(found.sum(), each.sum(), rtol=1e-5)
+    first = int((document.input.mark == 2).sum())
+    np.testing.assert_allclose(found[0, 0], each[:first].sum(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_answer_is_what_the_model_writes_token_by_token(family):
+    model = writer(family, max_new_tokens=5)
+    answer = model.written(TEXT)
+    pieces = model.read(TEXT).input
+    ids = pieces.ids[pieces.inside].tolist()
+    network, ends = model.network.language_model, {model.network.config.eos_token_id}
+    new = []
+    while len(new) < 5:
+        with torch.no_grad():
+            if model.network.encodes:
+                out = network(torch.tensor([ids]), decoder_input_ids=torch.tensor([[0, *new]]))
+            else:
+                out = network(torch.tensor([[*ids, *new]]))
+        new.append(int(out.logits[0, -1].argmax()))
+        if new[-1] in ends:
+            break
+    own = model.tokenizer.decode(new, skip_special_tokens=True)
+    assert answer.text.strip() == own.strip()
+    assert answer.written
+    found = limelight.explain(model, TEXT)
+    assert found.asked == answer
+    assert found.target == "answer"
+    again = limelight.explain(model, TEXT, answer=answer.text)
+    np.testing.assert_array_equal(found.scores, again.scores)
+
+
+@pytest.mark.parametrize(
+    ("family", "template"),
+    [
+        ("llama", "the plot is predictable but the film is good : {text} it is"),
+        ("gpt2", "the film is good: {text} the"),
+    ],
+)
+def test_what_rows_share_is_computed_once_and_changes_nothing(family, template):
+    model = writer(family, template=template)
+    head = model.network
+    assert head.shares
+    game = limelight.game(model, TEXT, answer=ANSWER)
+    masks = np.array(list(product([False, True], repeat=3)))
+    calls = []
+    forward = head.language_model.forward
+
+    def counted(**given):
+        calls.append(given["input_ids"].shape)
+        return forward(**given)
+
+    head.language_model.forward = counted
+    try:
+        shared = game(masks)
+    finally:
+        head.language_model.forward = forward
+    head.shares = False
+    alone = limelight.game(model, TEXT, answer=ANSWER)(masks)
+    np.testing.assert_allclose(shared, alone, rtol=1e-4, atol=1e-4)
+    assert any(n == 1 and width >= 8 for n, width in calls)  # the beginning, once
+    assert any(n > 1 for n, _ in calls)
+
+
+def test_per_token_is_the_mean():
+    model, mean = writer(), writer(per_token=True)
+    count = len(ids_of(model)[-1])
+    one, other = (limelight.explain(m, TEXT, answer=ANSWER) for m in (model, mean))
+    np.testing.assert_allclose(one.scores / count, other.scores, rtol=1e-4, atol=1e-6)
+    assert model.fingerprint != mean.fingerprint
+
+
+def test_a_prompt_of_nothing_begins_with_a_token_of_its_own():
+    model = writer("gpt2", template="{text}")
+    game = limelight.game(model, "film good", features="words", answer="the film")
+    *_, answer = ids_of(model, "film good", "the film")
+    begin = model.tokenizer.bos_token_id
+    begin = model.network.config.bos_token_id if begin is None else begin
+    wanted = by_hand(model, [begin], answer.tolist()).sum()
+    np.testing.assert_allclose(game(np.zeros((1, 2), bool))[0, 0], wanted, rtol=1e-5)
+
+
+def test_a_result_keeps_the_answer():
+    model = writer()
+    found = limelight.explain(model, TEXT, answer=ANSWER)
+    again = type(found).from_json(found.to_json())
+    assert again == found
+    assert again.asked == Answer(ANSWER)
+    sentence = Answer("Good film. Bad.", 11, 15, written=True)
+    assert sentence.stored() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
+    assert why_not(model, "answers") is None
+    document = model.read(TEXT, asked=(Answer(ANSWER),))
+    assert document.asked_text == AskedText(TEXT, (Answer(ANSWER),))
+
+
+def test_a_chat_is_written_out_by_its_template():
+    network, tokenizer = language_model()
+    tokenizer.chat_template = CHAT
+    messages = [{"role": "the", "content": "film : {text}"}]
+    model = limelight.wrap(network, tokenizer=tokenizer, template=messages)
+    assert limelight.explain(model, TEXT, answer="good").prediction.keys() == {"answer"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"answer": " "}, "an answer must be a text with words"),
+        ({"answer": "good " * 60}, "explain a shorter answer"),
+        ({"answer": "good", "window": "auto"}, "an answer is written after one text"),
+        ({"answer": "good", "at": "film"}, "Leave at out"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_in_a_sentence(change, said):
+    with pytest.raises(InputError, match=said):
+        limelight.explain(writer(), TEXT, **change)
+
+
+def test_a_classifier_has_no_answers():
+    with pytest.raises(InputError, match="answer needs a language model"):
+        limelight.explain(limelight.load(), "good film", answer="x")
+    network, tokenizer = language_model()
+    with pytest.raises(InputError, match="per_token is about an answer"):
+        limelight.wrap(
+            network,
+            tokenizer=tokenizer,
+            template=TEMPLATE,
+            labels={"no": "bad", "yes": "good"},
+            per_token=True,
+        )

@@ -1,0 +1,321 @@
+"""Language models behind a server, against the log-probabilities that are known without it."""
+
+import itertools
+import pickle
+import threading
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import numpy as np
+import pytest
+from all_subsets import shapley_by_subsets
+from completions import KEY, completions
+from scipy.stats import spearmanr
+
+import limelight
+from limelight import InputError
+from limelight.models import endpoint
+from limelight.text import Answer
+
+CONTEXT = "the sky is blue . mars is red . the moon is cold . it is far . a moon is dark ."
+UNITS = [f"{part.strip()} ." for part in CONTEXT.split(".")[:-1]]
+TEMPLATE = "{text}\nanswer :"
+ANSWER = "mars is red ."
+
+
+@pytest.fixture
+def server():
+    with completions() as one:
+        yield one
+
+
+@pytest.fixture
+def slept(monkeypatch):
+    """The seconds that were waited, none of which pass."""
+    found = []
+    monkeypatch.setattr(endpoint, "_sleep", found.append)
+    return found
+
+
+def wrapped(server, **options):
+    return limelight.wrap_endpoint(
+        server.url, **{"model": "tiny", "template": TEMPLATE, "estimate": None} | options
+    )
+
+
+def by_direct_calls(lm, answer=ANSWER, template=TEMPLATE):
+    """All masks of the sentences, and log p of the answer after what is left of the text."""
+    masks = np.array(list(itertools.product([False, True], repeat=len(UNITS))))
+    kept = [" ".join(itertools.compress(UNITS, mask)) for mask in masks]
+    values = [lm.log_probability(template.replace("{text}", text), " " + answer) for text in kept]
+    return masks, np.array(values)
+
+
+@pytest.mark.parametrize("method", ["shapley", "loo"])
+def test_scores_of_sentences_are_those_of_all_subsets_by_direct_calls(server, method):
+    e = limelight.explain(wrapped(server), CONTEXT, method, features="sentences", answer=ANSWER)
+    masks, values = by_direct_calls(server.lm)
+    expected = values[-1] - values[[len(masks) - 1 - 2 ** (4 - j) for j in range(5)]]
+    if method == "shapley":
+        expected = shapley_by_subsets(masks, values)
+    np.testing.assert_allclose(e.scores, expected, atol=1e-9)
+    assert len(e.scores) == 5
+    assert all(body["model"] == "tiny" and body["temperature"] == 0 for body in server.bodies)
+
+
+@pytest.mark.parametrize("shows", ["begins", "hides the first", "no offsets", "in halves"])
+def test_the_tokens_of_an_answer_are_found_however_a_server_writes_them(shows):
+    with completions(shows) as server:
+        model = wrapped(server)
+        found = model.outputs([model.read(CONTEXT, asked=(Answer(ANSWER),))])
+        prompt = TEMPLATE.replace("{text}", CONTEXT)
+        expected = server.lm.log_probability(prompt, " " + ANSWER)
+        assert found[0, 0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_server_that_counts_from_the_next_token_on_is_found_out():
+    with completions("one too far") as server:
+        with pytest.raises(InputError, match=r"with log-probability .*, and says .* vLLM does"):
+            limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+        with pytest.raises(InputError, match=", and says that it has"):
+            limelight.explain(wrapped(server), CONTEXT, "loo")
+
+
+def test_what_the_server_writes_is_explained_and_is_the_same_when_it_is_given(server):
+    model = wrapped(server, max_new_tokens=1)
+    written, reason = server.lm.greedy(TEMPLATE.replace("{text}", CONTEXT), 1)
+    e = limelight.explain(model, CONTEXT, "loo", features="sentences")
+    assert reason == "length"
+    assert "cut after 1 token;" in " ".join(e.notices)
+    given = "".join(written).removeprefix(" ")
+    again = limelight.explain(model, CONTEXT, "loo", features="sentences", answer=given)
+    np.testing.assert_array_equal(e.scores, again.scores)
+    assert model.written(CONTEXT).text == given
+
+
+def test_parts_of_an_answer_add_up_to_it_and_per_token_is_their_mean(server):
+    answer = Answer("mars is red . the sky is blue .")
+    model, mean = wrapped(server), wrapped(server, per_token=True)
+    (whole,) = model.outputs([model.read(CONTEXT, asked=(answer,))])
+    (parts,) = model.outputs([model.read(CONTEXT, asked=answer.sentences())])
+    assert parts.sum() == pytest.approx(whole[0], abs=1e-9)
+    assert len(parts) == 2
+    prompt = TEMPLATE.replace("{text}", CONTEXT)
+    assert parts[0] == pytest.approx(server.lm.log_probability(prompt, " mars is red ."))
+    (each,) = mean.outputs([mean.read(CONTEXT, asked=(answer,))])
+    assert each[0] == pytest.approx(whole[0] / len(server.lm.tokens(" " + answer.text)))
+    assert mean.fingerprint != model.fingerprint
+
+
+BUSY = (429, "slow down", {"Retry-After": "7"})
+BROKEN = (500, "oops", {})
+
+
+@pytest.mark.parametrize(
+    ("faults", "waits"),
+    [
+        ([BUSY], [7.0]),
+        ([BROKEN, BROKEN], [0.5, 1.0]),
+        (["drop"], [0.5]),
+        (["garbage", "drop", (503, "", {})], [0.5, 1.0, 2.0]),
+    ],
+)
+def test_what_fails_for_now_is_asked_again(server, slept, faults, waits):
+    server.faults = list(faults)
+    model = wrapped(server)
+    answer = model.written(CONTEXT)
+    assert slept == waits
+    assert answer.text.strip()
+    assert len(server.bodies) == len(faults) + 2
+
+
+def test_a_date_to_wait_for_is_understood(server, slept):
+    until = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    server.faults = [(429, "slow down", {"Retry-After": until})]
+    wrapped(server).written(CONTEXT)
+    assert 55 < slept[0] <= 60
+
+
+@pytest.mark.parametrize(
+    ("faults", "sentence"),
+    [
+        ([BROKEN] * 5, r"answers 500: oops, 5 times\.$"),
+        ([(429, "tomorrow", {"Retry-After": "9000"})], r"asks to wait 9,000 s \(answers 429"),
+        ([(400, "maximum context length is 512", {})], "answers 400: maximum context length"),
+        (["garbage"] * 5, r"sends no completion, 5 times"),
+        (["drop"] * 5, r"does not answer \(.*\), 5 times"),
+        ([(401, "no", {})], r"Name the environment variable that holds the key: key_variable"),
+        ([(307, "", {"Location": "http://example.com/"})], "Nothing is sent to another address"),
+    ],
+)
+def test_what_fails_for_good_is_one_sentence(server, slept, faults, sentence):
+    server.faults = list(faults)
+    with pytest.raises(InputError, match=sentence):
+        limelight.explain(wrapped(server), CONTEXT, "loo")
+    assert len(server.bodies) == len(faults)
+
+
+def test_a_server_that_scores_no_prompts_is_refused_at_once(server, slept):
+    server.faults = [None, (500, "Only no echo is supported", {})]  # as llama-server says it
+    with pytest.raises(InputError, match=r"no echo is supported\. The server must give .* vLLM"):
+        limelight.explain(wrapped(server), CONTEXT, "loo")
+    server.faults = [None, "no log-probabilities"]
+    with pytest.raises(InputError, match="gives no log-probability for each token of the answer"):
+        limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+    assert slept == []
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"logprobs": {"tokens": [1, None], "token_logprobs": ["a", {}], "text_offset": [None]}},
+        {"logprobs": {"tokens": [], "token_logprobs": []}},
+        {"logprobs": {"content": []}},  # as chats have it
+        {"logprobs": 7},
+        {},
+    ],
+)
+def test_what_no_server_should_say_is_refused(server, shown):
+    written = {"choices": [{"text": " mars", "logprobs": None}], "usage": 7}
+    server.faults = [written, {"choices": [{"text": "", **shown}], "usage": {}}]
+    with pytest.raises(InputError, match="gives no log-probability for each token of the answer"):
+        limelight.explain(wrapped(server), CONTEXT, "loo")
+
+
+def test_a_wrong_name_and_a_slow_server(server, slept):
+    with pytest.raises(InputError, match="answers 404: The model `tinny` does not exist"):
+        limelight.explain(wrapped(server, model="tinny"), CONTEXT, "loo")
+    server.faults = ["slow"] * 5
+    with pytest.raises(InputError, match=r"does not answer \(TimeoutError.*5 times"):
+        wrapped(server, timeout=0.05).written(CONTEXT)
+
+
+def test_an_answer_that_shares_a_token_with_the_prompt_is_refused(server):
+    model = wrapped(server, template="{text} answer:")
+    with pytest.raises(InputError, match=r"each token of the answer '\) mars'; the last .* ':\)'"):
+        model.outputs([model.read("the sky", asked=(Answer(") mars"),))])
+
+
+def test_the_key_is_in_the_header_and_nowhere_else(server, slept, monkeypatch):
+    monkeypatch.setenv("TINY_KEY", KEY)
+    model = wrapped(server, key_variable="TINY_KEY")
+    e = limelight.explain(model, CONTEXT, "loo", features="sentences")
+    assert {one["Authorization"] for one in server.headers} == {f"Bearer {KEY}"}
+    kept = [repr(model), str(vars(model)), model.fingerprint, e.to_json(), e.to_html()]
+    kept += [str(body) for body in server.bodies] + server.paths
+    kept.append(pickle.dumps(wrapped(server, key_variable="TINY_KEY")).decode("latin-1"))
+    server.faults = [(401, f"Incorrect API key provided: {KEY}.", {})]
+    with pytest.raises(InputError, match="Incorrect API key provided: …") as refused:
+        model.written(CONTEXT)
+    kept += [str(refused.value), repr(refused.value.__cause__)]
+    assert not any(KEY in one for one in kept)
+    monkeypatch.setenv("TINY_KEY", "two\nlines")
+    with pytest.raises(InputError, match="TINY_KEY holds what no key is made of") as refused:
+        model.written(CONTEXT)
+    assert "two" not in str(refused.value)
+    monkeypatch.delenv("TINY_KEY")
+    with pytest.raises(InputError, match="TINY_KEY is not set"):
+        wrapped(server, key_variable="TINY_KEY")
+
+
+def test_a_redirect_is_not_followed(server, monkeypatch):
+    monkeypatch.setenv("TINY_KEY", KEY)
+    with completions() as other:
+        server.faults = [(308, "", {"Location": f"{other.url}/completions"})]
+        with pytest.raises(InputError, match="give the one to which it leads"):
+            wrapped(server, key_variable="TINY_KEY").written(CONTEXT)
+        assert other.bodies == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://me:{KEY}@localhost/v1",
+        f"http://localhost/v1?key={KEY}",
+        f"ftp://{KEY}",
+        f"http://localhost:{KEY}/v1",
+        f"http://localhost/v1#{KEY}",
+        KEY,
+    ],
+)
+def test_an_address_with_a_secret_is_refused_and_not_shown(url):
+    with pytest.raises(InputError, match="url must be") as refused:
+        limelight.wrap_endpoint(url, model="tiny", template="{text}")
+    assert KEY not in str(refused.value)
+
+
+def test_addresses_lead_to_the_completions():
+    def address(url):
+        return limelight.wrap_endpoint(url, model="tiny", template="{text}").url
+
+    expected = "https://host:8/v1/completions"
+    for url in ("https://host:8", "https://host:8/v1/", "https://host:8/v1/completions"):
+        assert address(url) == expected
+    assert address("https://host/api/v2") == "https://host/api/v2/completions"
+    with pytest.raises(InputError, match="chat interfaces do not say"):
+        address("https://host/v1/chat/completions")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"template": "no place"}, "template must be a string that has {text} in it once"),
+        ({"model": " "}, "model must be the name of a model"),
+        ({"parallel": 0}, "parallel must be a whole number from 1"),
+        ({"max_new_tokens": True}, "max_new_tokens must be a whole number"),
+        ({"requests_per_minute": 0}, "requests_per_minute must be a positive number"),
+        ({"timeout": -1.0}, "timeout must be a positive number"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(server, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        wrapped(server, **options)
+    assert server.bodies == []
+
+
+def test_requests_are_spread_over_the_minute(server, slept, monkeypatch):
+    monkeypatch.setattr(endpoint, "_now", lambda: sum(slept))
+    model = wrapped(server, requests_per_minute=30, parallel=1)
+    model.outputs([model.read(CONTEXT, asked=(Answer(ANSWER),))] * 2)
+    assert len(server.bodies) == 3  # equal texts are asked once; the others see whether it is right
+    assert slept == pytest.approx([2.0, 2.0])
+
+
+def test_requests_are_under_way_together(server):
+    model = wrapped(server, parallel=3)
+    document = model.read(CONTEXT, asked=(Answer(ANSWER),))
+    model.outputs([document])
+    server.meeting = threading.Barrier(3)
+    others = [
+        model.read(f"{CONTEXT} {word}", asked=(Answer(ANSWER),)) for word in ("a", "it", "is")
+    ]
+    assert np.isfinite(model.outputs(others)).all()
+    assert not server.meeting.broken
+
+
+def test_the_cost_is_told_before_anything_is_asked_about_parts(server):
+    told = []
+    model = wrapped(server, estimate=lambda cost: told.append((cost, len(server.bodies))))
+    limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
+    ((cost, before),) = told
+    assert before <= 4
+    assert cost.calls >= len(server.bodies) - before >= 28
+    longest = max(len(server.lm.tokens(body["prompt"])) + 1 for body in server.bodies)
+    assert cost.tokens == cost.calls * longest
+    assert str(cost).startswith(f"About {cost.calls:,} calls of tiny, ")
+
+
+def test_methods_are_compared_and_judged_on_a_server(server):
+    model = wrapped(server)
+    comparison = limelight.compare(model, CONTEXT, methods=["shapley", "loo"], features="sentences")
+    assert comparison["loo"].scores.shape == (5,)
+    answer = model.written(CONTEXT).text
+    masks, values = by_direct_calls(server.lm, answer)
+    found = limelight.judge(model, [CONTEXT], ["shapley", "loo"], features="sentences")
+    scores = shapley_by_subsets(masks, values)
+    lds = spearmanr(masks @ scores, values).statistic
+    assert found["shapley"]["lds"].value == pytest.approx(lds, abs=1e-9)
+    best = np.argsort(-scores)[:3]
+    without = ~np.isin(np.arange(5), best)
+    left = values[np.flatnonzero((masks == without).all(axis=1))[0]]
+    assert found["shapley"]["top_3_drop"].value == pytest.approx(values[-1] - left, abs=1e-9)
