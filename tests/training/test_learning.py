@@ -341,7 +341,7 @@ def test_judge_and_compare_take_it_as_any_method(bert, of_bert, tmp_path):
     by_name = package.judge(bert, texts, [named, "loo"], columns=[])
     assert by_name.methods[0].share == found.methods[0].share
     again = package.compare(bert, texts[0], methods=[named, "shapley"])
-    np.testing.assert_array_equal(again[0].scores, compared[0].scores)
+    np.testing.assert_array_equal(again["learned"].scores, compared["learned"].scores)
     with pytest.raises(InputError, match="no learned method at"):
         package.compare(bert, texts[0], methods=["learned:nowhere"])
 
