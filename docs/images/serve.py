@@ -29,7 +29,8 @@ def data_of(file: Path) -> dict[str, list[object]]:
     short = [row for row in rows if len(row[0].split()) <= LONGEST and "<br" not in row[0]]
     each = [[row for row in short if row[1] == label][: REVIEWS // 2] for label in (0, 1)]
     chosen = [row for pair in zip(*each, strict=True) for row in pair]
-    return {"text": [text for text, _ in chosen], "label": [label for _, label in chosen]}
+    names = ("negative", "positive")
+    return {"text": [text for text, _ in chosen], "label": [names[label] for _, label in chosen]}
 
 
 def main() -> None:

@@ -249,6 +249,24 @@ def test_texts_are_cut_where_the_name_of_a_slice_says_in_few_digits(tmp_path, lo
         assert max(map(len, (start, end))) <= 12  # the quantiles have seventeen
 
 
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ([NAN, NAN, *map(float, range(38))], {"0 to below 6": 6, "(no value)": 2}),
+        ([-INF, INF, *map(float, range(38))], {"-inf to below 6": 7, "31 to inf": 8}),
+        ([2**60 + i for i in range(40)], {str(2**60): 1, "(others)": 28}),
+    ],
+)
+def test_numbers_that_are_none_endless_or_too_large_have_slices_too(tmp_path, values, names):
+    run = run_of(tmp_path, random_texts(40, seed=1), columns={"x": values})
+    found = {one["slice"]: one["texts"] for one in run.slices("x").to_pylist()}
+    assert sum(found.values()) == 40
+    assert found | names == found
+
+
 def test_slices_by_length_count_every_position_of_a_word(tmp_path):
     texts = ["w1 w1 w1", "w1 w2", "w2 w2 w1"] * 4
     run = run_of(tmp_path, texts, features="positions")

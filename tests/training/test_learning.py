@@ -352,3 +352,9 @@ def test_a_run_takes_it_goes_on_with_it_and_refuses_another(bert, of_bert, tmp_p
     )
     assert both.methods == ("shapley", "learned")
     assert both.failed == 0
+
+
+def test_a_run_refuses_the_method_of_another_model_before_any_work(of_function, tmp_path):
+    other = package.wrap(additive, classes=["a", "b"], scale="logit", name="other")
+    with pytest.raises(InputError, match="learned from another model"):
+        package.explain_data(other, ["w1 w2"], of_function, output=tmp_path / "other")

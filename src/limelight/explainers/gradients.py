@@ -438,7 +438,8 @@ ROWS = (
         id="ig",
         label="IG",
         formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
-        sees="the whole path from UNK to the word; scores add up to f − f(all UNK)",
+        sees="the whole path from UNK to the word; scores add up to how far all words together "
+        "move the output",
         blind="mixtures of kept and removed words off that path",
         cost="32 forward passes on the tables for each 16 that logits move by",
         settings=IG,

@@ -299,7 +299,7 @@ class Learned:
 
     def starts(self, reading: Reading) -> list[Start]:
         """Return what is known of every text without asking about removals; refuse other models."""
-        self._check(reading)
+        self.check(reading)
         inputs = self.standard(inputs_of(reading, self.record["signals"]))
         found = self.predicted(inputs)
         strange = self.strangeness_of(inputs, word_hashes(reading))
@@ -328,13 +328,13 @@ class Learned:
             findings.append(Finding(scores=scores, stderr=stderr, notices=said, **asked))
         return findings
 
-    def _check(self, reading: Reading) -> None:
+    def check(self, reading: Reading) -> None:
         """Refuse another model, and questions that it did not learn to answer."""
         own, question = self.record["model"], reading.question
         if reading.fingerprint != own:
             raise InputError(
-                f"this method was learned from another model: its fingerprint is {own[:12]}…, and "
-                f"this model's {reading.fingerprint[:12]}…. Learn one for this model: "
+                f"this method was learned from another model: its fingerprint is …{own[-12:]}, and "
+                f"this model's …{reading.fingerprint[-12:]}. Learn one for this model: "
                 "limelight.learn(model, texts)."
             )
         # A function goes by its name alone, which another one may have too.

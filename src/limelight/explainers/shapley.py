@@ -744,7 +744,8 @@ ROWS = (
         id="shapley-mean-field",
         label="Shapley (mean field)",
         formula="(A_j − B_j) ∫₀¹dx/D̄ − (a_j − b_j) ∫₀¹N̄ dx/D̄²",
-        sees="Shapley values where no word holds most of the attention; adds up to f − f(all UNK)",
+        sees="Shapley values where no word holds most of the attention; adds up to how far all "
+        "words together move the output",
         blind="which texts a word is kept in: each is taken for the mean text of its size",
         cost="one forward pass, O(d log d)",
         settings=ShapleyMeanField,
@@ -775,7 +776,8 @@ ROWS = (
         id="shapley",
         label="Shapley",
         formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
-        sees="the word's mean effect over all sets of other words; adds up to f − f(all UNK)",
+        sees="the word's mean effect over all sets of other words; adds up to how far all words "
+        "together move the output",
         blind="which other words it needs (see interactions)",
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Shapley,
@@ -790,7 +792,7 @@ ROWS = (
         formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
         "1 − p as wholes, other words of the sentence with 1 − q",
         sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
-        "sentences, and all add up to f − f(all UNK)",
+        "sentences, and all add up to how far the words together move the output",
         blind="parts of other sentences: they come and go as wholes",
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Owen,
@@ -815,7 +817,7 @@ ROWS = (
         label="Zoom",
         formula="Shapley values of sentences; of the strongest ones, Owen values of their words",
         sees="the sentences that matter in a long document, and the words that matter in them; "
-        "adds up to f − f(all removed)",
+        "adds up to how far all words together move the output",
         blind="words of sentences that are not opened",
         cost="800 calls of the model, or eight for each sentence if that is more",
         settings=Zoom,

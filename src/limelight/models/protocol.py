@@ -497,6 +497,21 @@ def asked_of_spans(
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
 
 
+def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterator[Any]:
+    """Yield every text with its answer, which ``model`` then writes once, however often it is read.
+
+    A text that it cannot read comes as it is, to be refused where it is read.
+    """
+    for text in texts:
+        own = text if isinstance(text, AskedText) else AskedText(text, by=by)
+        try:
+            yield AskedText(own.given, asked_of(model, own.given, own.by))
+        except InputError as error:
+            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
+                raise
+            yield own
+
+
 def _check_pair(model: Model, given: Any) -> None:
     if isinstance(given, tuple):
         checked_text_or_pair(given)

@@ -159,7 +159,9 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
     for one in work.texts(usable)[0]:
         try:
-            next(readings(work.model, [one.asked], work.record.question))
+            reading = next(readings(work.model, [one.asked], work.record.question))
+            for learned in work.learned.values():
+                learned.check(reading)
         except InputError as error:
             if not error.one_text:
                 raise

@@ -405,9 +405,11 @@ def _cut(by: str, values: pa.ChunkedArray) -> Slices:
     kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal
     ordered = any(is_kind(values.type) for is_kind in kinds)
     if ordered and len(distinct) > _MOST:
-        found = np.quantile(_numbers(values.drop_null()), np.linspace(0, 1, _RANGES + 1))
-        edges = np.unique(found)
+        every = _numbers(values.drop_null())
+        finite = every[np.isfinite(every)]
+        edges = np.unique(np.quantile(finite, np.linspace(0, 1, _RANGES + 1)))
         edges = edges if pa.types.is_temporal(values.type) else np.unique(_readable(edges))
+        edges[[0, -1]] = min(edges[0], every.min()), max(edges[-1], every.max())
         if len(edges) > 2:
             ranges = (*_range_names(edges, values.type), *missing)
             return Slices(by=by, names=ranges, edges=edges)
@@ -425,6 +427,8 @@ def _plain(values: Any) -> Any:
     """Return a column as values that can be compared; of lists and the like, what they print."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if pa.types.is_floating(values.type):  # NaN is no value either
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
     nested = pa.types.is_nested(values.type)
     return pa.array(map(str, values.to_pylist()), pa.string()) if nested else values
 
@@ -436,7 +440,8 @@ def _numbers(values: Any) -> Any:
             pa.timestamp("us") if not pa.types.is_time(values.type) else values.type
         )
         values = values.cast(pa.int64())
-    return np.asarray(values.cast(pa.float64()).fill_null(np.nan))
+    # Whole numbers beyond 2^53 are rounded: that is near enough for an order of slices.
+    return np.asarray(values.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 
 def _readable(edges: Any) -> Any:
@@ -445,7 +450,7 @@ def _readable(edges: Any) -> Any:
     Texts are cut where the name of a slice says, and not at the quantile that was rounded.
     """
     gaps = np.diff(edges)
-    if not np.isfinite(gaps).all():
+    if len(edges) < 3 or not np.isfinite(gaps).all():
         return edges
     nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
     digits = -np.floor(np.log10(nearest / 3)).astype(int)  # a sixth of a gap moves an edge at most
