@@ -23,9 +23,9 @@ from limelight.explainers.explaining import (
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_and_budget, method_table, several_methods
-from limelight.explainers.text_game import TextGame
 from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
 from limelight.models.protocol import document_by, spans_of
+from limelight.models.text_game import TextGame
 from limelight.question import (
     Asked,
     OfEveryClass,

@@ -7,7 +7,7 @@ from limelight.explainers.method import Chosen, Method, Way, each, settings_clas
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, MODULES, find_method, usable_methods
 from limelight.explainers.target_game import TargetGame
-from limelight.explainers.text_game import TextGame
+from limelight.models.text_game import TextGame
 from limelight.question import Targets
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
         LimeSampled,
         LimeTheorem,
     )
-    from limelight.explainers.shapley import Loo, Owen, Shapley, ShapleyMeanField, Zoom
+    from limelight.explainers.nested import Owen, Zoom
+    from limelight.explainers.shapley import Loo, Shapley, ShapleyMeanField
     from limelight.explainers.surrogate import Surrogate, SurrogateGame
 
 __all__ = [

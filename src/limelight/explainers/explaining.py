@@ -12,9 +12,9 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.explainers.text_game import NO_BASE
 from limelight.models import Freezes, Model, checked_model
 from limelight.models.protocol import AskInsteadError, Signals, playing
+from limelight.models.text_game import NO_BASE
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched

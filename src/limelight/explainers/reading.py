@@ -9,7 +9,6 @@ from typing import Any, cast, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, about_text, nearest
-from limelight.explainers.text_game import TextGame
 from limelight.models import (
     CAPABILITIES,
     Attends,
@@ -30,6 +29,7 @@ from limelight.models.protocol import (
     document_by,
     playing,
 )
+from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
@@ -368,15 +368,17 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
     except DomainError as error:
         if len(features) > 1:
             raise
-        finer = _FINER.get(features.unit)
-        if finer is None and len(document.tokens) > 1:
-            finer = "'positions'"
-        elif finer is None and why_not(model, "pieces") is None and features.unit != "tokens":
+        if len(document.tokens) > 1:
+            finer = _FINER.get(features.unit, "'positions'")
+        elif why_not(model, "pieces") is None and features.unit != "tokens":
             finer = "'tokens'"
-        elif finer is None and document.divisible:
+        elif document.divisible:
             finer = "a function that returns the (start, end) of every part"
-        if finer is None:
-            raise DomainError(f"{error} To this model the text is one token; ask 'loo'.") from None
+        else:
+            raise DomainError(
+                f"{error} To this model the text is one token, of which it can lose no part: give "
+                "it a longer text, or ask a model that reads the words of this language."
+            ) from None
         raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
 
 

@@ -11,9 +11,9 @@ from limelight.errors import InputError
 from limelight.explainers.budget import duration
 from limelight.explainers.explaining import Meter, Progress
 from limelight.explainers.reading import Reading, reading_of
-from limelight.explainers.text_game import TextGame
 from limelight.judging.removals import EVERY_WORD, STEPS, read_at
 from limelight.judging.texts import Outcome, Setup
+from limelight.models.text_game import TextGame
 from limelight.sampling.sample import watched
 
 _TRIED = 8  # texts, whose numbers of words stand for all

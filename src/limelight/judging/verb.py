@@ -30,7 +30,7 @@ from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import answered_once, asked_of_spans
 from limelight.question import JudgedSettings, Question
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import Unit, joined, unit_name
+from limelight.text import Unit, joined, name_of_one, unit_name
 
 
 def judge(
@@ -253,6 +253,7 @@ def _judgement(
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
+    units = unit_name(question.features)
     return Judgement(
         texts=tuple(texts),
         methods=methods,
@@ -260,11 +261,11 @@ def _judgement(
         greedy=greedy,
         greedy_interval=interval,
         verdict=verdict(methods, pairs, texts=len(room), kind=kind),
-        notices=judging_notices(methods, texts, foreign=foreign),
+        notices=judging_notices(methods, texts, noun=name_of_one(units), foreign=foreign),
         settings={
             "target": question.target,
             "scale": question.scale,
-            **({} if question.features == "words" else {"features": unit_name(question.features)}),
+            **({} if units == "words" else {"features": units}),
             **({} if question.window is None else {"window": question.window}),
             **({} if question.side is None else {"side": question.side}),
             **({} if question.answer is None else {"answer": question.answer}),

@@ -69,7 +69,6 @@ SHOWN_WORDS = 12  # in the table of pairs
 SHOWN_PAIRS = 12
 LONG = 300  # characters of a text that is set smaller where every method shows it
 CELLS = 128  # a finer picture than this is only bytes
-_WORD = Column("word", words=True)
 
 
 class Span(NamedTuple):
@@ -140,10 +139,11 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
         each = "span" if first.asked != explanations[1].asked else "method"
-        note += f" Each {each} has its own scale: the number after its words is the deepest colour."
+        after = f"the number after its {first.noun}s is the deepest colour"
+        note += f" Each {each} has its own scale: {after}."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {all_occurrences(first)}"
-    return part("legend", keys, any(not piece.seen for piece in pieces(first)), note)
+    return part("legend", keys, any(not piece.seen for piece in pieces(first)), note, first.noun)
 
 
 class Bar(NamedTuple):
@@ -208,7 +208,10 @@ def _head_table(e: Explanation, heads: Float[np.ndarray, "K d"]) -> "Markup":
         (e.names[j], *(Cell(x, _shade(e, x / peak) if peak else "") for x in sizes[:, j].tolist()))
         for j in strongest(e.scores, SHOWN_FEATURES)
     ]
-    columns = [_WORD, *(Column(f"head {k + 1}", number) for k in range(len(heads)))]
+    columns = [
+        Column(e.noun, words=True),
+        *(Column(f"head {k + 1}", number) for k in range(len(heads))),
+    ]
     table = Table(columns, rows, f"{e.label} of each head alone")
     return table_html(table, label="Head by head", kind="numbers matrix")
 

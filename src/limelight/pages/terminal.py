@@ -258,7 +258,7 @@ def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> T
         )
         for j in order
     ]
-    word = Column("word", widest=24)
+    word = Column(several[0].noun, widest=24)
     return Table([word, *columns], rows, left_out=len(several[0]) - len(order))
 
 
@@ -401,7 +401,7 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
 def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid = RichTable(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column("method", no_wrap=True, max_width=18, overflow="ellipsis")
-    grid.add_column("words", overflow="fold", ratio=1)
+    grid.add_column(f"{c.explanations[0].noun}s", overflow="fold", ratio=1)
     grid.add_column("full colour" if look.colour else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):

@@ -15,7 +15,7 @@ from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
-from limelight.text import Answer
+from limelight.text import Answer, in_units
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -218,7 +218,7 @@ def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tupl
     """
     e = explanations[0]
     name, sure = said(e)
-    marks = {side: mark.replace("words", f"{e.noun}s") for side, mark in marks.items()}
+    marks = {side: in_units(mark, e.noun) for side, mark in marks.items()}
     if isinstance(e.asked, Answer):
         return _answered(explanations, e.asked, marks)
     begin = f"At{where(e).removeprefix(' at')} the" if e.asked else "The"
@@ -373,12 +373,12 @@ def notices(explanations: Iterable[Explanation]) -> list[str]:
 def all_occurrences(e: Explanation) -> str:
     """Say of how much the score of a word speaks: of both texts of a pair, each word has one."""
     where = " in its own text" if e.parts else ""
-    return f"A score counts all occurrences of its word{where}."
+    return f"A score counts all occurrences of its {e.noun}{where}."
 
 
 def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
     """Say which words hold the prediction, and how firmly."""
-    words = ", ".join(e.names[j] for j in anchor.features) or "no word at all"
+    words = ", ".join(e.names[j] for j in anchor.features) or f"no {e.noun} at all"
     low, high = anchor.precision_interval
     return (
         f"Anchor: {words} (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "
@@ -402,6 +402,7 @@ class Disagreement(NamedTuple):
     sign_conflicts: int | None
     shared_top: int | None
     top: int
+    noun: str
 
     @property
     def sentence(self) -> str:
@@ -410,8 +411,8 @@ class Disagreement(NamedTuple):
         if self.rank_correlation is not None:
             parts.append(f"rank correlation {self.rank_correlation:+.2f}")
         if self.sign_conflicts:
-            words = "word" if self.sign_conflicts == 1 else "words"
-            parts.append(f"{self.sign_conflicts} {words} of opposite sign")
+            several = "s" * (self.sign_conflicts > 1)
+            parts.append(f"{self.sign_conflicts} {self.noun}{several} of opposite sign")
         if self.shared_top is not None:
             parts.append(f"{self.shared_top} of the top {self.top} shared")
         return ", ".join(parts)
@@ -421,7 +422,8 @@ def disagreement(c: Comparison, i: int, j: int) -> Disagreement:
     """Return how far two methods, by their numbers, are apart."""
     a, several = c.agreement, c.explanations
     found = (a.rank_correlation[i][j], a.sign_conflicts[i][j], a.top3_overlap[i][j])
-    return Disagreement(several[i].label, several[j].label, *found, min(TOP, len(several[0])))
+    top = min(TOP, len(several[0]))
+    return Disagreement(several[i].label, several[j].label, *found, top, several[0].noun)
 
 
 def reference(c: Comparison) -> int:
@@ -472,7 +474,7 @@ def disagreement_table(c: Comparison, title: str) -> Table:
         Column("method", widest=18),
         Column("rank correlation", "+.2f", short="rank\ncorr.", missing="–"),
         Column("opposite signs", "d", short="sign\nclashes", missing="–"),
-        Column("top words shared", "s", short="top 3\nshared", missing="–"),
+        Column(f"top {c.explanations[0].noun}s shared", "s", short="top 3\nshared", missing="–"),
     )
     return Table(columns, rows, title=f"{title} {c.explanations[reference(c)].label}")
 
@@ -491,7 +493,7 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
     return Table(columns, [rows[k] for k in strongest(pairs.scores, count)])
 
 
-def slice_table(view: "SummarizedView") -> Table:
+def slice_table(view: "SummarizedView", noun: str) -> Table:
     """Return how often the class of a view is predicted in each slice, and what differs there."""
     labelled = any(one.right is not None for one in view.slices)
     columns = [
@@ -499,7 +501,7 @@ def slice_table(view: "SummarizedView") -> Table:
         Column("texts", ","),
         Column(f"called {view.target}", widest=22),
         *[Column("right")] * labelled,
-        Column("words that score otherwise", wide=110),
+        Column(f"{noun}s that score otherwise", wide=110),
     ]
     rows = []
     for one in view.slices:
