@@ -415,6 +415,12 @@ class OfEverySpan(Removing, total=False):
     against: str | int | None
 
 
+class OfEverySentence(Removing, total=False):
+    """Keywords of a question about all sentences of an answer."""
+
+    answer: str | Sequence[str] | None
+
+
 class Asked(OfEveryClass, total=False):
     """Keywords of a question about one class, as type checkers see them."""
 

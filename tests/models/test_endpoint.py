@@ -346,3 +346,16 @@ def test_the_shell_takes_an_endpoint(server, monkeypatch, request):
     refused = run("explain", *at, "--model", "tinny", CONTEXT)
     assert (refused.code, "The model `tinny` does not exist" in refused.err) == (2, True)
     assert run("explain", "--key-variable", "X", CONTEXT).code == 2
+
+
+def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):
+    file = tmp_path / "asked.csv"
+    file.write_text(f"text,said\n{CONTEXT},{ANSWER}\n{CONTEXT},\n", "utf-8")
+    at = ("--endpoint", server.url, "--template", TEMPLATE, "--model", "tiny", "--data", str(file))
+    done = request.getfixturevalue("limelight")(
+        "judge", *at, "-m", "loo,shapley", "--answer-column", "said", "--format", "json"
+    )
+    found = limelight.Judgement.from_json(done.out)
+    expected = limelight.judge(wrapped(server), [CONTEXT], ["loo", "shapley"], answer=ANSWER)
+    assert found.texts[0].deletion.areas == expected.texts[0].deletion.areas
+    assert "an answer must be a text with words in it" in found.texts[1].reason

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         GenericAttention,
         Rollout,
     )
-    from limelight.explainers.banzhaf import Banzhaf, Interactions
+    from limelight.explainers.banzhaf import Banzhaf, ContextCite, Interactions
     from limelight.explainers.gradients import GL1, GL2, IG, GAvg, GxI, Lrp
     from limelight.explainers.lime import (
         Lime,
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GL1", "GL2", "IG", "METHODS", "AlphaAvg", "AlphaGrad", "AlphaMax", "Anchors", "Banzhaf",
-    "Chosen", "Flow", "GAvg", "GenericAttention", "GxI", "Interactions", "Lime", "LimeFirstOrder",
-    "LimeMeanField", "LimeSampled", "LimeTheorem", "Loo", "Lrp", "Method", "Owen", "Reading",
-    "Rollout", "Shapley", "ShapleyMeanField", "Surrogate", "SurrogateGame", "TargetGame", "Targets",
-    "TextGame", "Way", "Zoom", "each", "find_method", "read", "settings_class", "usable_methods",
+    "Chosen", "ContextCite", "Flow", "GAvg", "GenericAttention", "GxI", "Interactions", "Lime",
+    "LimeFirstOrder", "LimeMeanField", "LimeSampled", "LimeTheorem", "Loo", "Lrp", "Method", "Owen",
+    "Reading", "Rollout", "Shapley", "ShapleyMeanField", "Surrogate", "SurrogateGame", "TargetGame",
+    "Targets", "TextGame", "Way", "Zoom", "each", "find_method", "read", "settings_class",
+    "usable_methods",
 ]  # fmt: skip
 
 

@@ -375,10 +375,8 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
         elif document.divisible:
             finer = "a function that returns the (start, end) of every part"
         else:
-            raise DomainError(
-                f"{error} To this model the text is one token, of which it can lose no part: give "
-                "it a longer text, or ask a model that reads the words of this language."
-            ) from None
+            one = "To this model the text is one token, of which it can lose no part"
+            raise DomainError(f"{error} {one}; give it a longer one.") from None
         raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
 
 

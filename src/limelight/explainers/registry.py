@@ -30,7 +30,7 @@ MODULES = {
     "lime": ("lime", "lime-sampled", "lime-theorem", "lime-first-order", "lime-mean-field"),
     "shapley": ("shapley-mean-field", "loo", "shapley"),
     "nested": ("owen", "zoom"),
-    "banzhaf": ("banzhaf", "interactions"),
+    "banzhaf": ("banzhaf", "interactions", "context-cite"),
     "surrogate": ("surrogate",),
     "anchors": ("anchors",),
 }

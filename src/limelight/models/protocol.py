@@ -465,6 +465,8 @@ def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = F
 
     The spans that a model finds, of which there may be none, or each sentence of an answer.
     """
+    if isinstance(given, AskedText):
+        given, by = given.given, given.by
     if why_not(model, "spans") is None:
         return AskedText(given, spans_of(model, given, first_pieces=first_pieces))
     (answer,) = cast(tuple[Answer, ...], asked_of(model, given, by))

@@ -48,6 +48,7 @@ from limelight.pages.wording import (
     precision_sentence,
     protected_sentence,
     scale_note,
+    span_label,
     stretches,
     strongest_disagreements,
     unranked,
@@ -403,18 +404,18 @@ def spans_page(found: SpanExplanations) -> str:
         body = rendered("message.html", title=said, sentence=found.text, trouble=False)
         return whole_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
     # Each is called by its span: the method is the same for all.
-    named = [replace(e, label=f"{e.target}{where(e).removeprefix(' at')}") for e in found]
+    named = [replace(e, label=span_label(e)) for e in found]
     several = list(map(writable_explanation, named))
     stored = [msgspec.Raw(e.to_json().encode()) for e in several]
     return _page(
         several,
         msgspec.json.encode({"explanations": stored}).decode(),
-        by=f"{len(several)} spans",
+        by=found.of,
         several=True,
         told=notices(several),
         spans=list(stretches(found)),
         protected=protected_sentence(found),
-        title="What speaks for each span?",
+        title=f"What speaks for each {'span' if found.answer is None else 'sentence'}?",
     )
 
 

@@ -47,6 +47,7 @@ from limelight.pages.wording import (
     precision_sentence,
     protected_sentence,
     scale_note,
+    span_label,
     stretches,
     strongest_disagreements,
     unranked,
@@ -211,8 +212,7 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
         yield look.line("The model finds no span in this text.")
         return
     first = found[0]
-    several = f"{len(found)} spans" if len(found) > 1 else "one span"
-    yield look.line(f"{first.label} of {several}", "bold")
+    yield look.line(f"{first.label} of {found.of}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
     at_a_time = min(max((width - 14) // 12, 1), SHOWN_SPANS)  # so that the words stay beside them
     for start in range(0, len(found), at_a_time):
@@ -240,9 +240,7 @@ def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> T
     sizes = np.abs(scores) / np.array([peak or 1.0 for peak in peaks])[:, None]
     order = sorted(strongest(sizes.max(axis=0), count))
     columns = [
-        Column(
-            f"{e.target}{where(e).removeprefix(' at')}", partial(written, peak=p, signed=e.signed)
-        )
+        Column(span_label(e), partial(written, peak=p, signed=e.signed))
         for e, p in zip(several, peaks, strict=True)
     ]
     rows = [

@@ -37,6 +37,8 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
 
 def aims(e: Explanation) -> str:
     """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
+    if isinstance(e.asked, Answer):
+        return "the answer"
     return (
         quoted(e.target) if e.against is None else f"{quoted(e.target)} against {quoted(e.against)}"
     )
@@ -47,22 +49,32 @@ def where(e: Explanation) -> str:
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
 
 
+def span_label(e: Explanation) -> str:
+    """Return what is asked about, with what the model says there: "ORG “Jordan”"."""
+    asked = where(e).removeprefix(" at")
+    return asked.strip() if isinstance(e.asked, Answer) else f"{e.target}{asked}"
+
+
 def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
-    """Yield the text in parts, each with the number of its span, or None, and what it is called.
+    """Yield the text, or the answer, in parts: each with its number, or None, and its name.
 
     A span that overlaps the one before has no part of its own.
     """
-    done = 0
+    done, answer = 0, found.answer
+    whole = found.text if answer is None else answer.text
     for number, e in enumerate(found):
         if e.asked is not None and e.asked.start >= done:
-            yield found.text[done : e.asked.start], None, ""
-            yield found.text[e.asked.start : e.asked.end], number, e.target
+            yield whole[done : e.asked.start], None, ""
+            says = e.target if answer is None else f"{e.prediction[e.target]:.3f}"
+            yield whole[e.asked.start : e.asked.end], number, says
             done = e.asked.end
-    yield found.text[done:], None, ""
+    yield whole[done:], None, ""
 
 
 def protected_sentence(found: SpanExplanations) -> str:
-    """Say that the words of spans have no scores, where they have none."""
+    """Say that the words of spans have no scores, where they have none; of an answer, what has."""
+    if found.answer is not None:
+        return "Scores are of the log-probability of each sentence, given those before it."
     kept = found[0].settings.get("protect_span", True)
     return "The words of all spans are protected: scores are of the others." if kept else ""
 
@@ -240,7 +252,8 @@ def _answered(
         said += f": {up} raise it, {down} lower it"
     if not all(one.signed for one in explanations):
         said += f"; {neutral} {_without_sign(explanations)}"
-    return begin, f"“{asked.part}”", f" {said}."
+    stop = "" if asked.part[-1] in ".!?…" else "."
+    return begin, f"“{asked.part}”", f"{stop} {said}."
 
 
 def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
@@ -334,6 +347,9 @@ def base_sentence(e: Explanation) -> str:
     """Say what is left of the explained number with every word removed; "" where nobody knows."""
     if e.base_value is None:
         return ""
+    if isinstance(e.asked, Answer):
+        value = _scaled(e, e.base_value)
+        return f"With every {e.noun} removed, the log-probability of the answer is {value}."
     of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 
