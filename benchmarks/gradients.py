@@ -19,7 +19,7 @@ from limelight.explainers import Reading, read
 from limelight.explainers.registry import configured
 from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import UNK, Document
-from limelight.training import FullAttention
+from limelight_reproduction.one_layer.full_attention import FullAttention
 from measuring import interleaved, on_cores, processes, seconds
 from results import Measure, cold, command_line, report
 from reviews import reviews

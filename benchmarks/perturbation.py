@@ -20,7 +20,7 @@ from lime.lime_text import LimeTextExplainer
 import limelight
 from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import token_strings
-from limelight.training import FullAttention
+from limelight_reproduction.one_layer.full_attention import FullAttention
 from measuring import interleaved, on_cores, seconds
 from results import Measure, command_line, report
 from reviews import Reviews, reviews

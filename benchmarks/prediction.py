@@ -14,7 +14,8 @@ import torch
 import limelight
 from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import token_strings, tokenize
-from limelight.training import AttentionModule, FullAttention
+from limelight.training import AttentionModule
+from limelight_reproduction.one_layer.full_attention import FullAttention
 from measuring import interleaved, on_cores, process, processes, seconds
 from results import Measure, cold, command_line, report
 from reviews import Reviews, reviews

@@ -187,6 +187,25 @@ def test_zoom_has_the_calls_and_shares_that_were_measured():
     rows = {one["id"]: one for one in json.loads(stored)["measures"]}
     page = (ROOT / "docs/methods/zoom.md").read_text("utf-8")
     for name in ("zoom", "shapley", "lime on sentences", "loo"):
-        calls = rows[name]["note"].split(" calls")[0]
-        assert f"| {calls} | {rows[name]['value']:.3f} |" in page
-    assert f"asked {rows['calls']['value']:.3f} of" in page
+        found = [rows[f"{kind}_{name}"] for kind in ("reviews", "3,000 words")]
+        cells = [f"{one['note'].split(' calls')[0]} | {one['value']:.3f}" for one in found]
+        assert f"| {' | '.join(cells)} |" in page
+    reviews, documents = (rows[f"{kind}_calls"]["value"] for kind in ("reviews", "3,000 words"))
+    assert f"asked {reviews:.3f} of" in page
+    assert f"and {documents:.3f} on the documents" in page
+
+
+def test_owen_values_hold_as_often_as_was_measured():
+    page = (ROOT / "docs/methods/owen.md").read_text("utf-8")
+    stored = [
+        json.loads((ROOT / f"benchmarks/results/coverage_owen{name}.json").read_text("utf-8"))
+        for name in ("", "_cuda")
+    ]
+    held = [
+        {one["id"]: one["value"] for one in found["measures"] if "owen_5_" not in one["id"]}
+        for found in stored
+    ]
+    assert min(held[0].values()) >= 0.93
+    assert f"of seven kinds hold {min(held[0].values()):.2f} to {max(held[0].values()):.2f}" in page
+    reviews = [held[1][f"owen_{pairs}_reviews"] for pairs in (10, 25)]
+    assert "{:.2f} with 10 pairs and {:.2f} with 25".format(*reviews) in page

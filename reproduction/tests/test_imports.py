@@ -45,7 +45,7 @@ EXCEPTIONS = {
     "limelight.models.attention.masked": {"deleted_windows", "replaced_windows"},
     "limelight.models.attention.tables": {"sinusoidal_positions"},
     # the same training and the same draws as those of the stored results
-    "limelight.training": {"RECIPES", "FullAttention", "Recipe", "fit", "prepare", "usable_device"},
+    "limelight.training": {"RECIPES", "Recipe", "fit", "prepare", "usable_device"},
     "limelight.training.texts": {"EncodedTexts", "encode_texts"},
     "limelight.training.loop": {"learning_rate"},
     "limelight.training.module": {"kept_entries", "kept_share"},

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         compare,
         explain,
         explain_classes,
+        explain_sentences,
         explain_spans,
         game,
         methods,
@@ -55,7 +56,8 @@ _HOME = {
         "theory.attention_pooling": "pooling_game",
         "explainers.learned": "Learned",
         "training": "learn train",
-        "verbs": "compare explain explain_classes explain_spans game methods predict",
+        "verbs": "compare explain explain_classes explain_sentences explain_spans game methods "
+        "predict",
     }.items()
     for name in names.split()
 }
@@ -66,6 +68,7 @@ __all__ = [  # noqa: RUF022  (the verbs first)
     "wrap_endpoint",
     "explain",
     "explain_classes",
+    "explain_sentences",
     "explain_spans",
     "explain_data",
     "compare",

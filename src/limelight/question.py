@@ -335,7 +335,7 @@ class Question:
         """Return the features that are meant: by default those of the model's own kind."""
         if self.features is not None:
             return self.features
-        return "words" if why_not(model, "answers") is not None else "sentences"
+        return "sentences" if model.capabilities.get("answers", "") is None else "words"
 
     def grouped(self, model: Model) -> Model:
         """Return ``model`` as it can answer about these features: exactly, or by being asked.
@@ -413,6 +413,12 @@ class OfEverySpan(Removing, total=False):
     scale: str
     target: str | int | None
     against: str | int | None
+
+
+class OfEverySentence(Removing, total=False):
+    """Keywords of a question about all sentences of an answer."""
+
+    answer: str | Sequence[str] | None
 
 
 class Asked(OfEveryClass, total=False):

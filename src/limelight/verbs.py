@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any, Literal, Unpack, cast, overload
 from warnings import warn
 
 import numpy as np
@@ -23,12 +23,13 @@ from limelight.explainers.explaining import (
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_and_budget, method_table, several_methods
-from limelight.explainers.text_game import TextGame
 from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
-from limelight.models.protocol import document_by, spans_of
+from limelight.models.protocol import document_by, parts_of, spans_of
+from limelight.models.text_game import TextGame
 from limelight.question import (
     Asked,
     OfEveryClass,
+    OfEverySentence,
     OfEverySpan,
     Playing,
     Question,
@@ -40,7 +41,7 @@ from limelight.question import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.shapes import Float
-from limelight.text import AskedText, Document, Given, joined
+from limelight.text import Answer, Document, Given, joined
 
 
 class ClassKeywords(OfEveryClass, Settings, total=False):
@@ -52,6 +53,13 @@ class ClassKeywords(OfEveryClass, Settings, total=False):
 
 class Keywords(Asked, ClassKeywords, total=False):
     """What may be given by name about one class."""
+
+
+class AnswerKeywords(OfEverySentence, Settings, total=False):
+    """What may be given by name about all sentences of an answer."""
+
+    budget: BudgetGiven | None
+    progress: Progress | None
 
 
 class SpanKeywords(OfEverySpan, Settings, total=False):
@@ -103,7 +111,8 @@ def explain(
         "words": all occurrences of a word together; "positions": every token by itself;
         "sentences", "paragraphs" or "lines"; a list of (start, end); a function from the text to
         such a list; or one group number per token of the window, negative to leave a token out.
-        "tokens" are the pieces of a Hugging Face tokenizer.
+        "tokens" are the pieces of a Hugging Face tokenizer. By default "words", and "sentences"
+        where an answer is explained.
     scale
         What is explained: the "logit" of the target, or its "probability"; for a model whose
         outputs are not log-odds it is always the "score".
@@ -116,6 +125,10 @@ def explain(
         asked about. Words of the text, (start, end) in characters, or the number of a span that
         the model finds, counting from 0; by default the only one. Of a question and a passage, in
         the passage. For all spans, see :func:`explain_spans`.
+    answer
+        With a language model: the answer whose log-probability is explained, or a list with one for
+        each text; by default what the model writes, the likeliest token each time. For each
+        sentence of it, see :func:`explain_sentences`.
     protect_span
         Whether the words at that place stay, so that the scores say what the others did.
     first_pieces
@@ -248,24 +261,73 @@ def explain_spans(
     for each. A list of texts gives a list; the arguments are those of :func:`explain`. Where no
     ``target`` is named, each span is explained for its own tag.
     """
-    question, settings = split(settings, OfEverySpan)
+    return _of_parts("spans", OfEverySpan, model, text, method, budget, progress, settings)
+
+
+@overload
+def explain_sentences(
+    model: Model,
+    text: Given,
+    method: str | object | None = None,
+    **keywords: Unpack[AnswerKeywords],
+) -> SpanExplanations: ...
+@overload
+def explain_sentences(
+    model: Model,
+    text: Texts,
+    method: str | object | None = None,
+    **keywords: Unpack[AnswerKeywords],
+) -> list[SpanExplanations]: ...
+@spelled_out(OfEverySentence)
+def explain_sentences(
+    model: Any,
+    text: Any,
+    method: Any = None,
+    *,
+    budget: BudgetGiven | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> SpanExplanations | list[SpanExplanations]:
+    """Return one explanation for every sentence of what a language model answers to ``text``.
+
+    What is explained is the log-probability of the sentence, given those before it; over all
+    sentences these add up to that of the ``answer``, by default what the model writes. Methods that
+    remove parts of the text ask the model as often as for one sentence. A list of texts gives a
+    list; the arguments are those of :func:`explain`.
+    """
+    return _of_parts("answers", OfEverySentence, model, text, method, budget, progress, settings)
+
+
+def _of_parts(
+    needs: Literal["spans", "answers"],
+    asked: Any,
+    model: Any,
+    text: Any,
+    method: Any,
+    budget: BudgetGiven | None,
+    progress: Progress | None,
+    keywords: dict[str, Any],
+) -> SpanExplanations | list[SpanExplanations]:
+    """Return what is explained of all that can be asked of each text: its spans, or sentences."""
+    question, settings = split(keywords, asked)
     model = question.grouped(checked_model(model))
-    if (why := why_not(model, "spans")) is not None:
-        raise InputError(f"explain_spans needs {CAPABILITIES['spans']}, and {why}.")
+    if (why := why_not(model, needs)) is not None:
+        verb = "explain_spans" if needs == "spans" else "explain_sentences"
+        raise InputError(f"{verb} needs {CAPABILITIES[needs]}, and {why}.")
     chosen, spent = method_and_budget(model, method, settings, budget)
 
     def of_text(within: list[Chosen], reading: Reading) -> list[list[Explanation]]:
         return [[e for aimed in reading.aims() for e in explanations(within[0], aimed)]]
 
     texts, found = listed(text), list[SpanExplanations]()
-    for number, one in enumerate(texts):
+    of_each, question = question.of_each(texts)
+    for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
         with about_text(number if len(texts) > 1 else None):
-            spans = spans_of(model, one, first_pieces=question.first_pieces)
+            parts = parts_of(model, given, question.answer, first_pieces=question.first_pieces)
             several: list[list[Explanation]] = [[]]
-            if spans:
-                asked = AskedText(one, spans)
+            if parts.asked:
                 heard = None if progress is None else _after(progress, number, len(texts))
-                several = _answers(model, [asked], question, [chosen], spent, heard, of_text)
+                several = _answers(model, [parts], question, [chosen], spent, heard, of_text)
             found.append(SpanExplanations(joined(one)[0], tuple(several[0])))
     return found[0] if is_one(text) else found
 
@@ -278,7 +340,9 @@ def predict(model: Model, text: Given | Texts) -> Any:
     """Return what the model says of a text, as a dictionary; a list of texts gives a list.
 
     Of a classifier: class, probability, logits, probabilities. Of a model that finds spans: the
-    ``spans``, each with start, end, text, tag and score. Both have the text and the ``notices``.
+    ``spans``, each with start, end, text, tag and score. Of a language model: the ``answer`` that
+    it writes, its ``log_probability``, and the ``sentences`` of it with the log-probability of
+    each, given those before. All have the text and the ``notices``.
     """
     found = predictions(checked_model(model), listed(text))
     return found[0] if is_one(text) else found
@@ -296,12 +360,28 @@ def predictions(model: Model, texts: Sequence[Given]) -> list[dict[str, Any]]:
                 documents.append(document_by(model, text))
     if spans:
         return rows
+    if why_not(model, "answers") is None:
+        return [_answer_row(model, document) for document in documents]
     logits = model.outputs(documents)
     chances = None if model.link == "none" else class_probabilities(logits, model.link)
     return [
         _row(model.classes, document, logits[i], None if chances is None else chances[i])
         for i, document in enumerate(documents)
     ]
+
+
+def _answer_row(model: Model, document: Document) -> dict[str, Any]:
+    (answer,) = document.asked
+    sentences = parts_of(model, document.given, answer)
+    each = model.outputs([document_by(model, sentences)])[0].tolist()
+    parts = zip(cast(tuple[Answer, ...], sentences.asked), each, strict=True)
+    return {
+        "text": document.text,
+        "answer": cast(Answer, answer).text,
+        "log_probability": float(model.outputs([document])[0, 0]),
+        "sentences": [{"text": one.part, "log_probability": value} for one, value in parts],
+        "notices": list(document.notices),
+    }
 
 
 def _span_row(model: Model, given: Given) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_a_single_word_is_checked_as_far_as_it_goes():
     [
         ("limelight.explainers.shapley.leave_one_out", "loo"),
         ("limelight.explainers.lime.lime", "lime"),
-        ("limelight.explainers.shapley.owen", "owen"),
+        ("limelight.explainers.nested.owen", "owen"),
     ],
 )
 def test_a_broken_method_is_found(monkeypatch, place, method):

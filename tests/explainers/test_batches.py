@@ -35,7 +35,7 @@ def shuffled(seed, size):
         yield order[i : i + size]
 
 
-@pytest.mark.parametrize("method", [m for m in usable_methods(MODEL) if m != "zoom"])
+@pytest.mark.parametrize("method", usable_methods(MODEL))
 def test_batches_do_not_change_scores(method):
     settings = SETTINGS.get(method, {})
     alone = functools.cache(lambda i: limelight.explain(MODEL, TEXTS[i], method, **settings))

@@ -226,8 +226,23 @@ def test_zoom_says_what_it_did_not_look_at_and_keeps_its_budget():
         limelight.explain(model, text, "zoom", samples=60)
     with pytest.raises(InputError, match="leave features out"):
         limelight.explain(model, text, "zoom", features="sentences")
-    with pytest.raises(limelight.errors.DomainError, match="explain it by 'shapley'"):
-        limelight.explain(model, "one two three", "zoom")
+
+
+@pytest.mark.parametrize("words", [1, 4, 30, 300])
+def test_zoom_opens_the_only_sentence_at_once(words):
+    model = words_model(lambda left: sum(map(len, left)) * (1 + 0.1 * ("x" in left)))
+    text = " ".join(["x", *(f"w{i}" for i in range(words - 1))])
+    e = limelight.explain(model, text, "zoom")
+    same = limelight.explain(
+        model, text, "shapley", features="positions", budget=f"{max(800, 4 * words)} calls"
+    )
+    assert len(e) == words
+    assert e.diagnostics["opened"] == [[0, len(text)]]
+    if same.stderr is None:  # few words are asked in all subsets here too
+        assert e.stderr is None
+        np.testing.assert_allclose(e.scores, same.scores, atol=1e-9)
+    assert np.isclose(e.scores.sum(), e.prediction["yes"] - e.base_value)
+    assert not any("set pairs" in said for said in e.notices)  # which are no setting of zoom
 
 
 def test_zoom_opens_what_it_can_and_a_notice_says_what_would_open_the_rest():

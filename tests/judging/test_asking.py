@@ -9,11 +9,11 @@ import pytest
 import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import read
-from limelight.explainers.text_game import TextGame
 from limelight.judging import estimate as estimating
 from limelight.judging.estimate import Estimate
 from limelight.judging.removals import GreedySearch, removals_of
 from limelight.judging.texts import ScoredText, TimeBudget, search_together
+from limelight.models.text_game import TextGame
 
 from tiny_models import random_texts, tiny_model
 

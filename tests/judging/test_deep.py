@@ -9,7 +9,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 import limelight
 from limelight import judge
-from limelight.explainers.text_game import TextGame
+from limelight.models.text_game import TextGame
 
 from tiny_transformers import tiny
 

@@ -5,12 +5,15 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import Lasso
+from sklearn.preprocessing import StandardScaler
 from test_next_token import CHAT, TEMPLATE, language_model, prompted
 from transformers import T5Config, T5ForConditionalGeneration
 
 import limelight
 from limelight.errors import InputError
 from limelight.models import why_not
+from limelight.sampling.masks import coin_masks, text_rng
 from limelight.text import Answer, AskedText
 
 from tiny_transformers import word_pieces
@@ -238,3 +241,126 @@ def test_a_classifier_has_no_answers():
             labels={"no": "bad", "yes": "good"},
             per_token=True,
         )
+
+
+def all_subset_values(known):
+    """Oracle: Shapley, Banzhaf and leave-one-out values of three units, by their definitions."""
+    d, whole = 3, (True,) * 3
+    shapley, banzhaf, loo = np.zeros(d), np.zeros(d), np.zeros(d)
+    weight = {0: 1 / 3, 1: 1 / 6, 2: 1 / 3}
+    for keep, value in known.items():
+        for j in range(d):
+            if not keep[j]:
+                gain = known[(*keep[:j], True, *keep[j + 1 :])] - value
+                shapley[j] += weight[sum(keep)] * gain
+                banzhaf[j] += gain / 4
+    for j in range(d):
+        loo[j] = known[whole] - known[(*whole[:j], False, *whole[j + 1 :])]
+    return {"shapley": shapley, "banzhaf": banzhaf, "loo": loo, "owen": shapley}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_by_asking_are_those_of_all_ablations(family):
+    model = writer(family)
+    for method, values in all_subset_values(subsets(model)).items():
+        settings = {"within": "paragraphs"} if method == "owen" else {}
+        found = limelight.explain(model, TEXT, method, answer=ANSWER, **settings)
+        np.testing.assert_allclose(found.scores, values, rtol=1e-3, atol=1e-4)
+        assert found.units == "sentences"
+
+
+def test_gradients_and_relevance_are_those_of_autograd():
+    model = writer()
+    network = model.network.language_model
+    ids, token, spans, answer = ids_of(model)
+    row = torch.tensor([[*ids, *answer]])
+    embedded = network.get_input_embeddings()(row).detach().requires_grad_()
+    logits = network(inputs_embeds=embedded).logits[0, len(ids) - 1 : -1]
+    chance = torch.log_softmax(logits, -1)[torch.arange(len(answer)), row[0, len(ids) :]].sum()
+    (gradient,) = torch.autograd.grad(chance, embedded)
+    products = (gradient * embedded).sum(-1)[0].detach().numpy()
+    cuts = [TEXT.index("The"), TEXT.index("Good")]
+    wanted = np.zeros(3)
+    for i, t in enumerate(token):
+        if t >= 0:
+            wanted[sum(spans[t][0] >= cut for cut in cuts)] += products[i]
+    found = limelight.explain(model, TEXT, "gxi", answer=ANSWER)
+    np.testing.assert_allclose(found.scores, wanted, rtol=1e-3, atol=1e-4)
+    # With frozen weights the network is affine: what all places do adds up to all but its offset,
+    # and its value at the text is the model's own.
+    document = model.read(TEXT, asked=(Answer(ANSWER),))
+    point = model.embedded(document)[None]
+    frozen = model.frozen_gradient(document, point, np.ones((1, 1)))
+    np.testing.assert_allclose(frozen.outputs, model.outputs([document]), rtol=1e-4)
+    assert limelight.explain(model, TEXT, "lrp", answer=ANSWER).scores.any()
+
+
+def test_attention_is_read_at_the_places_that_predict_the_answer():
+    model = writer()
+    document = model.read(TEXT, asked=(Answer(ANSWER),))
+    (found,) = model.attended(document)
+    count = len(ids_of(model)[-1])
+    wanted = np.zeros(len(found.reads))
+    wanted[-count - 1 : -1] = 1 / count
+    np.testing.assert_allclose(found.reads, wanted)
+
+
+def test_sentences_share_their_masks():
+    model = writer()
+    answer = "Good film. The plot is bad."
+    found = limelight.explain_sentences(model, TEXT, "shapley", answer=answer)
+    assert [e.asked.part for e in found] == ["Good film.", "The plot is bad."]
+    assert found.answer.text == answer
+    whole = limelight.explain(model, TEXT, "shapley", answer=answer)
+    total = sum(e.scores for e in found)
+    np.testing.assert_allclose(total, whole.scores, rtol=1e-3, atol=1e-4)  # values are linear
+    assert "2 sentences of the answer" in str(found.to_html())
+    several = limelight.explain_sentences(model, [TEXT, TEXT], answer=[answer, "Bad."])
+    assert [len(one) for one in several] == [2, 1]
+
+
+def test_context_cite_is_the_lasso_of_log_odds():
+    model = writer()
+    found = limelight.explain(model, TEXT, "context-cite", answer="good", penalty=0.02, seed=3)
+    known = subsets(model, answer="good")
+    keep = coin_masks(3, 64, text_rng(3, TEXT))
+    chance = np.exp([known[tuple(row)] for row in keep])
+    scaler = StandardScaler()
+    z = scaler.fit_transform(keep.astype(float))
+    lasso = Lasso(alpha=0.02 * found.asked.length, tol=1e-12).fit(z, np.log(chance / (1 - chance)))
+    np.testing.assert_allclose(found.scores, lasso.coef_ / scaler.scale_, rtol=1e-3, atol=1e-4)
+
+
+def test_predict_says_what_the_model_writes():
+    model = writer(max_new_tokens=4)
+    row = limelight.predict(model, TEXT)
+    assert row["answer"] == model.written(TEXT).text
+    each = [one["log_probability"] for one in row["sentences"]]
+    np.testing.assert_allclose(sum(each), row["log_probability"], rtol=1e-4)
+
+
+def test_several_texts_have_an_answer_each(tmp_path):
+    model, texts = writer(), [TEXT, "The plot is bad. A superb film."]
+    answers = ["good film", "bad"]
+    found = limelight.explain(model, texts, "loo", answer=answers)
+    assert [e.asked.text for e in found] == answers
+    with pytest.raises(InputError, match="got 1 for 2 texts"):
+        limelight.explain(model, texts, "loo", answer=["good"])
+    table = {"text": texts, "said": answers}
+    run = limelight.explain_data(
+        model, table, "loo", output=tmp_path / "run", answer_column="said", progress=False
+    )
+    stored = list(run)
+    assert [e.asked.text for e in stored] == answers
+    for one, other in zip(stored, found, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5)
+    with pytest.raises(InputError, match="answer_column needs a language model"):
+        limelight.explain_data(
+            limelight.load(), table, "loo", output=tmp_path / "no", answer_column="said"
+        )
+
+
+def test_a_long_context_is_cut_and_told_of():
+    found = limelight.explain(writer(), "The plot is bad. " * 40, "loo", answer="good")
+    assert any("were cut off" in notice for notice in found.notices)
+    assert not any("window" in notice for notice in found.notices)

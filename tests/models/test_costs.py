@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.explainers import LimeSampled, text_game
+from limelight.explainers import LimeSampled
 from limelight.explainers import gradients as integrated_methods
+from limelight.models import text_game
 
 WORDS = [f"w{i}" for i in range(300)]
 SLOPES = np.random.default_rng(3).normal(size=(len(WORDS), 5))

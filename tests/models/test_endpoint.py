@@ -6,6 +6,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
+import msgspec
 import numpy as np
 import pytest
 from all_subsets import shapley_by_subsets
@@ -319,3 +320,42 @@ def test_methods_are_compared_and_judged_on_a_server(server):
     without = ~np.isin(np.arange(5), best)
     left = values[np.flatnonzero((masks == without).all(axis=1))[0]]
     assert found["shapley"]["top_3_drop"].value == pytest.approx(values[-1] - left, abs=1e-9)
+
+
+def test_a_served_page_shows_what_explain_says(server):
+    pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+    from limelight.serving.texts import TextQuestion, shown_text
+
+    model = wrapped(server)
+    asked = TextQuestion(tab="t", place="p", text=CONTEXT, methods=["loo"], answer=ANSWER)
+    found = msgspec.json.decode(msgspec.json.encode(shown_text(model, asked, lambda *_: None)))
+    e = limelight.Explanation.from_json(msgspec.json.encode(found["explanations"][0]))
+    assert e == limelight.explain(model, CONTEXT, "loo", answer=ANSWER)
+    assert found["says"]["value"] == pytest.approx(e.prediction["answer"])
+
+
+def test_the_shell_takes_an_endpoint(server, monkeypatch, request):
+    run = request.getfixturevalue("limelight")
+    at = ("--endpoint", server.url, "--template", TEMPLATE)
+    done = run("explain", *at, "--model", "tiny", "-m", "loo", "--format", "json", CONTEXT)
+    e = limelight.Explanation.from_json(done.out)
+    np.testing.assert_allclose(e.scores, limelight.explain(wrapped(server), CONTEXT, "loo").scores)
+    refused = run("explain", *at, CONTEXT)
+    assert refused.code == 2
+    assert "--endpoint goes with --model NAME and --template TEXT" in refused.err
+    refused = run("explain", *at, "--model", "tinny", CONTEXT)
+    assert (refused.code, "The model `tinny` does not exist" in refused.err) == (2, True)
+    assert run("explain", "--key-variable", "X", CONTEXT).code == 2
+
+
+def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):
+    file = tmp_path / "asked.csv"
+    file.write_text(f"text,said\n{CONTEXT},{ANSWER}\n{CONTEXT},\n", "utf-8")
+    at = ("--endpoint", server.url, "--template", TEMPLATE, "--model", "tiny", "--data", str(file))
+    done = request.getfixturevalue("limelight")(
+        "judge", *at, "-m", "loo,shapley", "--answer-column", "said", "--format", "json"
+    )
+    found = limelight.Judgement.from_json(done.out)
+    expected = limelight.judge(wrapped(server), [CONTEXT], ["loo", "shapley"], answer=ANSWER)
+    assert found.texts[0].deletion.areas == expected.texts[0].deletion.areas
+    assert "an answer must be a text with words in it" in found.texts[1].reason

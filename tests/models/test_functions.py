@@ -298,7 +298,7 @@ def test_asking_for_what_a_function_cannot_show_says_why():
     )
 
 
-@pytest.mark.parametrize("method", [name for name in ON_FUNCTIONS if name != "zoom"])
+@pytest.mark.parametrize("method", ON_FUNCTIONS)
 def test_a_result_carries_its_settings_and_survives_json(method):
     model = paper_as_function(name="the paper's")
     e = limelight.explain(model, TEXT, method, target=1)

@@ -8,8 +8,8 @@ from limelight.models.engine import joint_answers
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from limelight.explainers import read
-from limelight.explainers.text_game import TextGame
 from limelight.models import wrap
+from limelight.models.text_game import TextGame
 
 from tiny_transformers import tiny
 

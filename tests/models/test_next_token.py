@@ -401,8 +401,9 @@ def test_the_shell_asks_a_language_model(folder, limelight):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--template", "{text}"], "are about a language model; add --model FOLDER"),
-        (["--model", "x", "--template", "{text}"], "--template and --labels go together"),
+        (["--template", "{text}"], "is about a language model; add --model FOLDER"),
+        (["--model", "x", "--labels", "a=b,c=d"], "--labels are about a language model"),
+        (["--per-token"], "--per-token is about an answer of a language model; add --template"),
         (
             ["--model", "x", "--template", "{text}", "--labels", "good"],
             "gives each class a word, as in negative=bad,positive=good; got 'good'",

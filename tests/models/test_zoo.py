@@ -33,9 +33,7 @@ REFUSED = {
 }
 if os.environ.get("ZOO") == "all":
     REFUSED |= {"bert": set(), "deberta-v2": set(), "gpt2": set(), "xlnet": ATTENTION | GRADIENTS}
-# zoom begins with sentences, of which the text has one.
 DEEP = {name for name, row in METHODS.items() if row.ways[-1].needs not in ("collapses", "games")}
-DEEP -= {"zoom"}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

@@ -266,3 +266,26 @@ def test_only_questions_that_ask_the_same_are_alike():
 def test_a_text_for_which_a_method_is_not_defined_is_left_to_be_asked_alone(shipped):
     with pytest.raises(InputError, match="at least 2 words"):
         shown_texts(shipped, [asked("two words"), asked("one")])
+
+
+def clauses(text):
+    middle = text.index(",")
+    return [(0, middle), (middle + 2, len(text))]
+
+
+def test_a_cutter_is_offered_by_its_name_and_cuts_what_is_asked_by_it(shipped):
+    facts = model_facts(ServedModel(name="ours", model=shipped), clauses)
+    assert facts["unit"] == facts["features"][-1] == f"{__name__}:clauses"
+    asked = {"tab": "t", "place": "p", "text": TEXT, "methods": ["loo"], "features": facts["unit"]}
+    question = question_of(msgspec.json.encode(asked), clauses)
+    (told,) = shown_text(shipped, question, lambda *_: None)["explanations"]
+    found = limelight.explain(shipped, TEXT, "loo", features=clauses)
+    assert limelight.Explanation.from_json(bytes(told)) == found
+    assert len(found) == 2
+    with pytest.raises(InputError, match="features"):  # nobody served it
+        shown_text(shipped, question_of(msgspec.json.encode(asked)), lambda *_: None)
+
+
+def test_features_that_a_page_does_not_know_are_refused_before_it_is_served(shipped):
+    with pytest.raises(InputError, match="Did you mean 'sentences'"):
+        limelight.serve(shipped, features="sentence")

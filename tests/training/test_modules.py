@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from limelight.models.attention import padded_ids
-from limelight.training import AttentionModule, FullAttention
+from limelight.training import AttentionModule
 from limelight.training.module import kept_entries, kept_share, with_words_lost
+from limelight_reproduction.one_layer.full_attention import FullAttention
 
 from tiny_models import SIZES, random_texts, tiny_model
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 ENGINES = ("pool", "here", "ray")
 _SAME = (  # options that are keywords of ``explain_data``
-    "text_column", "pair_column", "id_column", "label_column", "at_column", "limit", "shard_texts",
-    "retry",
+    "text_column", "pair_column", "id_column", "label_column", "at_column", "answer_column",
+    "limit", "shard_texts", "retry",
 )  # fmt: skip
 
 
@@ -47,6 +47,8 @@ class DataRun:
     at_column
         With a model that finds spans: column of the place that each text is asked about, its
         words or START:END; by default every span that is found has a row.
+    answer_column
+        With a language model: column of the answers that are explained; by default what it writes.
     limit
         Explain so many rows, the first ones; by default all.
     engine
@@ -76,6 +78,7 @@ class DataRun:
     id_column: str | None = None
     label_column: str | None = None
     at_column: str | None = None
+    answer_column: str | None = None
     limit: WholeNumberOrNone = None
     engine: str | None = None
     workers: WholeNumberOrNone = None

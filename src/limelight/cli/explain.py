@@ -21,6 +21,7 @@ def explain(
     method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
     all_classes: Annotated[bool, Parameter(negative=())] = False,
     spans: Annotated[bool, Parameter(negative=())] = False,
+    sentences: Annotated[bool, Parameter(negative=())] = False,
     question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     asking: AskingOrData = AskingOrData(),  # noqa: B008
     data_run: DataRun = DataRun(),  # noqa: B008
@@ -38,6 +39,8 @@ def explain(
         Explain every class of the model, one after another, instead of the target.
     spans
         With a model that finds spans: explain each of them. With --data that is the default.
+    sentences
+        With a language model: explain each sentence of its answer, given those before it.
     """
     asked = question.keywords()
     if all_classes and question.target is not None:
@@ -49,7 +52,11 @@ def explain(
             "--spans explains every span that is found, each for its class; leave out --at and "
             "--all-classes."
         )
+    if sentences and (spans or all_classes):
+        raise InputError("--sentences are those of an answer; leave out --spans and --all-classes.")
     if data_run.given(text, asking):
+        if sentences:
+            raise InputError("--data has a row for each text; leave out --sentences.")
         data_run.explain(method, question, asking, all_classes=all_classes)
         return
     form = asking.out.form  # refused before any work is done
@@ -60,13 +67,15 @@ def explain(
         )
     if all_classes:
         del asked["target"], asked["against"]
-    if spans:
-        del asked["at"]
-        answers = asking.asked(verbs.explain_spans, text, method, **asked)
+    if spans or sentences:
+        for name in ("at", "answer") if spans else ("at", "target", "against", "scale"):
+            del asked[name]
+        verb = verbs.explain_spans if spans else verbs.explain_sentences
+        answers = asking.asked(verb, text, method, **asked)
         _show(_apart(answers, form), answers, form, asking.out.output)
         return
-    verb = verbs.explain_classes if all_classes else verbs.explain
-    answers = asking.asked(verb, text, method, **asked)
+    either = verbs.explain_classes if all_classes else verbs.explain
+    answers = asking.asked(either, text, method, **asked)
     # Several classes of a text share its number.
     each = ((i, e) for i, found in answers for e in (found.values() if all_classes else [found]))
     _show(each, answers, form, asking.out.output)

@@ -30,6 +30,7 @@ def judge(
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     label_column: str | None = None,
+    answer_column: str | None = None,
     rationales: str | None = None,
     limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
@@ -60,6 +61,9 @@ def judge(
     label_column
         Column of the labels; by default one of a usual name, else there are none. They take no part
         in the judgement: labels that match no class, or hardly ever the prediction, are told about.
+    answer_column
+        With a language model: the column of the answers that are judged; by default what the model
+        writes after each text.
     rationales
         The column of what people marked: lists of [start, end] in characters, one list per
         annotator where there are several, or ERASER's. Adds how plausible the methods are.
@@ -112,6 +116,10 @@ def judge(
         found, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
         apart = rationales == "evidences"  # the texts are in files of their own
         texts = LabelledRows(found, [] if apart else read(data).labels)
+    answers = None
+    if answer_column is not None:  # read as labels are: a cell for each text
+        cells = read_rows(data, text_column=text_column, label_column=answer_column, limit=limit)
+        answers = ["" if cell is None else str(cell) for cell in cells.labels]
     classifier = model.load(labelled=True)
 
     def say(ahead: object) -> None:
@@ -130,6 +138,7 @@ def judge(
             features=units_of(features, cutter),
             window=window_size(window),
             side=side,
+            answer=answers,
             replacement=replacement,
             second_replacement=second_replacement,
             columns=[] if columns == "none" else "all" if columns == "all" else names_in(columns),

@@ -66,10 +66,14 @@ class ModelOptions:
         Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
         and for a Hugging Face model a GPU if there is one.
     template
-        With a causal language model: what it is asked, with {text} in it, or a list of chat
-        messages as JSON.
+        With a language model: what it is asked, with {text} in it, or a list of chat messages as
+        JSON. Without labels its answer is explained.
     labels
         The word that stands for each class there, as in negative=bad,positive=good.
+    max_new_tokens
+        How many tokens an answer of a language model has at most; by default 64.
+    per_token
+        Explain the mean log-probability of the tokens of an answer instead of their sum.
     endpoint
         Address of a server with OpenAI's completions interface, such as http://localhost:8000/v1;
         --model is then the name of a language model there, and --template what it is asked.
@@ -81,6 +85,8 @@ class ModelOptions:
     device: str | None = None
     template: str | None = None
     labels: str | None = None
+    max_new_tokens: WholeNumberOrNone = None
+    per_token: Annotated[bool, Parameter(negative=())] = False
     endpoint: str | None = None
     key_variable: str | None = None
 
@@ -90,7 +96,7 @@ class ModelOptions:
         return self.labels if self.template is None else None
 
     def load(self, *, labelled: bool = False) -> Model:
-        """Return the model; with template and labels it is a language model that is asked.
+        """Return the model; with a template it is a language model that is asked.
 
         ``labelled``: without a template, the labels are those of data.
         """
@@ -109,20 +115,23 @@ class ModelOptions:
             )
         if self.key_variable is not None:
             raise InputError("--key-variable is about a server; add --endpoint URL.")
-        if self.template is None and (self.labels is None or labelled):
+        told: dict[str, Any] = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
+        if self.template is None:
+            if self.labels is not None and not labelled:
+                raise InputError("--labels are about a language model; add --template.")
+            for name in (name for name, value in told.items() if value):
+                option = name.replace("_", "-")
+                raise InputError(
+                    f"--{option} is about an answer of a language model; add --template."
+                )
             return load(self.model, device=self.device)
         if self.model is None:
-            raise InputError(
-                "--template and --labels are about a language model; add --model FOLDER."
-            )
-        if self.template is None or self.labels is None:
-            raise InputError(
-                "--template and --labels go together: one asks, the other has the answers."
-            )
+            raise InputError("--template is about a language model; add --model FOLDER.")
         template: Any = self.template
         if template.lstrip().startswith("["):  # a list of chat messages
             template = bounded_json(template.encode(), "--template")
-        return load(self.model, device=self.device, template=template, labels=_labels(self.labels))
+        labels = None if self.labels is None else _labels(self.labels)
+        return load(self.model, device=self.device, template=template, labels=labels, **told)
 
 
 @Parameter(name="*")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import output_console, tell
-from limelight.cli.options import OutputOptions, WholeNumber, WholeNumberOrNone
+from limelight.cli.options import Cutter, OutputOptions, WholeNumber, WholeNumberOrNone, units_of
 from limelight.cli.output import FIGURES, put
 from limelight.errors import InputError
 from limelight.files import is_device, write_whole
@@ -28,6 +28,8 @@ def serve(
     run: Path | None = None,
     judgement: Path | None = None,
     learned: Path | None = None,
+    features: str = "words",
+    cutter: Cutter = None,
     port: WholeNumberOrNone = None,
     host: str = "127.0.0.1",
     seconds: float = 120,
@@ -51,6 +53,9 @@ def serve(
     learned
         Folder of a method, which "limelight learn --output FOLDER" wrote for the model: its scores
         are shown at once, and sampled Shapley values when they are there.
+    features
+        What is scored at first: "words", "positions", "sentences", "paragraphs", "lines" or
+        "tokens"; the page offers the others too.
     port
         By default one that is free.
     host
@@ -73,6 +78,7 @@ def serve(
             run=run,
             judgement=judgement,
             learned=learned,
+            features=units_of(features, cutter),
             host=host,
             port=port,
             seconds=seconds,

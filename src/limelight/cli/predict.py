@@ -25,7 +25,7 @@ def predict(
     model: ModelOptions = ModelOptions(),  # noqa: B008
     format: Literal["terminal", "json"] = "terminal",
 ) -> None:
-    """Say which class the model gives to each text, or which spans it finds, and how sure it is.
+    """Say which class the model gives to each text, which spans it finds, or what it answers.
 
     Parameters
     ----------
@@ -61,6 +61,14 @@ def _table(rows: list[dict[str, Any]], *, header: bool = True) -> Table:
     table = Table(box=None, pad_edge=False, show_header=header)
     if "spans" in rows[0]:
         return _span_table(table, rows)
+    if "answer" in rows[0]:
+        table.add_column("log-probability", justify="right", no_wrap=True, min_width=15)
+        table.add_column("answer", ratio=1)
+        table.add_column("text", ratio=1)
+        for row in rows:
+            text = Text(visible(" ".join(row["text"].split())), no_wrap=True, overflow="ellipsis")
+            table.add_row(f"{row['log_probability']:.3f}", Text(visible(row["answer"])), text)
+        return table
     sure = rows[0]["probability"] is not None  # else there are scores and nothing more
     if sure:
         widest = max(len(visible(name)) for name in ("class", *rows[0]["probabilities"]))

@@ -7,7 +7,7 @@ from limelight.explainers.method import Chosen, Method, Way, each, settings_clas
 from limelight.explainers.reading import Reading, read
 from limelight.explainers.registry import METHODS, MODULES, find_method, usable_methods
 from limelight.explainers.target_game import TargetGame
-from limelight.explainers.text_game import TextGame
+from limelight.models.text_game import TextGame
 from limelight.question import Targets
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         GenericAttention,
         Rollout,
     )
-    from limelight.explainers.banzhaf import Banzhaf, Interactions
+    from limelight.explainers.banzhaf import Banzhaf, ContextCite, Interactions
     from limelight.explainers.gradients import GL1, GL2, IG, GAvg, GxI, Lrp
     from limelight.explainers.lime import (
         Lime,
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
         LimeSampled,
         LimeTheorem,
     )
-    from limelight.explainers.shapley import Loo, Owen, Shapley, ShapleyMeanField, Zoom
+    from limelight.explainers.nested import Owen, Zoom
+    from limelight.explainers.shapley import Loo, Shapley, ShapleyMeanField
     from limelight.explainers.surrogate import Surrogate, SurrogateGame
 
 __all__ = [
     "GL1", "GL2", "IG", "METHODS", "AlphaAvg", "AlphaGrad", "AlphaMax", "Anchors", "Banzhaf",
-    "Chosen", "Flow", "GAvg", "GenericAttention", "GxI", "Interactions", "Lime", "LimeFirstOrder",
-    "LimeMeanField", "LimeSampled", "LimeTheorem", "Loo", "Lrp", "Method", "Owen", "Reading",
-    "Rollout", "Shapley", "ShapleyMeanField", "Surrogate", "SurrogateGame", "TargetGame", "Targets",
-    "TextGame", "Way", "Zoom", "each", "find_method", "read", "settings_class", "usable_methods",
+    "Chosen", "ContextCite", "Flow", "GAvg", "GenericAttention", "GxI", "Interactions", "Lime",
+    "LimeFirstOrder", "LimeMeanField", "LimeSampled", "LimeTheorem", "Loo", "Lrp", "Method", "Owen",
+    "Reading", "Rollout", "Shapley", "ShapleyMeanField", "Surrogate", "SurrogateGame", "TargetGame",
+    "Targets", "TextGame", "Way", "Zoom", "each", "find_method", "read", "settings_class",
+    "usable_methods",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Banzhaf values and pair interactions."""
+"""Banzhaf values, pair interactions and ContextCite: what masks by fair coins tell."""
 
 from functools import partial
 from statistics import NormalDist
@@ -11,6 +11,7 @@ from limelight.explainers.budget import Drawing, Draws, by_draws
 from limelight.explainers.method import (
     Method,
     NotBelow,
+    NotNegative,
     OneOf,
     at_least,
     by_quadrature,
@@ -22,9 +23,12 @@ from limelight.explainers.target_game import TargetGame, exact_values, fitted_ma
 from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
 from limelight.sampling.fits import fitted_lime
+from limelight.sampling.masks import coin_masks, text_rng
 from limelight.sampling.pairs import INDICES, PairDraws, PairFit, fitted_pairs
+from limelight.sampling.regression import lasso_fit
 from limelight.sampling.sample import CoinDraws
 from limelight.shapes import Bool, Float
+from limelight.text import Answer
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.namespace import host_array
@@ -210,6 +214,52 @@ def _check_interactions(settings: Interactions, d: int) -> None:
     _check_enough(settings, d, name="interactions", rows=1)
 
 
+@settings_class
+class ContextCite:
+    """Settings of ContextCite: as many ablations and the penalty of Cohen-Wang et al. (2024)."""
+
+    samples: Annotated[int, at_least(4)] = 64
+    penalty: Annotated[float, NotNegative] = 0.01
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+
+    @property
+    def draws(self) -> Draws:
+        """How many masks are asked; never all of them instead, for the paper draws."""
+        return Draws(
+            count=self.samples,
+            most=self.samples,
+            tolerance=None,
+            usual=lambda _: self.samples,
+            fewest=4,
+            determining=lambda _: 4,  # a penalty determines every score
+            enumerates=False,
+        )
+
+
+def _cited(settings: ContextCite, one: Reading) -> Finding:
+    """Score every feature by a LASSO of the log-odds of the answer on random masks."""
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.documents[0].text))
+    y, tokens = game(keep)[:, 0], 1
+    for asked in one.documents[0].asked[one.targets.part : one.targets.part + 1]:
+        if isinstance(asked, Answer):  # whose log p becomes log p − log(1 − p)
+            y, tokens = np.minimum(y, -np.finfo(np.float32).eps), asked.length
+            y = y - np.log(-np.expm1(y))
+    # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
+    # penalty were so many times as large.
+    fit = lasso_fit(keep, y, penalty=settings.penalty * tokens)
+    return Finding(
+        scores=fit.coefficients,
+        stderr=seen_errors(fit.stderr),
+        base_value=game.base_value,
+        intercept=fit.intercept,
+        notices=game.notices,
+        diagnostics={"samples_drawn": len(keep), "kept": int(np.count_nonzero(fit.coefficients))},
+    )
+
+
+_MOST_ABLATIONS = 100_000
 _INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
 _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
 
@@ -258,6 +308,26 @@ ROWS = (
                 own=_OWN,
                 cost="one call of the model per sample, each of which counts for every pair",
                 feasible=_check_interactions,
+            ),
+        ),
+    ),
+    Method(
+        id="context-cite",
+        label="ContextCite",
+        formula="LASSO of the log-odds of the answer on which parts stay, each by a fair coin",
+        sees="the few parts without which a language model would write something else",
+        blind="what the penalty shrinks: small effects are 0, large ones too small",
+        cost="64 calls of the model",
+        settings=ContextCite,
+        ways=(
+            by_draws(
+                _cited,
+                {
+                    "samples": "masks to draw",
+                    "penalty": "of the LASSO, for each token of the answer; masks are standardised",
+                },
+                most=_MOST_ABLATIONS,
+                cost="one call of the model per sample",
             ),
         ),
     ),

@@ -24,7 +24,7 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.reading import Reading
-from limelight.explainers.text_game import TextGame
+from limelight.models.text_game import TextGame
 from limelight.results import Finding
 from limelight.sampling.all_masks import affordable
 from limelight.text import one_line

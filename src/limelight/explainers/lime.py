@@ -48,7 +48,7 @@ from limelight.sampling.fits import SELECTIONS, LimeFit, fitted_lime
 from limelight.sampling.masks import SIZES
 from limelight.sampling.sample import LimeDraws
 from limelight.shapes import Array, Float
-from limelight.text import Given, side_names
+from limelight.text import Given, in_units, side_names
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import first_order_bound, lime_first_order
@@ -169,6 +169,7 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     fit, unmet, unseen = fitted_masks(settings, one, game, drawn, how, row0=settings.row0)
     _check_determined(settings, fit, d)
     own = _notices(settings, fit, lime_design(d, bandwidth=settings.bandwidth))
+    own = tuple(in_units(said, one.features[0].noun) for said in own)
     return Finding(
         scores=fit.scores[0],
         stderr=seen_errors(fit.stderr[0]),

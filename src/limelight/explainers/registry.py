@@ -28,8 +28,9 @@ MODULES = {
     "attention": ("alpha-avg", "alpha-max", "alpha-grad", "rollout", "flow", "generic-attention"),
     "gradients": ("g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"),
     "lime": ("lime", "lime-sampled", "lime-theorem", "lime-first-order", "lime-mean-field"),
-    "shapley": ("shapley-mean-field", "loo", "shapley", "owen", "zoom"),
-    "banzhaf": ("banzhaf", "interactions"),
+    "shapley": ("shapley-mean-field", "loo", "shapley"),
+    "nested": ("owen", "zoom"),
+    "banzhaf": ("banzhaf", "interactions", "context-cite"),
     "surrogate": ("surrogate",),
     "anchors": ("anchors",),
 }

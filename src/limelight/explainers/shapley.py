@@ -1,14 +1,13 @@
-"""Shapley values and their kin: Owen values of words inside sentences, and leave-one-out."""
+"""Shapley values, exact, of a mean field or sampled, and leave-one-out."""
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple, cast, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, nearest
+from limelight.errors import DomainError, InputError
 from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.learned import PREFIX, Learned, Start
 from limelight.explainers.method import (
@@ -18,7 +17,6 @@ from limelight.explainers.method import (
     NotBelow,
     OneOf,
     Positive,
-    Share,
     Way,
     at_least,
     by_quadrature,
@@ -36,31 +34,26 @@ from limelight.explainers.target_game import (
 )
 from limelight.models import resolved_replacement
 from limelight.results import Finding
-from limelight.sampling.all_masks import nested_count, owen_of_all_masks, shapley_of_all_masks
+from limelight.sampling.all_masks import shapley_of_all_masks
 from limelight.sampling.kernel import fewest_pairs, regression_shapley
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import (
     FEWEST,
     ShapleySample,
-    inner_shapley,
     permutation_shapley,
 )
 from limelight.sampling.spread import half_quantile
-from limelight.shapes import Float, Int
-from limelight.text import Features, features_of, name_of_one, nested, one_line
-from limelight.text.units import CUTTERS
+from limelight.text import in_units
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
 from limelight.theory.namespace import host_array
-from limelight.theory.owen import owen
-from limelight.theory.ratio_game import one_document
 from limelight.theory.shapley import shapley
 
 # Pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part. Orders of words are
 # good sooner: on MiniLM 25, 5 and 2 pairs reach 0.88, 0.86 and 0.83 of the way from a random order
 # to that of greedy search.
-_ENOUGH = 25
-_FEWEST = 2  # one pair has no spread
+ENOUGH = 25
+FEWEST_PAIRS = 2  # one pair has no spread
 # Draws that what a learned method knows of their spread counts for, beside those of the text.
 _KNOWN_DRAWS = 8
 _WIDENED: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
@@ -96,8 +89,8 @@ class Shapley:
         for name in ("pairs", "max_pairs") if self.start is None else ():
             if getattr(self, name) == 1:
                 raise InputError(
-                    f"{name} must be at least {_FEWEST}, since one pair has no spread, unless a "
-                    "learned method is the start; got 1."
+                    f"{name} must be at least {FEWEST_PAIRS}, since one pair has no spread, unless "
+                    "a learned method is the start; got 1."
                 )
         if self.tolerance is not None and self.sampler == "regression":
             raise InputError(
@@ -121,7 +114,7 @@ class Shapley:
     def draws(self) -> Draws:
         """How many pairs are drawn: all orders begin and end with the same two masks."""
 
-        least = _FEWEST if self.start is None else 1
+        least = FEWEST_PAIRS if self.start is None else 1
 
         def fewest(d: int) -> int:
             if not self.by_regression(d):
@@ -166,12 +159,12 @@ def _check_pairs(settings: Shapley, d: int) -> None:
     draws, least = settings.draws, fewest_pairs(d)
     if settings.by_regression(d) and draws.first(d) < least and not draws.asks_all(d):
         raise DomainError(
-            f"a regression on {d} words needs at least {least} pairs of masks; got "
+            f"a regression on {d} features needs at least {least} pairs of masks; got "
             f"{draws.first(d)}. Set pairs to {least} or more, or leave the sampler out."
         )
 
 
-def _sampled(settings: Shapley, one: Reading) -> Finding:
+def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
     """Score every feature by what it adds to the words before it, or by a regression on masks."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     start = _start(settings, one)
@@ -193,7 +186,8 @@ def _sampled(settings: Shapley, one: Reading) -> Finding:
             spare=settings.spare,
         )
     drawn = {"pairs_drawn": found.pairs, "sampler": "regression" if regressed else "orders"}
-    said = _of_pairs(settings, found, d) + game.notices
+    told, noun = said_of_pairs(settings, found, d), one.features[0].noun
+    said = tuple(in_units(sentence, noun) for sentence in told) + game.notices
     if start is not None and d > 2:
         return _combined(start, found, regressed, game.base_value, said, drawn)
     return Finding(
@@ -283,17 +277,17 @@ def _combined(
     )
 
 
-def _of_pairs(
-    settings: Shapley, found: ShapleySample, d: int, *, more: str = f"set pairs to {_ENOUGH}"
+def said_of_pairs(
+    settings: Shapley, found: ShapleySample, d: int, *, more: str = f"set pairs to {ENOUGH}"
 ) -> tuple[str, ...]:
     """Return what must be said of the pairs; ``more`` is how to have enough of them."""
     few: tuple[str, ...] = ()
     regressed = settings.by_regression(d)
     # An order of two words and its reverse are all orders.
-    if not regressed and found.pairs < _ENOUGH and d > 2 and settings.start is None:
+    if not regressed and found.pairs < ENOUGH and d > 2 and settings.start is None:
         few = (
             f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
-            f"rank words nearly as well as {_ENOUGH} do. For the size of a single score and its "
+            f"rank words nearly as well as {ENOUGH} do. For the size of a single score and its "
             f"standard error {more} or more, since what shows in few orders only "
             "may not have come up yet.",
         )
@@ -310,357 +304,6 @@ def _of_pairs(
             tail=float(found.tail[0]),
         )
     )
-
-
-_SHOWN = 8  # sentences
-_MOST_MASKS = 500_000
-# On reviews of more than 600 words a fifth of two pairs of orders of all their words, or less:
-# 1,000 were 0.227 of them (benchmarks/samplers.py --long).
-_ZOOM_CALLS = 800
-_WITHIN = "what the words lie in: 'sentences', 'paragraphs' or 'lines'"
-
-
-@final
-@settings_class
-class Owen:
-    """Settings of Owen values: of a quadrature, or of random orders that keep units together."""
-
-    # Here, because a text's share of it is what the quadrature sees.
-    tolerance: Annotated[float | None, Share] = None
-    within: str = "sentences"
-    samples: Annotated[int | None, at_least(4)] = None
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-
-    def __post_init__(self) -> None:
-        for unit in self.units:
-            if unit not in CUTTERS:
-                raise InputError(nearest("units to be within", unit, CUTTERS))
-
-    @property
-    def units(self) -> list[str]:
-        """The units that words lie in, innermost first."""
-        return self.within.split(" in ")
-
-    @property
-    def draws(self) -> Draws:
-        """How many masks are asked, all those of the orders together."""
-        return _masks_in_all(self.samples, fewest=lambda d: 2 + 4 * max(d - 1, 1))
-
-
-def _masks_in_all(
-    samples: int | None, fewest: Callable[[int], int], usual: int = DEFAULT_CALLS
-) -> Draws:
-    return Draws(
-        count=samples,
-        most=_MOST_MASKS,
-        tolerance=None,
-        usual=lambda d: max(usual, fewest(d)),
-        fewest=4,
-        determining=fewest,
-        beside=0,
-        enumerates=False,
-    )
-
-
-class _Players(NamedTuple):
-    """The features of a text cut where the units that hold them end.
-
-    ``levels`` are the units of each part from the outermost on, ``units`` the cuts in the same
-    order, and ``feature`` is what a part belongs to.
-    """
-
-    parts: Features
-    feature: Int[np.ndarray, " n"]
-    levels: Int[np.ndarray, "L n"]
-    units: tuple[Features, ...]
-
-
-def _players(one: Reading, within: Sequence[str]) -> _Players:
-    (document,), (features,) = one.documents, one.features
-    parts, feature = features, np.arange(len(features))
-    levels: list[Int[np.ndarray, " n"]] = []
-    units: list[Features] = []
-    for unit in within:
-        units.insert(0, features_of(document, unit))
-        parts, inner, outer = nested(parts, units[0])
-        feature, levels = feature[inner], [outer, *(level[inner] for level in levels)]
-    return _Players(parts, feature, np.stack(levels), tuple(units))
-
-
-def _in_sentences(settings: Owen, one: Reading) -> Finding:
-    """Score every feature by its Owen value; one that spans sentences is a player in each."""
-    if len(settings.units) > 1:
-        raise InputError(
-            f"Owen values of this model are exact, of words within one kind of unit; got within="
-            f"{settings.within!r}. Leave out all but one of them."
-        )
-    players, d = _players(one, settings.units), len(one.features[0])
-    refined = _of_features(one, players.parts)
-    several = np.bincount(players.feature, minlength=d)
-    # A score is the sum of that many values at most, and so is its error.
-    tolerance = cast(float, settings.tolerance) / int(several.max())
-    found = owen(one_document(refined.ratio_game, 0), players.levels[0], tolerance=tolerance)
-    values = host_array(found.scores)[0]
-    return Finding(
-        scores=np.bincount(players.feature, values, minlength=d),
-        bound=float(found.bound[0]) * int(several.max()),
-        **_of_units(one, players, values @ _sums(players, d)),
-    )
-
-
-def _sums(players: _Players, d: int) -> Float[np.ndarray, "n k"]:
-    """The matrix that adds values of parts up to those of features, then of the units around."""
-    counts = [d, *map(_held, players.units, players.levels)]
-    columns = zip((players.feature, *players.levels), counts, strict=True)
-    return np.hstack([np.eye(count)[column] for column, count in columns])
-
-
-def _held(units: Features, level: Int[np.ndarray, " n"]) -> int:
-    return max(len(units), int(level.max()) + 1)
-
-
-def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
-    """Score every feature by what it adds in orders that keep the units around it together."""
-    players, d, draws = _players(one, settings.units), len(one.features[0]), settings.draws
-    n, asked = len(players.parts), draws.first(d)
-    refined = _of_features(one, players.parts)
-    game, sums = TargetGame(refined, settings.replacement), _sums(players, d)
-    if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
-        totals = owen_of_all_masks(game, players.levels)[0] @ sums
-        own = _of_units(one, players, totals)
-        masks = {"masks": nested_count(players.levels)}
-        return game.of_all_masks(totals[:d], said=own["notices"], **own["diagnostics"] | masks)
-    pairs = (asked - 2) // (2 * max(n - 1, 1))
-    if settings.samples is None:
-        pairs = max(pairs, _FEWEST)
-    if pairs < _FEWEST:
-        raise DomainError(
-            f"Owen values of {d} words, {n} parts within {settings.within}, take at least "
-            f"{2 + 4 * (n - 1):,} samples; got {asked:,}. Score features='positions' or raise them."
-        )
-    drawn = permutation_shapley(
-        game,
-        n,
-        text_rng(settings.seed, one.documents[0].text),
-        pairs=pairs,
-        known_range=game.known_range,
-        levels=players.levels,
-        into=sums,
-    )
-    own = _of_units(one, players, drawn.values[0], drawn.stderr[0])
-    enough = f"set samples to {2 + _ENOUGH * 2 * (n - 1):,}"
-    said = _of_pairs(Shapley(pairs=pairs), drawn, n, more=enough)
-    return Finding(
-        scores=drawn.values[0, :d],
-        stderr=seen_errors(drawn.stderr[0, :d]),
-        base_value=game.base_value,
-        notices=own["notices"] + said + game.notices,
-        diagnostics=own["diagnostics"] | {"pairs_drawn": pairs},
-    )
-
-
-def _of_units(
-    one: Reading,
-    players: _Players,
-    totals: Float[np.ndarray, " k"],
-    stderr: Float[np.ndarray, " k"] | None = None,
-) -> dict[str, Any]:
-    """Return notices and diagnostics: the units around the features, each with its total.
-
-    ``totals`` are those of the features, then of the units of every level, with their errors.
-    """
-    (features,), start = one.features, len(one.features[0])
-    diagnostics: dict[str, Any] = {}
-    notices = _shared_notice(features, players)
-    for units, level in zip(players.units, players.levels, strict=True):
-        own = slice(start, start + len(units))
-        start += _held(units, level)
-        diagnostics[units.unit] = _totals(
-            units, totals[own], level, None if stderr is None else stderr[own]
-        )
-        notices += _strongest(units, totals[own])
-    return {"notices": notices, "diagnostics": diagnostics}
-
-
-def _totals(
-    units: Features,
-    totals: Float[np.ndarray, " n"],
-    present: Int[np.ndarray, " parts"],
-    stderr: Float[np.ndarray, " n"] | None,
-) -> list[dict[str, Any]]:
-    """The units that hold something scored, each with the sum of its scores."""
-    return [
-        {
-            "text": units.strings[i],
-            "span": list(_extent(units, i)),
-            "score": float(totals[i]),
-            **({} if stderr is None else {"stderr": float(stderr[i])}),
-        }
-        for i in np.unique(present[present < len(units)]).tolist()
-    ]
-
-
-def _shared_notice(features: Features, players: _Players) -> tuple[str, ...]:
-    several = np.bincount(players.feature, minlength=len(features))
-    shared = [features.strings[j] for j in np.flatnonzero(several > 1)]
-    if not shared:
-        return ()
-    count = "1 feature occurs" if len(shared) == 1 else f"{len(shared)} features occur"
-    unit = players.units[-1].unit
-    return (
-        f"{count} in several {unit} ({one_line(', '.join(shared), 60)}): each "
-        f"{name_of_one(unit)}'s share is a player of its own, and the score is the sum of them.",
-    )
-
-
-def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, ...]:
-    if len(units) < 2:
-        return ()
-    order = np.argsort(-np.abs(totals), kind="stable")[:_SHOWN].tolist()
-    shown = [f"{totals[i]:+.3g} {one_line(units.strings[i], 30)!r}" for i in order]
-    rest = ["…"] if len(units) > _SHOWN else []
-    return (f"{units.unit.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
-
-
-@final
-@settings_class
-class Zoom:
-    """Settings of a long document: its sentences, then the words of those that matter."""
-
-    opened: Annotated[int, at_least(1)] = 3
-    within: Annotated[str, OneOf(CUTTERS)] = "sentences"
-    samples: Annotated[int | None, at_least(16)] = None
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-
-    @property
-    def draws(self) -> Draws:
-        """How many masks are asked, of sentences and of words together."""
-        return _masks_in_all(self.samples, fewest=lambda _: 16, usual=_ZOOM_CALLS)
-
-
-def _zoomed(settings: Zoom, one: Reading) -> Finding:
-    """Score every sentence, and in place of the strongest ones their words."""
-    (document,), (features,), unit = one.documents, one.features, settings.within
-    if features.unit not in ("words", "positions"):
-        raise InputError(
-            f"zoom looks at {unit} and then at words, which is what it scores; leave features out."
-        )
-    around = np.where(features.of_token >= 0, features_of(document, unit).of_token, -1)
-    whole = features_of(document, around.tolist())
-    if len(whole) < 2:
-        raise DomainError(
-            f"this text has one of the {unit} that zoom begins with; explain it by 'shapley'."
-        )
-    # Half of what is asked tells which sentences matter, the other half what matters in them.
-    asked, usual = (
-        settings.draws.first(len(features)),
-        Shapley(replacement=settings.replacement, seed=settings.seed),
-    )
-    counted = cast(Counted, _BY_ASKING.counted)
-    if (least := counted.fewest(usual, len(whole))) > asked // 2:
-        if settings.samples is not None:
-            larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
-            raise DomainError(
-                f"zoom into {len(whole)} {unit} takes at least {2 * least:,} samples; got "
-                f"{asked:,}. Allow for more{larger}."
-            )
-        asked = 2 * least
-    fitted = counted.fitted(usual, len(whole), asked // 2)
-    coarse = _sampled(fitted, _of_features(one, whole))
-    left = asked - fitted.draws.calls(len(whole)) - fitted.spare
-    sizes = np.bincount(whole.of_token[whole.of_token >= 0])
-    strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
-    wanted = [g for g in strongest[: settings.opened] if sizes[g] > 1]
-    opened, each = list[int](), 0
-    for g in wanted:  # one that is too long for what is left does not keep the next ones closed
-        if (each + 2 * (sizes[g] + 1)) * _FEWEST <= left:
-            opened.append(g)
-            each += 2 * (sizes[g] + 1)
-    pairs = left // each if opened else 0
-    inside = np.isin(whole.of_token, opened)
-    own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
-    units = replace(features_of(document, own.tolist()), unit=f"{unit} and words")
-    found = _opened(settings, one, whole, coarse, units, opened, int(pairs))
-    if not (closed := [g for g in wanted if g not in opened]):
-        return found
-    more = 2 * _FEWEST * sum(2 * (sizes[g] + 1) for g in wanted)
-    said = (
-        f"{len(closed)} of the {len(wanted)} strongest {unit} stayed closed, because two pairs of "
-        f"orders of their words take more calls than were left: set samples to {more:,} or more."
-    )
-    return replace(found, notices=(found.notices[0], said, *found.notices[1:]))
-
-
-def _of_features(one: Reading, features: Features) -> Reading:
-    return replace(one, features=(features,), shared=type(one.shared)())
-
-
-def _opened(
-    settings: Zoom,
-    one: Reading,
-    whole: Features,
-    coarse: Finding,
-    units: Features,
-    opened: list[int],
-    pairs: int,
-) -> Finding:
-    """Return the scores of sentences, and of the words of those that are ``opened``."""
-    game = TargetGame(_of_features(one, units), settings.replacement)
-    group = np.zeros(len(units), int)
-    scored = units.of_token >= 0
-    group[units.of_token[scored]] = whole.of_token[scored]
-    scores = coarse.scores[group]
-    errors = np.zeros(len(whole)) if coarse.stderr is None else coarse.stderr
-    stderr, rng = errors[group], text_rng(settings.seed, one.documents[0].text)
-    for g in opened:
-        values, spread = inner_shapley(
-            game, group, g, rng, pairs=pairs, known_range=game.known_range
-        )
-        (*found, total), (*off, off_total) = values[0], spread[0]
-        if pairs < FEWEST:  # draws that happen to agree say nothing: words vary as their sentence's
-            off = np.maximum(off, np.sqrt(np.mean(np.square(off))))
-        # Words add up to their sentence, whose own score more was asked about.
-        count = len(found)
-        scores[group == g] = np.array(found) + (coarse.scores[g] - total) / count
-        stderr[group == g] = np.hypot(off, np.hypot(errors[g], off_total) / count)
-    held = np.abs(coarse.scores)
-    share = held[opened].sum() / held.sum() if held.any() else 0.0
-    rest = len(whole) - len(opened)
-    others = "the other one" if rest == 1 else f"the other {rest}"
-    return Finding(
-        scores=scores,
-        stderr=seen_errors(stderr),
-        base_value=coarse.base_value,
-        notices=(
-            f"{len(opened)} of {len(whole)} {settings.within} were opened, which hold "
-            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}."
-            + f" Of {others} no word was looked at."
-            * (rest > 0),
-            *_few_inside(pairs, name_of_one(settings.within)),
-            *(said for said in coarse.notices if "set pairs" not in said),
-        ),
-        diagnostics={
-            "opened": [list(_extent(whole, g)) for g in opened],
-            "pairs_in_each": pairs,
-            settings.within: _totals(whole, coarse.scores, np.arange(len(whole)), coarse.stderr),
-        },
-        units=units,
-    )
-
-
-def _few_inside(pairs: int, unit: str) -> tuple[str, ...]:
-    if not 0 < pairs < _ENOUGH:
-        return ()
-    return (
-        f"Words of an opened {unit} rest on {pairs} pairs of orders: good for which of them "
-        "matter. Raise samples, or open fewer, for the size of a single score.",
-    )
-
-
-def _extent(units: Features, i: int) -> tuple[int, int]:
-    return units.spans[i][0][0], units.spans[i][-1][1]
 
 
 _ROUNDING = 2.0**-52
@@ -714,8 +357,8 @@ def _mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
     return bounded(reading, scores, bounds, MEAN_FIELD.format("the Shapley value"))
 
 
-_BY_ASKING = by_draws(
-    _sampled,
+BY_ASKING = by_draws(
+    sampled_shapley,
     {
         "sampler": "'orders' of the words, 'regression' on masks, or 'auto': a "
         f"regression for at most {_FEW_UNITS} words and at least "
@@ -783,57 +426,7 @@ ROWS = (
         settings=Shapley,
         ways=(
             by_quadrature(partial(exact_values, value=shapley), ("tolerance", "per_head")),
-            _BY_ASKING,
-        ),
-    ),
-    Method(
-        id="owen",
-        label="Owen",
-        formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
-        "1 − p as wholes, other words of the sentence with 1 − q",
-        sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
-        "sentences, and all add up to how far the words together move the output",
-        blind="parts of other sentences: they come and go as wholes",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Owen,
-        ways=(
-            by_quadrature(each(_in_sentences), ("tolerance", "within"), within=_WITHIN),
-            by_draws(
-                _in_nested_orders,
-                {
-                    "within": f"{_WITHIN}; units may lie within others: 'sentences in paragraphs'",
-                    "samples": "masks that are asked, in pairs of an order and its reverse in "
-                    "which the words of each unit stand together: 2 (n − 1) for each pair of n "
-                    "words, a word of two sentences being two; None: as many as two pairs take, at "
-                    f"least {DEFAULT_CALLS:,}. All nested sets are asked if they are no more",
-                },
-                most=_MOST_MASKS,
-                cost="calls of the model: 1,000, or 4 (d − 1) of d words if that is more",
-            ),
-        ),
-    ),
-    Method(
-        id="zoom",
-        label="Zoom",
-        formula="Shapley values of sentences; of the strongest ones, Owen values of their words",
-        sees="the sentences that matter in a long document, and the words that matter in them; "
-        "adds up to how far all words together move the output",
-        blind="words of sentences that are not opened",
-        cost="800 calls of the model, or eight for each sentence if that is more",
-        settings=Zoom,
-        ways=(
-            by_draws(
-                _zoomed,
-                {
-                    "opened": "sentences that are opened, strongest first; those are left out for "
-                    "which the samples do not allow two pairs of orders of their words",
-                    "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
-                    "samples": "masks that are asked, half of them about sentences and half about "
-                    f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "
-                    "of orders of the sentences and as much again take",
-                },
-                most=_MOST_MASKS,
-            ),
+            BY_ASKING,
         ),
     ),
 )

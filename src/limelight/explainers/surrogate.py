@@ -14,8 +14,8 @@ from limelight.explainers.explaining import one_reading
 from limelight.explainers.method import Method, OneOf, at_least, between, chosen, settings_class
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, unseen_effects
-from limelight.explainers.text_game import checked_masks
 from limelight.models import Model, checked_model
+from limelight.models.text_game import checked_masks
 from limelight.question import Asked, question_of, spelled_out
 from limelight.results import Finding
 from limelight.sampling.masks import text_rng

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from limelight.explainers.reading import Reading
-from limelight.explainers.text_game import NO_BASE, TextGame
 from limelight.models.functions import MOST_LOG_ODDS
+from limelight.models.text_game import NO_BASE, TextGame
 from limelight.results import Finding, Pairs
 from limelight.sampling.fits import LimeFit
 from limelight.sampling.masks import text_rng
@@ -200,7 +200,8 @@ def unseen_effects(
             allowed = "There are no standard errors, since nothing has moved the output so far."
         return (
             f"All {draws:,} {what} {same}, which is no proof: an effect that shows in fewer than "
-            f"{min(300 / draws, 100):.2g} % of all {what} may have gone unseen. {allowed}",
+            f"{min(300 / draws, 100):.{2 + (draws < 4)}g} % of all {what} may have gone unseen. "
+            f"{allowed}",
         )
     if spike > SPIKE:
         return (

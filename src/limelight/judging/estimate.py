@@ -11,10 +11,10 @@ from limelight.errors import InputError
 from limelight.explainers.budget import duration
 from limelight.explainers.explaining import Meter, Progress
 from limelight.explainers.reading import Reading, reading_of
-from limelight.explainers.text_game import TextGame
 from limelight.judging.removals import EVERY_WORD, STEPS, read_at
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model
+from limelight.models.text_game import TextGame
 from limelight.question import Question
 from limelight.sampling.sample import watched
 

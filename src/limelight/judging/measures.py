@@ -85,7 +85,10 @@ def additivity(
         # Another draw also moves the ranks of all others: of ρ = 12 E[(F(X) − ½)(G(Y) − ½)] the
         # influence of (x, y) is 12 ((F(x) − ½)(G(y) − ½) + E[1(x ≤ X) G(Y)] + E[1(y ≤ Y) F(X)]).
         linear = zx * zy + math.sqrt(12) * (_above(sums, zy) + _above(drops, zx))
-    return rho, float(linear.std()) / math.sqrt(len(w))
+    else:
+        # A set and its complement, which come one half of all apart, are not independent.
+        linear = linear.reshape(2, -1).mean(axis=0)
+    return rho, float(linear.std()) / math.sqrt(len(linear))
 
 
 def _above(x: Float[np.ndarray, " n"], z: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

@@ -13,7 +13,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
-from limelight.explainers.text_game import TextGame
+from limelight.models.text_game import TextGame
 from limelight.results.judgement import JudgedText, Measure
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int

@@ -474,7 +474,7 @@ def plausible_verdict(
     chance, reach = (f"{one.precision:.3f}" for one in references[:2])
     sentence = _sentence(
         f"{_on(texts)} {leading}",
-        f"guessing has {chance}, the rationale itself as scores of words {reach}",
+        f"guessing has {chance}, the rationale itself as scores {reach}",
         _said_of(found.worse, "less plausible than guessing"),
         _said_of(level, "not distinguishable from guessing"),
     )
@@ -491,7 +491,11 @@ def _few(count: int, rest: str) -> str:
 
 
 def judging_notices(
-    methods: Sequence[JudgedMethod], texts: Sequence[JudgedText], *, foreign: Sequence[str] = ()
+    methods: Sequence[JudgedMethod],
+    texts: Sequence[JudgedText],
+    *,
+    noun: str = "word",
+    foreign: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return what a reader of the shares must know; ``foreign`` methods are of another model."""
     room = [text for text in texts if text.has_room]
@@ -512,8 +516,8 @@ def judging_notices(
             " cannot tell any order from guessing, since their ceiling is their chance; they "
             "are in no share.",
         ),
-        f"Some words have the same score ({', '.join(tied)}); an area is then the mean over their "
-        "orders."
+        f"Some {noun}s have the same score ({', '.join(tied)}); an area is then the mean over "
+        "their orders."
         if tied
         else "",
         *(
@@ -528,7 +532,7 @@ def judging_notices(
         ),
         _said_of(
             unsigned,
-            "no signs: words are ranked by size, and the column of |change| asks only whether "
+            f"no signs: {noun}s are ranked by size, and the column of |change| asks only whether "
             "large scores move the output, in whichever direction.",
             ("has", "have"),
         ),
@@ -591,9 +595,9 @@ def _imprecise(room: Sequence[JudgedText]) -> str:
 def second_notice(first: Judgement, second: Judgement) -> str:
     """Say whether the order of the methods is another one under the second replacement."""
     orders = [[m.method for m in j.ranked() if m.share is not None] for j in (first, second)]
-    name = second.settings["replacement"]
+    replaced = f"With removed {first.noun}s replaced by {second.settings['replacement']!r}"
     if orders[0] == orders[1]:
-        return f"With removed words replaced by {name!r}, the order of the methods is the same."
+        return f"{replaced}, the order of the methods is the same."
     # Methods that cannot be told apart change places by chance.
     turned = [
         f"{one} and {other}" for one, other in _certain(first) if (other, one) in _certain(second)
@@ -603,10 +607,7 @@ def second_notice(first: Judgement, second: Judgement) -> str:
         if turned
         else "no pair that can be told apart under both is turned around"
     )
-    return (
-        f"With removed words replaced by {name!r}, the order of the methods changes to "
-        f"{', '.join(orders[1])}; {sure}."
-    )
+    return f"{replaced}, the order of the methods changes to {', '.join(orders[1])}; {sure}."
 
 
 def _certain(j: Judgement) -> list[tuple[str, str]]:

@@ -13,7 +13,6 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.explainers.reading import Reading, has_exact_game, reading_of
-from limelight.explainers.text_game import TextGame
 from limelight.judging.candidates import Candidate, Scored, TextScores, scores_of_texts
 from limelight.judging.measures import TextAgreement, text_agreement, text_columns
 from limelight.judging.plausibility import Rationales, marked_text
@@ -27,6 +26,7 @@ from limelight.judging.removals import (
     tied_groups,
 )
 from limelight.models import CAPABILITIES, Model, Shuffles, class_probabilities, why_not
+from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
 from limelight.sampling.masks import text_rng

@@ -27,10 +27,10 @@ from limelight.judging.statistics import (
 )
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model, checked_model, resolved_replacement, why_not
-from limelight.models.protocol import asked_of_spans
+from limelight.models.protocol import answered_once, asked_of_spans
 from limelight.question import JudgedSettings, Question
 from limelight.results.judgement import JudgedText, Judgement, Plausibility
-from limelight.text import Unit, joined, unit_name
+from limelight.text import Unit, joined, name_of_one, unit_name
 
 
 def judge(
@@ -43,6 +43,7 @@ def judge(
     features: Unit | None = None,
     window: str | int | None = None,
     side: str | None = None,
+    answer: str | Sequence[str] | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
     columns: str | Collection[str] | None = None,
@@ -89,6 +90,9 @@ def judge(
     side
         "first" or "second": of pairs, judge the scores of the words of this text only; the other is
         left alone.
+    answer
+        Of a language model: the answers whose log-probability is judged, one for each text, or one
+        for all; by default what the model writes, once.
     replacement
         What stands for a removed word, in the curves and in the methods that remove words.
     second_replacement
@@ -122,8 +126,11 @@ def judge(
     settings
         Settings of the methods that have them.
     """
-    question = Question(target=target, scale=scale, features=features, side=side, window=window)
+    question = Question(
+        target=target, scale=scale, features=features, side=side, window=window, answer=answer
+    )
     model = question.windowed(question.grouped(checked_model(model)))
+    question = question.to(model)
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
         raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
     wanted = wanted_columns(columns, model.link)
@@ -150,10 +157,13 @@ def judge(
         rows = [i for i, asked in enumerate(several) for _ in asked]
         given, true = list(chain(*several)), [true[i] for i in rows] if true else true
         marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
+    if why_not(model, "answers") is None:
+        each, left = question.of_each(given)
+        given = list(answered_once(model, each, left.answer))
     setup = Setup(
         model=model,
         candidates=candidates,
-        question=question.to(model),
+        question=question,
         replacements=replacements,
         columns=wanted,
         rationales=marked,
@@ -243,6 +253,7 @@ def _judgement(
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
+    units = unit_name(question.features)
     return Judgement(
         texts=tuple(texts),
         methods=methods,
@@ -250,13 +261,14 @@ def _judgement(
         greedy=greedy,
         greedy_interval=interval,
         verdict=verdict(methods, pairs, texts=len(room), kind=kind),
-        notices=judging_notices(methods, texts, foreign=foreign),
+        notices=judging_notices(methods, texts, noun=name_of_one(units), foreign=foreign),
         settings={
             "target": question.target,
             "scale": question.scale,
-            **({} if question.features == "words" else {"features": unit_name(question.features)}),
+            **({} if units == "words" else {"features": units}),
             **({} if question.window is None else {"window": question.window}),
             **({} if question.side is None else {"side": question.side}),
+            **({} if question.answer is None else {"answer": question.answer}),
             "replacement": replacement,
             "columns": sorted(setup.columns),
             "budget": setup.budget,

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -101,6 +101,10 @@ class Endpoint:
         by default it is written to standard error where that is a terminal or a notebook.
     """
 
+    classes: ClassVar[tuple[str, ...]] = ("answer",)
+    link: ClassVar[Link] = "none"  # log-probabilities are scores
+    replacements: ClassVar[tuple[str, ...]] = ("delete",)  # no word stands for a missing one
+
     url: str
     _: KW_ONLY
     model: str
@@ -137,25 +141,10 @@ class Endpoint:
         return f"<Endpoint {one_line(self.model)} at {self.url}>"
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """The one output: an answer."""
-        return _WORDS.classes
-
-    @property
-    def link(self) -> Link:
-        """Log-probabilities of answers are scores, of which there are no probabilities."""
-        return "none"
-
-    @property
     def fingerprint(self) -> str:
         """The name and address of the model, and what it is asked: nobody can see its weights."""
         asked = sha256(repr((self.template, self.per_token)).encode()).hexdigest()[:12]
         return f"{self.model} at {self.url} asked {asked}"
-
-    @property
-    def replacements(self) -> tuple[str, ...]:
-        """A prompt has no word for a missing one."""
-        return ("delete",)
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:

@@ -337,15 +337,12 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
-    if why_not(model, "spans") is None:
+    known = model.capabilities
+    if known.get("spans", "") is None:
         model = cast(Spans, model).with_classes(names)
-    return model if why_not(model, "games") else cast(Games, model).asked_about(features, scale)
-
-
-def told_ahead(model: Model) -> Callable[[int], None] | None:
-    """Return what hears how often ``model`` will be asked, where that costs money; else None."""
-    own: Callable[[int], None] | None = getattr(model, "ahead", None)
-    return own
+        known = model.capabilities
+    exact = known.get("games", "") is None
+    return cast(Games, model).asked_about(features, scale) if exact else model
 
 
 def class_numbers(model: Model) -> tuple[int, ...] | None:
@@ -469,11 +466,12 @@ def asked_of(
 
     Where it is None it is the only span that the model finds, or what the model writes.
     """
-    if why_not(model, "answers") is None:
+    known = model.capabilities
+    if known.get("answers", "") is None:
         if isinstance(by, Answer):
             return (by,)
         return (cast(Answers, model).written(given) if by is None else Answer(by),)
-    if why_not(model, "spans") is not None:
+    if known.get("spans", "") is not None:
         return ()
     found = spans_of(model, given, first_pieces=first_pieces)
     text, parts = joined(given)
@@ -486,6 +484,8 @@ def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = F
 
     The spans that a model finds, of which there may be none, or each sentence of an answer.
     """
+    if isinstance(given, AskedText):
+        given, by = given.given, given.by
     if why_not(model, "spans") is None:
         return AskedText(given, spans_of(model, given, first_pieces=first_pieces))
     (answer,) = cast(tuple[Answer, ...], asked_of(model, given, by))
@@ -516,6 +516,21 @@ def asked_of_spans(
         yield asked
     if not some:
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+
+
+def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterator[Any]:
+    """Yield every text with its answer, which ``model`` then writes once, however often it is read.
+
+    A text that it cannot read comes as it is, to be refused where it is read.
+    """
+    for text in texts:
+        own = text if isinstance(text, AskedText) else AskedText(text, by=by)
+        try:
+            yield AskedText(own.given, asked_of(model, own.given, own.by))
+        except InputError as error:
+            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
+                raise
+            yield own
 
 
 def _check_pair(model: Model, given: Any) -> None:

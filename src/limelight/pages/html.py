@@ -48,6 +48,7 @@ from limelight.pages.wording import (
     precision_sentence,
     protected_sentence,
     scale_note,
+    span_label,
     stretches,
     strongest_disagreements,
     unranked,
@@ -69,7 +70,6 @@ SHOWN_WORDS = 12  # in the table of pairs
 SHOWN_PAIRS = 12
 LONG = 300  # characters of a text that is set smaller where every method shows it
 CELLS = 128  # a finer picture than this is only bytes
-_WORD = Column("word", words=True)
 
 
 class Span(NamedTuple):
@@ -140,10 +140,11 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
         each = "span" if first.asked != explanations[1].asked else "method"
-        note += f" Each {each} has its own scale: the number after its words is the deepest colour."
+        after = f"the number after its {first.noun}s is the deepest colour"
+        note += f" Each {each} has its own scale: {after}."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {all_occurrences(first)}"
-    return part("legend", keys, any(not piece.seen for piece in pieces(first)), note)
+    return part("legend", keys, any(not piece.seen for piece in pieces(first)), note, first.noun)
 
 
 class Bar(NamedTuple):
@@ -208,7 +209,10 @@ def _head_table(e: Explanation, heads: Float[np.ndarray, "K d"]) -> "Markup":
         (e.names[j], *(Cell(x, _shade(e, x / peak) if peak else "") for x in sizes[:, j].tolist()))
         for j in strongest(e.scores, SHOWN_FEATURES)
     ]
-    columns = [_WORD, *(Column(f"head {k + 1}", number) for k in range(len(heads)))]
+    columns = [
+        Column(e.noun, words=True),
+        *(Column(f"head {k + 1}", number) for k in range(len(heads))),
+    ]
     table = Table(columns, rows, f"{e.label} of each head alone")
     return table_html(table, label="Head by head", kind="numbers matrix")
 
@@ -400,18 +404,18 @@ def spans_page(found: SpanExplanations) -> str:
         body = rendered("message.html", title=said, sentence=found.text, trouble=False)
         return whole_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
     # Each is called by its span: the method is the same for all.
-    named = [replace(e, label=f"{e.target}{where(e).removeprefix(' at')}") for e in found]
+    named = [replace(e, label=span_label(e)) for e in found]
     several = list(map(writable_explanation, named))
     stored = [msgspec.Raw(e.to_json().encode()) for e in several]
     return _page(
         several,
         msgspec.json.encode({"explanations": stored}).decode(),
-        by=f"{len(several)} spans",
+        by=found.of,
         several=True,
         told=notices(several),
         spans=list(stretches(found)),
         protected=protected_sentence(found),
-        title="What speaks for each span?",
+        title=f"What speaks for each {'span' if found.answer is None else 'sentence'}?",
     )
 
 

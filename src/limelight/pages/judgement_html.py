@@ -22,7 +22,7 @@ from limelight.results.judgement import (
     RemovalCurve,
 )
 from limelight.results.judgement_json import described_column
-from limelight.text import one_line
+from limelight.text import in_units, one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -33,7 +33,7 @@ _OPENING = 60  # characters of a text that the table shows
 _LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # of the figure, whose letters are 13 high
 _REFERENCES = {
     "chance": "guessing",
-    "rationale": "the rationale itself, as scores of words",
+    "rationale": "the rationale itself, as scores",
     "annotators": "annotators against each other",
 }
 _AGREEMENTS = {
@@ -76,6 +76,7 @@ def _page_data(j: Judgement) -> str:
         "methods": [visible(m.method) for m in j.methods],
         "shared": [m.share is not None for m in j.methods],
         "ceiling": j.ceiling_name,
+        "units": f"{j.noun}s",
         "texts": [_row(text) for _, text in judged],
         "lost": [[t.id, visible(t.reason or "")] for t in j.texts if t.deletion is None],
         "curves": [_packed(text) if i < CURVES_SHOWN else None for i, text in judged],
@@ -138,7 +139,7 @@ def _gaps(values: Any) -> list[int]:
 
 def _meaning(j: Judgement) -> str:
     ceiling = (
-        "what no order of the words exceeds, proven"
+        f"what no order of the {j.noun}s exceeds, proven"
         if j.ceiling_kind == "proven"
         else "the best order found, which a better search might exceed"
     )
@@ -189,8 +190,17 @@ def _sections(j: Judgement) -> list[Section]:
     if j.plausibility is not None:
         found.append(_plausibility(j.plausibility))
     if j.agreement is not None:
-        found.append(_agreement([m.method for m in j.ranked()], j.agreement))
-    return found
+        found.append(_agreement(j, j.agreement))
+    return [_of_units(one, j.noun) for one in found]
+
+
+def _of_units(section: Section, noun: str) -> Section:
+    """Return the section with its own sentences about the units that were judged."""
+    return section._replace(
+        title=in_units(section.title, noun),
+        note=in_units(section.note, noun),
+        meanings=[(name, in_units(meaning, noun)) for name, meaning in section.meanings],
+    )
 
 
 def _method_table(j: Judgement) -> "Markup":
@@ -298,8 +308,9 @@ def _plausibility(found: Plausibility) -> Section:
     )
 
 
-def _agreement(names: Sequence[str], found: MethodAgreement) -> Section:
+def _agreement(j: Judgement, found: MethodAgreement) -> Section:
     """Return one table per measure, methods by methods."""
+    names = [m.method for m in j.ranked()]
     pairs = {frozenset(one.methods): one for one in (*found.pairs, *found.again)}
     note = (
         "On the diagonal stands what a method that samples shares with itself under another seed: "
@@ -315,6 +326,7 @@ def _agreement(names: Sequence[str], found: MethodAgreement) -> Section:
     for measure, title in _AGREEMENTS.items():
         guessed = measure == "top" and found.chance is not None
         rows = [(one, *(cell(one, other, measure) for other in names)) for one in names]
+        title = in_units(title, j.noun)
         shown = f"{title} (guesses share {found.chance:.2f})" if guessed else title
         tables.append((shown, plain_table(("", *names), rows, label=title)))
     return Section("Do the methods agree?", note=note if found.again else "", tables=tables)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from limelight.pages.html import Bar, legend, whisker, words
@@ -15,6 +16,7 @@ from limelight.results.summary import (
     SummarizedView,
     SummarizedWord,
 )
+from limelight.text import name_of_one
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -26,6 +28,7 @@ _SHEETS = ("words.css", "page.css", "summary.css")
 
 def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
     """Return words, phrases, mistakes, representative texts and slices of every view."""
+    noun = name_of_one(summary.units)
     body = rendered(
         "summary.html",
         summary=summary,
@@ -39,8 +42,9 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         bar=_bar,
         peak_of=_peak,
         share=part_in_words,
-        differing=_differing,
-        slices=_slices,
+        differing=partial(_differing, noun=noun),
+        slices=partial(_slices, noun=noun),
+        noun=noun,
     )
     data = {"views": [_examples(view) for view in summary.views]}
     return whole_page(
@@ -88,9 +92,9 @@ def _bar(one: SummarizedWord, peak: float, signed: bool) -> Bar:
     return Bar("0", f"{middle:.2f}", hue, whisker(low, high))
 
 
-def _differing(view: SummarizedView) -> "Markup":
+def _differing(view: SummarizedView, noun: str) -> "Markup":
     groups = ("where right (texts)", "where wrong (texts)")
-    heads = ("word", "called", *groups, "difference", "p (Holm)")
+    heads = (noun, "called", *groups, "difference", "p (Holm)")
     return _difference_table(heads, view.differing, label="Right and wrong")
 
 
@@ -112,8 +116,8 @@ def _difference_table(
     return plain_table(heads, rows, label=label)
 
 
-def _slices(view: SummarizedView) -> "Markup":
-    return table_html(slice_table(view), label=f"Texts by {view.sliced_by}")
+def _slices(view: SummarizedView, noun: str) -> "Markup":
+    return table_html(slice_table(view, noun), label=f"Texts by {view.sliced_by}")
 
 
 def difference_page(d: RunDifference) -> str:
@@ -125,9 +129,10 @@ def difference_page(d: RunDifference) -> str:
         f"only in the first run, {d.apart[1]:,} only in the second."
     )
     unit = "Scores are shares of a text's total size, since two methods have no common unit."
-    heads = ("word", "for", "first (texts)", "second (texts)", "difference", "p (Holm)")
-    title, other = "Words that changed most", "Texts that changed most"
-    none = f"No word's score changed for certain, of {d.compared:,} compared."
+    noun = name_of_one(d.units)
+    heads = (noun, "for", "first (texts)", "second (texts)", "difference", "p (Holm)")
+    title, other = f"{noun.capitalize()}s that changed most", "Texts that changed most"
+    none = f"No {noun}'s score changed for certain, of {d.compared:,} compared."
     changed = [
         (t.id, t.target, f"{t.change:.3f}", t.predicted, t.other_predicted) for t in d.changed
     ]

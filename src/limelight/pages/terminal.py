@@ -47,6 +47,7 @@ from limelight.pages.wording import (
     precision_sentence,
     protected_sentence,
     scale_note,
+    span_label,
     stretches,
     strongest_disagreements,
     unranked,
@@ -211,8 +212,7 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
         yield look.line("The model finds no span in this text.")
         return
     first = found[0]
-    several = f"{len(found)} spans" if len(found) > 1 else "one span"
-    yield look.line(f"{first.label} of {several}", "bold")
+    yield look.line(f"{first.label} of {found.of}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
     at_a_time = min(max((width - 14) // 12, 1), SHOWN_SPANS)  # so that the words stay beside them
     for start in range(0, len(found), at_a_time):
@@ -240,9 +240,7 @@ def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> T
     sizes = np.abs(scores) / np.array([peak or 1.0 for peak in peaks])[:, None]
     order = sorted(strongest(sizes.max(axis=0), count))
     columns = [
-        Column(
-            f"{e.target}{where(e).removeprefix(' at')}", partial(written, peak=p, signed=e.signed)
-        )
+        Column(span_label(e), partial(written, peak=p, signed=e.signed))
         for e, p in zip(several, peaks, strict=True)
     ]
     rows = [
@@ -258,7 +256,7 @@ def span_table(several: Sequence[Explanation], count: int = SHOWN_FEATURES) -> T
         )
         for j in order
     ]
-    word = Column("word", widest=24)
+    word = Column(several[0].noun, widest=24)
     return Table([word, *columns], rows, left_out=len(several[0]) - len(order))
 
 
@@ -401,7 +399,7 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
 def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid = RichTable(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column("method", no_wrap=True, max_width=18, overflow="ellipsis")
-    grid.add_column("words", overflow="fold", ratio=1)
+    grid.add_column(f"{c.explanations[0].noun}s", overflow="fold", ratio=1)
     grid.add_column("full colour" if look.colour else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):

@@ -1,6 +1,6 @@
 """A judgement on a terminal: a dot and its interval for every method, from chance to ceiling."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from rich.console import RenderableType
@@ -50,7 +50,7 @@ def _judgement(j: Judgement, look: Look, width: int) -> Iterator[RenderableType]
         yield from look.notices(j.plausibility.notices)
     if j.agreement is not None:
         yield Text()
-        yield from _agreement([m.method for m in j.ranked()], j.agreement, look, width)
+        yield from _agreement(j, j.agreement, look, width)
 
 
 def _meaning(j: Judgement) -> str:
@@ -143,9 +143,10 @@ def _above(m: PlausibleMethod) -> str | None:
 
 
 def _agreement(
-    names: Sequence[str], found: MethodAgreement, look: Look, width: int
+    j: Judgement, found: MethodAgreement, look: Look, width: int
 ) -> Iterator[RenderableType]:
     """Yield the rank correlations of methods as a matrix; what has no room there is left out."""
+    names = [m.method for m in j.ranked()]
     longest = min(_NAME, max(len(look.safe(name)) for name in names)) + len("10 ")
     shown = names[: max(1, (width - longest) // (_RANK + _GAP))]
     pairs = {frozenset(one.methods): one.rank for one in (*found.pairs, *found.again)}
@@ -160,4 +161,4 @@ def _agreement(
     again = "; on the diagonal a sampled method with another seed" if found.again else ""
     left = len(names) - len(shown)
     more = f" {left} columns have no room here; the page has them." if left else ""
-    yield look.line(f"Rank correlations of the words{again}.{more}", "dim")
+    yield look.line(f"Rank correlations of the {j.noun}s{again}.{more}", "dim")

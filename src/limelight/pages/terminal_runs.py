@@ -12,7 +12,7 @@ from limelight.pages.terminal import Look, View, bar, table_text
 from limelight.pages.wording import part_in_words, slice_table, sureness, written
 from limelight.results.summary import RunDifference, RunSummary, SummarizedView, SummarizedWord
 from limelight.results.table import Column, Table
-from limelight.text import one_line
+from limelight.text import name_of_one, one_line
 
 _SHOWN, _FEW = 10, 3
 _WIDEST = 140
@@ -26,12 +26,13 @@ def summary_text(summary: RunSummary) -> RenderableType:
 
 def _summary(summary: RunSummary, look: Look, width: int) -> Iterator[RenderableType]:
     view, *others = summary.views
-    yield _heading(view, look)
+    noun = name_of_one(summary.units)
+    yield _heading(view, noun, look)
     yield table_text(_words(view), look, width)
-    yield from _lines(view, look, width)
+    yield from _lines(view, noun, look, width)
     if view.slices:
         yield Text()
-        yield table_text(slice_table(view), look, width)
+        yield table_text(slice_table(view, noun), look, width)
     if others:
         also = ", ".join(f"{one.method} ({one.aim})" for one in others)
         said = f"Also in this run: {also}; --method shows one, --output page.html all."
@@ -39,15 +40,15 @@ def _summary(summary: RunSummary, look: Look, width: int) -> Iterator[Renderable
     yield from (look.line(f"! {n}", "bold") for n in summary.notices)
 
 
-def _heading(view: SummarizedView, look: Look) -> Text:
+def _heading(view: SummarizedView, noun: str, look: Look) -> Text:
     texts = f"{view.texts:,} text{'s' * (view.texts != 1)}"
     said = f"{texts}, {view.label}: what drives {view.aim}"
     text = Text(look.safe(said), "bold", overflow="fold")
     if view.right is not None:
         right = f"\nright on {part_in_words(view.right)} of {view.right.of:,} labelled texts"
         text.append(look.safe(right), "not bold")
-    note = "means over texts, 95 % intervals, shrunken for rare words"
-    return text.append(look.safe(f"\n{note}; {view.vocabulary:,} words\n"), "not bold dim")
+    note = f"means over texts, 95 % intervals, shrunken for rare {noun}s"
+    return text.append(look.safe(f"\n{note}; {view.vocabulary:,} {noun}s\n"), "not bold dim")
 
 
 def _words(view: SummarizedView) -> Table:
@@ -91,14 +92,14 @@ def _cells(
     return one.word, one.mean, interval, f"{one.texts:,}{'*' * one.rare}", drawn
 
 
-def _lines(view: SummarizedView, look: Look, width: int) -> list[Text]:
+def _lines(view: SummarizedView, noun: str, look: Look, width: int) -> list[Text]:
     """Return phrases, mistakes and representative texts, a line or two for each."""
     found: list[Text] = []
     if view.phrases:
         said = ", ".join(f"{one.word} {one.mean:+.2f} ({one.texts})" for one in view.phrases[:6])
         found.append(_titled("phrases", said, look, width))
     if view.compared:
-        found.append(_titled("where wrong", _differing(view), look, width))
+        found.append(_titled("where wrong", _differing(view, noun), look, width))
     for one in view.mistakes[:_FEW]:
         said = f"{one.label}, but {one.predicted} {sureness(one.confidence, margin=one.margin)}"
         if one.words:
@@ -107,14 +108,14 @@ def _lines(view: SummarizedView, look: Look, width: int) -> list[Text]:
     if view.representatives:
         rows = ", ".join(one.id for one in view.representatives)
         share = view.representatives[-1].covered
-        said = f"{rows} show words of {share:.1%} of all importance"
+        said = f"{rows} show {noun}s of {share:.1%} of all importance"
         found.append(_titled("representative", said, look, width))
     return [Text(), *found] if found else []
 
 
-def _differing(view: SummarizedView) -> str:
+def _differing(view: SummarizedView, noun: str) -> str:
     if not view.differing:
-        return f"none of {view.compared:,} words scores otherwise, by Holm's test at 5 %"
+        return f"none of {view.compared:,} {noun}s scores otherwise, by Holm's test at 5 %"
     return ", ".join(
         f"{one.word} {one.first:+.2f} → {one.second:+.2f} (called {one.group})"
         for one in view.differing[:_FEW]
@@ -148,7 +149,8 @@ def _difference(d: RunDifference, look: Look, width: int) -> Iterator[Renderable
         unit = "scores are shares of a text's total size: methods have no common unit"
         yield look.line(unit, "dim")
     if not d.words:
-        yield look.line(f"no word's score changed for certain, of {d.compared:,} compared", "dim")
+        none = f"no {name_of_one(d.units)}'s score changed for certain, of {d.compared:,} compared"
+        yield look.line(none, "dim")
     yield Text()
     if d.words:
         yield table_text(_changed_words(d), look, width)
@@ -160,7 +162,7 @@ def _difference(d: RunDifference, look: Look, width: int) -> Iterator[Renderable
 def _changed_words(d: RunDifference) -> Table:
     score = "+.3f"
     columns = (
-        Column("word", widest=18),
+        Column(name_of_one(d.units), widest=18),
         Column("target", widest=12),
         *(Column(name, score) for name in ("first", "second", "difference", "interval")),
         Column("texts", ","),

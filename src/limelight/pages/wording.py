@@ -15,7 +15,7 @@ from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
-from limelight.text import Answer
+from limelight.text import Answer, in_units
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -37,6 +37,8 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
 
 def aims(e: Explanation) -> str:
     """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
+    if isinstance(e.asked, Answer):
+        return "the answer"
     return (
         quoted(e.target) if e.against is None else f"{quoted(e.target)} against {quoted(e.against)}"
     )
@@ -47,22 +49,32 @@ def where(e: Explanation) -> str:
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
 
 
+def span_label(e: Explanation) -> str:
+    """Return what is asked about, with what the model says there: "ORG “Jordan”"."""
+    asked = where(e).removeprefix(" at")
+    return asked.strip() if isinstance(e.asked, Answer) else f"{e.target}{asked}"
+
+
 def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
-    """Yield the text in parts, each with the number of its span, or None, and what it is called.
+    """Yield the text, or the answer, in parts: each with its number, or None, and its name.
 
     A span that overlaps the one before has no part of its own.
     """
-    done = 0
+    done, answer = 0, found.answer
+    whole = found.text if answer is None else answer.text
     for number, e in enumerate(found):
         if e.asked is not None and e.asked.start >= done:
-            yield found.text[done : e.asked.start], None, ""
-            yield found.text[e.asked.start : e.asked.end], number, e.target
+            yield whole[done : e.asked.start], None, ""
+            says = e.target if answer is None else f"{e.prediction[e.target]:.3f}"
+            yield whole[e.asked.start : e.asked.end], number, says
             done = e.asked.end
-    yield found.text[done:], None, ""
+    yield whole[done:], None, ""
 
 
 def protected_sentence(found: SpanExplanations) -> str:
-    """Say that the words of spans have no scores, where they have none."""
+    """Say that the words of spans have no scores, where they have none; of an answer, what has."""
+    if found.answer is not None:
+        return "Scores are of the log-probability of each sentence, given those before it."
     kept = found[0].settings.get("protect_span", True)
     return "The words of all spans are protected: scores are of the others." if kept else ""
 
@@ -218,7 +230,7 @@ def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tupl
     """
     e = explanations[0]
     name, sure = said(e)
-    marks = {side: mark.replace("words", f"{e.noun}s") for side, mark in marks.items()}
+    marks = {side: in_units(mark, e.noun) for side, mark in marks.items()}
     if isinstance(e.asked, Answer):
         return _answered(explanations, e.asked, marks)
     begin = f"At{where(e).removeprefix(' at')} the" if e.asked else "The"
@@ -240,7 +252,8 @@ def _answered(
         said += f": {up} raise it, {down} lower it"
     if not all(one.signed for one in explanations):
         said += f"; {neutral} {_without_sign(explanations)}"
-    return begin, f"“{asked.part}”", f" {said}."
+    stop = "" if asked.part[-1] in ".!?…" else "."
+    return begin, f"“{asked.part}”", f"{stop} {said}."
 
 
 def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
@@ -334,6 +347,9 @@ def base_sentence(e: Explanation) -> str:
     """Say what is left of the explained number with every word removed; "" where nobody knows."""
     if e.base_value is None:
         return ""
+    if isinstance(e.asked, Answer):
+        value = _scaled(e, e.base_value)
+        return f"With every {e.noun} removed, the log-probability of the answer is {value}."
     of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 
@@ -373,12 +389,12 @@ def notices(explanations: Iterable[Explanation]) -> list[str]:
 def all_occurrences(e: Explanation) -> str:
     """Say of how much the score of a word speaks: of both texts of a pair, each word has one."""
     where = " in its own text" if e.parts else ""
-    return f"A score counts all occurrences of its word{where}."
+    return f"A score counts all occurrences of its {e.noun}{where}."
 
 
 def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
     """Say which words hold the prediction, and how firmly."""
-    words = ", ".join(e.names[j] for j in anchor.features) or "no word at all"
+    words = ", ".join(e.names[j] for j in anchor.features) or f"no {e.noun} at all"
     low, high = anchor.precision_interval
     return (
         f"Anchor: {words} (precision {anchor.precision:.1%}, interval {low:.1%} to {high:.1%}, "
@@ -402,6 +418,7 @@ class Disagreement(NamedTuple):
     sign_conflicts: int | None
     shared_top: int | None
     top: int
+    noun: str
 
     @property
     def sentence(self) -> str:
@@ -410,8 +427,8 @@ class Disagreement(NamedTuple):
         if self.rank_correlation is not None:
             parts.append(f"rank correlation {self.rank_correlation:+.2f}")
         if self.sign_conflicts:
-            words = "word" if self.sign_conflicts == 1 else "words"
-            parts.append(f"{self.sign_conflicts} {words} of opposite sign")
+            several = "s" * (self.sign_conflicts > 1)
+            parts.append(f"{self.sign_conflicts} {self.noun}{several} of opposite sign")
         if self.shared_top is not None:
             parts.append(f"{self.shared_top} of the top {self.top} shared")
         return ", ".join(parts)
@@ -421,7 +438,8 @@ def disagreement(c: Comparison, i: int, j: int) -> Disagreement:
     """Return how far two methods, by their numbers, are apart."""
     a, several = c.agreement, c.explanations
     found = (a.rank_correlation[i][j], a.sign_conflicts[i][j], a.top3_overlap[i][j])
-    return Disagreement(several[i].label, several[j].label, *found, min(TOP, len(several[0])))
+    top = min(TOP, len(several[0]))
+    return Disagreement(several[i].label, several[j].label, *found, top, several[0].noun)
 
 
 def reference(c: Comparison) -> int:
@@ -472,7 +490,7 @@ def disagreement_table(c: Comparison, title: str) -> Table:
         Column("method", widest=18),
         Column("rank correlation", "+.2f", short="rank\ncorr.", missing="–"),
         Column("opposite signs", "d", short="sign\nclashes", missing="–"),
-        Column("top words shared", "s", short="top 3\nshared", missing="–"),
+        Column(f"top {c.explanations[0].noun}s shared", "s", short="top 3\nshared", missing="–"),
     )
     return Table(columns, rows, title=f"{title} {c.explanations[reference(c)].label}")
 
@@ -491,7 +509,7 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
     return Table(columns, [rows[k] for k in strongest(pairs.scores, count)])
 
 
-def slice_table(view: "SummarizedView") -> Table:
+def slice_table(view: "SummarizedView", noun: str) -> Table:
     """Return how often the class of a view is predicted in each slice, and what differs there."""
     labelled = any(one.right is not None for one in view.slices)
     columns = [
@@ -499,7 +517,7 @@ def slice_table(view: "SummarizedView") -> Table:
         Column("texts", ","),
         Column(f"called {view.target}", widest=22),
         *[Column("right")] * labelled,
-        Column("words that score otherwise", wide=110),
+        Column(f"{noun}s that score otherwise", wide=110),
     ]
     rows = []
     for one in view.slices:

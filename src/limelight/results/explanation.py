@@ -17,6 +17,7 @@ from limelight.results.values import EqualByFields, own_numbers, plain_value, wh
 from limelight.shapes import Float, Int
 from limelight.text import (
     CUTTERS,
+    Answer,
     Asked,
     Features,
     Span,
@@ -328,7 +329,8 @@ class Explanations(Shown, Tabular, list[Explanation]):
 class SpanExplanations(EqualByFields, Page, Tabular):
     """One explanation for every span that a model finds in ``text``, all of the same words.
 
-    There may be none. The words of all spans are protected, so that the same masks serve each.
+    There may be none. The words of all spans are protected, so that the same masks serve each. Or
+    one for every sentence of what a language model answers to ``text``.
     """
 
     _terminal = "terminal.spans_text"
@@ -337,6 +339,19 @@ class SpanExplanations(EqualByFields, Page, Tabular):
 
     text: str
     explanations: tuple[Explanation, ...]
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer whose sentences are explained, None where spans of ``text`` are."""
+        asked = self.explanations[0].asked if self.explanations else None
+        return asked if isinstance(asked, Answer) else None
+
+    @property
+    def of(self) -> str:
+        """What is explained part by part: "3 spans", "2 sentences of the answer"."""
+        one = "span" if self.answer is None else "sentence"
+        count = f"{len(self)} {one}s" if len(self) != 1 else f"one {one}"
+        return count if self.answer is None else f"{count} of the answer"
 
     def __len__(self) -> int:
         return len(self.explanations)

@@ -180,6 +180,7 @@ class RunSummary(Page, Tabular):
     notices: tuple[str, ...]
     model: str
     version: str
+    units: str = "words"
 
     def __repr__(self) -> str:
         views = ", ".join(f"{view.method} for {one_line(view.aim, 20)}" for view in self.views)
@@ -190,7 +191,7 @@ class RunSummary(Page, Tabular):
 
         Explanations in it have their own schema.
         """
-        content = {"schema": "limelight.summary/1"} | _plain(self)
+        content = {"schema": "limelight.summary/1"} | _of_units(_plain(self))
         return LONE_SURROGATE.sub("\ufffd", json.dumps(content, ensure_ascii=False, indent=indent))
 
     def _table(self) -> Table:
@@ -242,16 +243,22 @@ class RunDifference(Page, Tabular):
     predictions: Part
     words: tuple[DifferingWord, ...]
     changed: tuple[ChangedText, ...]
+    units: str = "words"
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return everything as JSON, schema ``limelight.difference/1``."""
-        content = {"schema": "limelight.difference/1"} | asdict(self)
+        content = {"schema": "limelight.difference/1"} | _of_units(asdict(self))
         return json.dumps(content, ensure_ascii=True, indent=indent)
 
     def _table(self) -> Table:
         rows = [[getattr(one, name) for name in _CHANGED] for one in self.words]
         names = {"group": "target", "first_texts": "texts"}
         return plain_rows([names.get(name, name) for name in _CHANGED], rows)
+
+
+def _of_units(content: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what the units are where they are words, as files of explanations do."""
+    return {key: x for key, x in content.items() if (key, x) != ("units", "words")}
 
 
 def _plain(value: Any) -> Any:

@@ -80,6 +80,7 @@ def _of_shard(
     words = tables.table(f"SELECT n, word, score FROM ({entries(run.record, here)}) ORDER BY entry")
     at = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
     lengths, sizes = np.bincount(at, minlength=len(rows)), np.abs(np.asarray(words["score"]))
+    # Once for each row, which is compared with those of all other methods.
     ranks = [centred_ranks(own) for own in np.split(sizes, np.cumsum(lengths))[:-1]]
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
     place = np.full(len(rows), -1)

@@ -106,6 +106,7 @@ def compared_runs(
         predictions=share_of(int((called[0] != called[1]).sum()), texts),
         words=tuple(words[:top]),
         changed=tuple(ChangedText(**one | _called(first, second, one)) for one in changed),
+        units=unit_name(first.record.question.features),
     )
 
 

@@ -25,7 +25,7 @@ from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import one_method, several_methods
-from limelight.models import Model, checked_model, why_not
+from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
 from limelight.models.protocol import asked_of_spans, playing
@@ -250,6 +250,7 @@ def explain_data(
     id_column: str | None = None,
     label_column: str | None = None,
     at_column: str | None = None,
+    answer_column: str | None = None,
     labels: Labels | None = None,
     budget: BudgetGiven | None = None,
     texts_kept: bool = True,
@@ -301,6 +302,9 @@ def explain_data(
         With a model that finds spans: the column of the place that each text is asked about, as
         ``at`` of :func:`limelight.explain` takes it ("Jordan", "5:11"). Without it, and without
         ``at``, every span that the model finds is explained, one row each.
+    answer_column
+        With a language model: the column of the answers that are explained; without it, and without
+        ``answer``, what the model writes.
     labels
         Which class a label is, where they are numbers or other names than the classes have: the
         classes in the order of the numbers, ["World", "Sports"], or {"neg": "negative"}.
@@ -341,11 +345,16 @@ def explain_data(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."
         )
+    asks: Capability = "spans" if answer_column is None else "answers"
+    asked_column = at_column if answer_column is None else answer_column
+    if asked_column is not None and (why := why_not(model, asks)) is not None:
+        column = "at_column" if asks == "spans" else "answer_column"
+        raise InputError(f"{column} needs {CAPABILITIES[asks]}, and {why}. Leave it out.")
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
-        data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=at_column
+        data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
     )
-    if why_not(model, "spans") is None and question.at is None and at_column is None:
+    if why_not(model, "spans") is None and question.at is None and asked_column is None:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
     chosen = _chosen(model, method, own, budget)
     spent = _calls(agreed_budget(budget, chosen, own))

@@ -149,6 +149,7 @@ def compared_words(first: Moments, second: Moments) -> Compared:
     freedom = np.where(spread > 0, (a + b) ** 2 / np.where(spread > 0, spread, 1), 1.0)
     freedom = np.maximum(freedom, 1.0)
     gap, error = two.mean - one.mean, np.sqrt(a + b)
+    # Whole degrees repeat, so that few quantiles are computed; intervals are rather too wide.
     return _tested(word, one, two, gap, error, freedom, t_quantile(np.floor(freedom)))
 
 

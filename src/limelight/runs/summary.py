@@ -28,6 +28,7 @@ from limelight.runs.sql import database, literal
 from limelight.runs.statistics import FEWEST, Moments, compared_words, corrected, share_of, shrunken
 from limelight.runs.words import RunWords, summarized_words
 from limelight.shapes import Int
+from limelight.text import unit_name
 
 if TYPE_CHECKING:
     from limelight.runs.run import Run
@@ -61,6 +62,7 @@ def summarized(
         notices=notices,
         model=run.record.model.fingerprint,
         version=run.record.version,
+        units=unit_name(run.record.question.features),
     )
 
 

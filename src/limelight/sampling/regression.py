@@ -180,3 +180,57 @@ def _inverse(xx: Float[np.ndarray, "k k"], ridge: float) -> Float[np.ndarray, "k
     if ridge > _SINGULAR * np.trace(xx):
         return np.linalg.inv(penalised)
     return np.linalg.pinv(penalised, rcond=_SINGULAR, hermitian=True)
+
+
+class LassoFit(NamedTuple):
+    """Coefficients of a LASSO, and how far they move when a part of the rows is left out."""
+
+    coefficients: Float[np.ndarray, " d"]
+    stderr: Float[np.ndarray, " d"]
+    intercept: float
+
+
+_PARTS = 32  # of the rows, each left out once for the standard errors
+_STEPS, _CONVERGED = 1000, 1e-9
+
+
+def lasso_fit(
+    keep: Bool[np.ndarray, "n d"], y: Float[np.ndarray, " n"], *, penalty: float
+) -> LassoFit:
+    r"""Minimise :math:`\frac{1}{2n} \sum (y - b - w \cdot z)^2 + \lambda \|w\|_1` over the rows.
+
+    z are the columns of ``keep``, standardised; the coefficients are those of the columns as they
+    are, w/σ. scikit-learn's ``StandardScaler`` and ``Lasso`` minimise the same, to 1e-4. Standard
+    errors are the jackknife's: the rows fall into up to 32 parts, each of which is left out in
+    turn. They are about the LASSO's own expectation, and not about what it shrinks.
+    """
+    n = len(y)
+    parts = np.arange(n) % min(n, _PARTS)
+    count = int(parts.max()) + 1
+    # A row of weights for each regression: all rows, and all but one part.
+    weight = np.concatenate([np.ones((1, n)), parts != np.arange(count)[:, None]])
+    weight = weight / weight.sum(axis=1, keepdims=True)
+    x = keep.astype(np.float64)
+    mean, mean_y = weight @ x, weight @ y
+    gram = np.stack([(x * own[:, None]).T @ x for own in weight]) - mean[:, :, None] * mean[:, None]
+    scale = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2), 0.0))
+    scale = np.where(scale > _SINGULAR, scale, 1.0)
+    slope = ((weight * y) @ x - mean * mean_y[:, None]) / scale
+    gram /= scale[:, :, None] * scale[:, None]
+    found = np.zeros_like(slope)
+    for _ in range(_STEPS):
+        before = found.copy()
+        for j in range(x.shape[1]):
+            own = gram[:, j, j]
+            left = slope[:, j] - (gram[:, j] * found).sum(axis=1) + own * found[:, j]
+            shrunk = np.sign(left) * np.maximum(np.abs(left) - penalty, 0.0)
+            found[:, j] = np.where(own > _SINGULAR, shrunk / np.where(own > 0, own, 1.0), 0.0)
+        if np.abs(found - before).max() <= _CONVERGED * max(1.0, float(np.abs(found).max())):
+            break
+    found /= scale
+    moved = found[1:] - found[1:].mean(axis=0)
+    return LassoFit(
+        coefficients=found[0],
+        stderr=np.sqrt((count - 1) / count * (moved**2).sum(axis=0)),
+        intercept=float(mean_y[0] - found[0] @ mean[0]),
+    )

@@ -76,7 +76,7 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
     """Return what answers questions about a text through the queue, line by line."""
 
     async def answer(request: Request) -> Response:
-        question = question_of(await bounded_body(request))
+        question = question_of(await bounded_body(request), served.features)
         if question.model >= len(served.models):
             raise InputError(
                 f"there is no model {question.model} here; there are {len(served.models)}."

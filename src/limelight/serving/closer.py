@@ -118,6 +118,7 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     ]
     return {
         "words": judged.d,
+        "noun": reading.features[0].noun,
         "lines": [*lines, *_guides(removals, judged.full)],
         "kind": judged.ceiling_kind,
         "chance": level.chance,

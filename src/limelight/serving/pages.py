@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from limelight.pages.markup import data_block, part, rendered
 from limelight.serving.served import Served, model_facts
 from limelight.serving.texts import MOST_CHARACTERS
+from limelight.text import name_of_one, unit_name
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -15,7 +16,7 @@ def typing_page(served: Served) -> str:
     """Return the page on which a text is typed and explained."""
     if not served.models:
         return _message(served, "./", "Type and see", "No model is served here.")
-    facts = {"models": [model_facts(one) for one in served.models]}
+    facts = {"models": [model_facts(one, served.features) for one in served.models]}
     body = rendered("typing.html", most=MOST_CHARACTERS)
     return _page("What moves the model?", body, served, script="typing.js", facts=facts)
 
@@ -48,7 +49,8 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
     if served.models:
         places.append(("./", "Type and see"))
     if served.run is not None:
-        places += [("texts", "Texts"), ("summary", "Words, mistakes, slices")]
+        noun = name_of_one(unit_name(served.run.record.question.features))
+        places += [("texts", "Texts"), ("summary", f"{noun.capitalize()}s, mistakes, slices")]
     if served.judgement is not None:
         places.append(("judgement", "Judgement"))
     return part("navigation", places if len(places) > 1 else [], here, kept, served.notices)

@@ -13,6 +13,7 @@ from limelight.errors import InputError, shown
 from limelight.pages.pieces import visible, writable_explanation
 from limelight.serving.texts import shown_opening
 from limelight.shapes import Float
+from limelight.text import name_of_one, unit_name
 
 if TYPE_CHECKING:
     from limelight.results.summary import RunSummary
@@ -108,6 +109,7 @@ class RunViews:
             "classes": [visible(name) for name in run.classes],
             "methods": [method.label for method in run.record.methods],
             "has_texts": run.record.data.texts_kept,
+            "noun": name_of_one(unit_name(run.record.question.features)),
             "total": run.total,
             "is_probability": run.record.model.link != "none",
             "columns": {

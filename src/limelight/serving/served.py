@@ -9,7 +9,7 @@ from limelight.explainers.method import chosen_way
 from limelight.explainers.registry import METHODS
 from limelight.models import Model, resolved_replacement, why_not
 from limelight.results.judgement import Judgement
-from limelight.text import FEATURES
+from limelight.text import FEATURES, Cutter, unit_name
 
 if TYPE_CHECKING:
     from limelight.runs import Run
@@ -46,9 +46,10 @@ class Served:
     judgement: Judgement | None = None
     seconds: float = 120.0  # that a question may take
     notices: tuple[str, ...] = ()  # what every page says: not all of it is about one model
+    features: str | Cutter = "words"  # what is scored at first
 
 
-def model_facts(served: ServedModel) -> dict[str, Any]:
+def model_facts(served: ServedModel, unit: str | Cutter = "words") -> dict[str, Any]:
     """Return what the page must know of a model before it asks anything."""
     model = served.model
     methods = {} if served.learned is None else {LEARNED: served.learned.method}
@@ -76,7 +77,8 @@ def model_facts(served: ServedModel) -> dict[str, Any]:
         "classes": list(model.classes),
         "methods": rows,
         "first": [name for name in first if name in ways],
-        "features": [*FEATURES, *pieces],
+        "features": [*FEATURES, *pieces, *([unit_name(unit)] if callable(unit) else [])],
+        "unit": unit_name(unit),
         "scales": ["score"] if model.link == "none" else ["logit", "probability"],
         "replacement": resolved_replacement(model, "auto"),
         "spans": why_not(model, "spans") is None,

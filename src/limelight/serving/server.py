@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from limelight.errors import InputError
+from limelight.errors import InputError, nearest
 from limelight.explainers.learned import Learned
 from limelight.files import bounded_bytes
 from limelight.models import Model, checked_model, load
@@ -26,7 +26,7 @@ from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedA
 from limelight.serving.queue import QuestionQueue
 from limelight.serving.run_views import RunViews
 from limelight.serving.served import Served, ServedModel
-from limelight.text import one_line
+from limelight.text import FEATURES, Cutter, one_line
 
 if TYPE_CHECKING:
     from limelight.runs import Run
@@ -45,6 +45,7 @@ def serve(
     run: "Run | str | os.PathLike[str] | None" = None,
     judgement: "Judgement | str | os.PathLike[str] | None" = None,
     learned: Learned | str | os.PathLike[str] | None = None,
+    features: str | Cutter = "words",
     host: str = LOOPBACK,
     port: int | None = None,
     seconds: int | float = 120,
@@ -65,6 +66,9 @@ def serve(
     learned
         What :func:`limelight.learn` returned for the model, or its folder: its scores are shown at
         once, and sampled Shapley values when they are there.
+    features
+        What the page scores at first: one of the names that it offers, or a cutter, which it then
+        offers beside them.
     host
         The address to serve on. Only this machine can open the page unless another is named.
     port
@@ -76,6 +80,8 @@ def serve(
         since one page would show two models as one; with it every page says so.
     """
     _check(host=host, port=port, seconds=seconds)
+    if not callable(features) and features not in (*FEATURES, "tokens"):
+        raise InputError(nearest("features", features, (*FEATURES, "tokens")))
     models, opened, judged = _models(model), _run(run), _judgement(judgement)
     if not models:
         models = _usual(opened, judged)
@@ -91,7 +97,12 @@ def serve(
         )
     notices = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in apart)
     served = Served(
-        models=named, run=opened, judgement=judged, seconds=float(seconds), notices=notices
+        models=named,
+        run=opened,
+        judgement=judged,
+        seconds=float(seconds),
+        notices=notices,
+        features=features,
     )
     return started(served, host=host, port=port)
 

@@ -21,7 +21,7 @@ from limelight.pages.wording import ONE_SIDED, notices, opening, outcomes, print
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
-from limelight.text import Features, Place, Span
+from limelight.text import Cutter, Features, Place, Span, unit_name
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
@@ -84,8 +84,11 @@ else:
     )
 
 
-def question_of(body: bytes) -> TextQuestion:
-    """Return the question in ``body``; what is not one is refused in a sentence."""
+def question_of(body: bytes, unit: str | Cutter = "words") -> TextQuestion:
+    """Return the question in ``body``; what is not one is refused in a sentence.
+
+    ``unit`` may be a cutter, which a page can only name.
+    """
     try:
         question = msgspec.json.decode(body, type=TextQuestion)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -95,6 +98,8 @@ def question_of(body: bytes) -> TextQuestion:
             f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
             f"{length:,}. Longer ones are for limelight explain --file."
         )
+    if callable(unit) and question.asked.features == unit_name(unit):
+        return msgspec.structs.replace(question, features=unit)
     return question
 
 

@@ -1,5 +1,6 @@
 """What an explanation scores: words, positions, or units of any size, and units inside others."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_
 
 FEATURES = ("words", "positions", *CUTTERS)
 Unit = str | Sequence[int] | Sequence[Span] | np.ndarray | Cutter
+_WORD = re.compile(r"\b([Ww])ord(s?)\b")
 _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 
 
@@ -36,6 +38,11 @@ class Features:
 
     def __len__(self) -> int:
         return len(self.strings)
+
+    @property
+    def noun(self) -> str:
+        """What one of them is called."""
+        return name_of_one(self.unit)
 
 
 class Nested(NamedTuple):
@@ -143,6 +150,11 @@ def name_of_one(unit: str) -> str:
     if unit in ("words", "positions"):
         return "word"
     return unit.removesuffix("s") if unit in (*CUTTERS, "tokens") else "part"
+
+
+def in_units(said: str, one: str) -> str:
+    """Return what is said of words as said of other units, each called ``one``."""
+    return _WORD.sub(lambda m: (one.capitalize() if m[1] == "W" else one) + m[2], said)
 
 
 def unit_spans(document: Document, unit: Any) -> list[Span] | None:

@@ -73,6 +73,7 @@ class Answer:
     end: int = -1  # the whole
     written: bool = field(default=False, compare=False)
     note: str = field(default="", compare=False)
+    length: int = field(default=1, compare=False)  # in tokens, once a model has read it
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():

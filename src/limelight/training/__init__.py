@@ -1,6 +1,5 @@
 """Training of the attention classifier. Needs torch."""
 
-from limelight.training.full_attention import FullAttention
 from limelight.training.learning import learn
 from limelight.training.loop import Progress, fit
 from limelight.training.module import AttentionModule
@@ -10,6 +9,6 @@ from limelight.training.state import Checkpoint
 from limelight.training.texts import Prepared, prepare
 
 __all__ = [
-    "RECIPES", "AttentionModule", "Checkpoint", "FullAttention", "Prepared", "Progress", "Recipe",
+    "RECIPES", "AttentionModule", "Checkpoint", "Prepared", "Progress", "Recipe",
     "fit", "learn", "prepare", "recipe_named", "train", "usable_device",
 ]  # fmt: skip

@@ -31,12 +31,12 @@ from limelight.explainers.learned import (
     word_hashes,
 )
 from limelight.explainers.reading import Reading, reading_of
-from limelight.explainers.text_game import TextGame
 from limelight.files import alone_in, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import answering, playing
+from limelight.models.text_game import TextGame
 from limelight.question import Question
 from limelight.results import Explanation
 from limelight.sampling.masks import text_rng

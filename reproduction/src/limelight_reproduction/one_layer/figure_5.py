@@ -65,7 +65,7 @@ def by_autograd(seen: CollapsedTexts) -> Float[np.ndarray, "T_max d_e"]:
     """Return the gradient of the class's logit by differentiating full self-attention."""
     import torch
 
-    from limelight.training import FullAttention
+    from limelight_reproduction.one_layer.full_attention import FullAttention
 
     module = FullAttention.from_classifier(seen.model, dtype=torch.float64)
     embedded: list[Any] = []

@@ -18,6 +18,7 @@ def replaced_windows(
     of_position: Int[np.ndarray, " T_max"],
 ) -> Int[np.ndarray, "n T_max"]:
     """Return ``ids`` with UNK at every place of a removed feature; -1 marks places that stay."""
+    # At −1 a place finds the last column: what belongs to no feature is never removed.
     stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)
     return np.where(stays[:, of_position], ids, UNK)
 

@@ -255,7 +255,7 @@ def answering(
     answer, pieces = asked[0].text, pieces_in(document)
     if any(one.text != answer for one in asked):
         raise InputError("what is asked about together must be parts of one answer.")
-    mark = np.full(len(ids), _ASIDE)
+    mark, lengths = np.full(len(ids), _ASIDE), list[int]()
     for number, one in enumerate(asked):
         own = [one.start <= _letter(answer, span) < one.end for span in spans]
         if not any(own):
@@ -266,6 +266,7 @@ def answering(
         if (mark[own] != _ASIDE).any():
             raise InputError("parts of an answer that are asked about together must not overlap.")
         mark[own] = _COUNTS + number
+        lengths.append(sum(own))
     none = np.full(len(ids), -1)
     marked = replace(
         pieces,
@@ -275,7 +276,16 @@ def answering(
         mark=np.concatenate([np.zeros_like(pieces.ids), mark]),
     )
     notes = tuple(dict.fromkeys(one.note for one in asked if one.note))
-    return replace(document, input=marked, asked=tuple(asked), notices=document.notices + notes)
+    return replace(
+        document,
+        input=marked,
+        asked=tuple(map(_of_length, asked, lengths)),
+        notices=document.notices + notes,
+    )
+
+
+def _of_length(asked: Answer, tokens: int) -> Answer:
+    return replace(asked, length=tokens)
 
 
 def _letter(answer: str, span: Span) -> int:

@@ -7,14 +7,14 @@ import { minus, written } from "./numbers_in_words.js";
 import { methodStroke } from "./removal_curve.js";
 import { headedTable, sortedRows } from "./text_table.js";
 
-const data = dataIn("limelight-data");
+const data = dataIn("limelight-data"), units = data.units;
 const measured = (x) => (x === null ? "–" : written(x, { signed: false }));
 const aligned = (x) => (x === null ? "–" : minus(x.toFixed(3)));
 const column = (label, value, shown) => ({ name: label, label, value, shown: (i) => shown(value(i)), falling: true });
 const field = (name, shown, label = name) => column(label, (i) => data.texts[i][name], shown);
 const COLUMNS = [
   { ...column("text", (i) => data.texts[i].id, String), falling: false, shown: (i) => [made("span", { class: "id" }, String(data.texts[i].id)), made("bdi", {}, data.texts[i].opening)] },
-  field("words", String), field("class", String), field("output", measured), field("chance", measured), field("ceiling", measured, data.ceiling),
+  field("words", String, units), field("class", String), field("output", measured), field("chance", measured), field("ceiling", measured, data.ceiling),
   ...data.methods.map((name, m) => column(name, (i) => data.texts[i].shares[m], aligned)).filter((_, m) => data.shared[m]),
 ];
 // A view is a link: the order of the table and the text whose curves are shown.
@@ -66,7 +66,7 @@ async function show(place) {
     curves: found.curves.map((one) => one && { order: one[0], points: summed(one[1]).map((level) => found.low + found.unit * level) }),
   };
   byId("curves").hidden = false;
-  byId("curve-title").textContent = `Text ${text.id}: ${text.class}, ${text.words} words`;
+  byId("curve-title").textContent = `Text ${text.id}: ${text.class}, ${text.words} ${units}`;
   switches();
   byId("curve").words = now.all;
   lines();
@@ -99,7 +99,7 @@ function lines() {
 function say(at) {
   const { removed, curves, words } = now, i = removed.findIndex((count) => count >= at);
   const count = removed[i], before = i ? removed[i - 1] : 0;
-  const what = count - before > 1 ? `words ${before + 1} to ${count}` : `word ${count}`;
+  const what = count - before > 1 ? `${units} ${before + 1} to ${count}` : `${units.replace(/s$/, "")} ${count}`;
   const rows = data.methods.flatMap((name, m) => (curves[m] && !off.has(m) ? [[name,
     made("td", { class: "reason" }, i ? curves[m].order.slice(before, count).map((j) => words[j]).join(" ") : "–"), measured(curves[m].points[i])]] : []));
   byId("curve-words").replaceChildren(headedTable(["method", i ? what : "nothing yet", "output"], rows));

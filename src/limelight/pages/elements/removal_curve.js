@@ -118,7 +118,7 @@ export class RemovalCurve extends HTMLElement {
     const keys = this.#lines.map((line) => made("span", {},
       drawn("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" }, drawn("line", { x1: 0, x2: 24, y1: 4, y2: 4, ...this.#stroke(line), "stroke-width": 3 })),
       ` ${line.label} `, made("b", {}, written(valueAt(line.points, share)))));
-    return made("p", { class: "legend" }, made("span", {}, `after ${this.#at} of ${this.#words} words:`), ...keys);
+    return made("p", { class: "legend" }, made("span", {}, `after ${this.#at} of ${this.#words} ${this.#units}:`), ...keys);
   }
 }
 defined("limelight-curve", RemovalCurve);

@@ -23,7 +23,7 @@ export function layChoices(place, facts, state, change) {
     chooser("Explain", [[null, `${usual} (usual)`], ["predicted", "the predicted class"], ...named], state.target, (target) => change({ target })),
     classes.length > 1 ? chooser("against", [[null, "nothing"], ...named], state.against, (against) => change({ against })) : null,
     scales.length > 1 ? chooser("on the scale of", scales.map((name) => [name, name]), state.scale, (scale) => change({ scale })) : null,
-    chooser("by", features.map((name) => [name, NAMES[name]]), state.features, (unit) => change({ features: unit, changes: [], inside: [] })),
+    chooser("by", features.map((name) => [name, NAMES[name] ?? name]), state.features, (unit) => change({ features: unit, changes: [], inside: [] })),
     methodChoice(facts, state, change),
   ];
   place.replaceChildren(...parts.filter(Boolean));

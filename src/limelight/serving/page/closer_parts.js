@@ -21,15 +21,16 @@ function markup(html) {
   return place.content;
 }
 
-function curves({ lines, words, kind, chance, ceiling, chance_error: error, methods, has_room: room }) {
+function curves({ lines, words, noun, kind, chance, ceiling, chance_error: error, methods, has_room: room }) {
   const curve = made("limelight-curve");
+  curve.dataset.units = `${noun}s`;
   curve.words = words;
   curve.lines = lines;
   const rows = methods.map(({ label, area, share }) => [label, area === null ? "–" : written(area), share === null || !room ? "–" : minus(share.toFixed(3))]);
   const top = kind === "proven" ? "ceiling (proven: no order is above it)" : "best order found";
-  const note = `Words go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
+  const note = `${noun[0].toUpperCase()}${noun.slice(1)}s go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
   const table = headedTable(["method", "area", "share"], rows, "From chance to ceiling, on this text");
-  return [curve, made("p", { class: "note" }, note, room ? "" : " No order of these words is better than another."), table];
+  return [curve, made("p", { class: "note" }, note, room ? "" : ` No order of these ${noun}s is better than another.`), table];
 }
 
 function pairs({ explanation }) {
@@ -46,9 +47,9 @@ function attention(matrices) {
 
 /** @type {Record<string, {title: string, own?: boolean, heads?: boolean, needs?: string, show?: (found: any) => Node[]}>} */
 const PARTS = {
-  closer: { title: "Every word, method by method", own: true },
+  closer: { title: "Every score, method by method", own: true },
   curves: { title: "Curves from chance to ceiling", show: curves },
-  pairs: { title: "Words that work together", show: pairs, needs: "interactions" },
+  pairs: { title: "What works together", show: pairs, needs: "interactions" },
   disagreement: { title: "Where the methods disagree", show: ({ html }) => [markup(html)] },
   heads: { title: "Head by head", show: ({ html }) => [markup(html)], heads: true },
   attention: { title: "What the heads attend to", show: attention, heads: true },

@@ -178,7 +178,7 @@ export class TextReading extends HTMLElement {
     place.textContent = visibleText(text);
     const step = change.after - change.before;
     const parts = [`The ${says.scale} of ${visibleText(says.target)} goes from ${written(change.before)} to ${written(change.after)}: `, made("b", {}, written(step)), "."];
-    if (change.removed !== null) parts.push(made("span", { class: "note" }, ` As the methods remove words (by ${change.replacement}): ${written(change.removed - change.before)}.`));
+    if (change.removed !== null) parts.push(made("span", { class: "note" }, ` As the methods remove it (by ${change.replacement}): ${written(change.removed - change.before)}.`));
     difference.replaceChildren(...parts);
   }
 

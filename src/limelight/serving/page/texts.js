@@ -44,7 +44,7 @@ async function load() {
 const isWrong = (i) => data.columns.label[i] >= 0 && data.columns.label[i] !== data.columns.predicted[i];
 const shownNumber = (x) => (x === null ? "–" : minus(x.toFixed(3)));
 
-function columnsOf({ columns, classes, methods, is_probability: isProbability }) {
+function columnsOf({ columns, classes, methods, noun, is_probability: isProbability }) {
   const sure = (i) => columns.confidence[i], labelled = columns.label.some((label) => label >= 0);
   return [
     { name: "text", label: "text", value: (i) => columns.row[i], shown: (i) => [made("span", { class: "id" }, columns.id[i]), made("bdi", {}, columns.opening[i])] },
@@ -55,7 +55,7 @@ function columnsOf({ columns, classes, methods, is_probability: isProbability })
       { name: "mistake", label: "mistake", falling: true, value: (i) => (isWrong(i) ? sure(i) ?? 0 : null), shown: (i) => made("td", { class: isWrong(i) ? "wrong" : null }, columns.label[i] < 0 ? "–" : isWrong(i) ? "wrong" : "right") },
     ] : []),
     ...(methods.length > 1 ? [{ name: "disagreement", label: "disagreement", falling: true, value: (i) => columns.disagreement[i], shown: (i) => shownNumber(columns.disagreement[i]) }] : []),
-    { name: "words", label: "words", falling: true, value: (i) => columns.words[i], shown: (i) => String(columns.words[i]) },
+    { name: "words", label: `${noun}s`, falling: true, value: (i) => columns.words[i], shown: (i) => String(columns.words[i]) },
   ];
 }
 
@@ -108,13 +108,13 @@ function layFilters() {
     return made("label", {}, label, select);
   };
   const classes = [["", "any class"], ...data.classes.map((name) => [name, name])], labelled = data.columns.label.some((label) => label >= 0);
-  const word = made("input", { type: "search", "data-filter": "word", placeholder: "any word", maxlength: 200, autocomplete: "off" });
+  const word = made("input", { type: "search", "data-filter": "word", placeholder: `any ${data.noun}`, maxlength: 200, autocomplete: "off" });
   word.value = state.word;
   let timer = 0;
   word.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => change({ word: word.value }), 200); });
   byId("filters").replaceChildren(choice("Predicted", "predicted", classes),
     ...(labelled ? [choice("labelled", "label", classes), choice("and", "which", [["", "right or wrong"], ["wrong", "wrong"], ["right", "right"]])] : []),
-    made("label", {}, "with the word", word));
+    made("label", {}, `with the ${data.noun}`, word));
 }
 
 // One text in full: what every method of the run says.
@@ -125,7 +125,7 @@ async function open(place, { scroll = true } = {}) {
   stateToAddress(state, DEFAULTS);
   const { explanations, opening } = await got(`texts/one?row=${row}`);
   if (state.text !== String(row)) return;
-  const readout = made("p", { class: "readout", "aria-live": "polite" }, "Point at a word for its numbers.");
+  const readout = made("p", { class: "readout", "aria-live": "polite" }, `Point at a ${data.noun} for its numbers.`);
   const rows = explanations.map((e) => {
     const words = made("limelight-words");
     words.explanation = e;

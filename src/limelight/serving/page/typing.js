@@ -9,10 +9,10 @@ import { stateInAddress, stateToAddress } from "../../pages/elements/address_sta
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
 
 const facts = dataIn("limelight-facts");
-const { classes, scales, features } = facts.models[0], offered = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
+const { classes, scales, features, unit } = facts.models[0], offered = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
   text: "", methods: facts.models[0].first, target: null, against: null, scale: scales[0],
-  features: "words", protect: [], changes: [], open: [], inside: [], at: null,
+  features: features.includes(unit) ? unit : "words", protect: [], changes: [], open: [], inside: [], at: null,
 };
 const isWord = (one) => typeof one === "string";
 const isChange = (one) => Array.isArray(one) && one.length === 3 && isWord(one[0]) && Number.isInteger(one[1]) && one[1] >= 0 && (one[2] === null || isWord(one[2]));
@@ -88,7 +88,7 @@ function layChanges() {
     nodes.push(keep);
   }
   if (state.inside.length) {
-    const name = NAMES[state.features], [start, end, number] = state.inside;
+    const name = NAMES[state.features] ?? state.features, [start, end, number] = state.inside;
     const own = Array.from(state.text).slice(start, end).join(""), text = visibleText(own);
     const back = made("button", { type: "button", id: "back" }, `‹ Back to all ${name}`), remove = made("button", { type: "button" }, "Remove this one");
     back.addEventListener("click", () => change({ inside: [] }));

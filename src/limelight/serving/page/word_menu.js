@@ -26,7 +26,7 @@ export function openWordMenu({ anchor, word, said, act }) {
   const form = made("form", {}, instead, made("button", { type: "submit" }, "Replace"));
   form.addEventListener("submit", (event) => { event.preventDefault(); if (instead.value.trim()) done("replace", instead.value.trim()); });
   const rows = said.map(([label, number]) => made("tr", {}, made("th", { scope: "row" }, label), made("td", {}, number)));
-  shown = made("div", { class: "word-menu", role: "dialog", "aria-label": `The word ${word}` },
+  shown = made("div", { class: "word-menu", role: "dialog", "aria-label": visibleText(word) },
     made("h3", {}, made("bdi", {}, visibleText(word))), made("table", {}, made("tbody", {}, ...rows)),
     made("div", { class: "actions" }, button("Remove", "remove"), button("Protect", "protect")), form);
   shown.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.preventDefault(); closeWordMenu({ focus: true }); } });

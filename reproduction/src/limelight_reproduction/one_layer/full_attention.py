@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from limelight.models.attention import AttentionClassifier
+from limelight import AttentionClassifier
 from limelight.shapes import Array, Float, Int
 
 

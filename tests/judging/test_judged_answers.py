@@ -1,0 +1,73 @@
+"""Methods that explain answers, judged: every number against all ablations by direct calls."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from test_answers import ANSWER, TEXT, subsets, writer
+
+import limelight
+from limelight import InputError, Judgement, judge
+
+from tiny_models import tiny_model
+
+ANSWERS = [ANSWER, "The plot is bad."]
+
+
+def without(values, order, k):
+    """Log p without the first ``k`` sentences of an order."""
+    keep = [True] * 3
+    for j in order[:k]:
+        keep[j] = False
+    return values[tuple(keep)]
+
+
+@pytest.mark.parametrize("family", ["llama", "t5"])
+def test_areas_drops_and_lds_are_those_of_all_ablations(family):
+    model, methods = writer(family), ["shapley", "loo"]
+    found = judge(model, [TEXT, TEXT], methods, answer=ANSWERS)
+    for text, answer in zip(found.texts, ANSWERS, strict=True):
+        values = subsets(model, answer=answer)
+        full, masks = values[True, True, True], np.array(list(values))
+        assert text.full == pytest.approx(full, abs=1e-3)
+        columns = {column.name: column.values for column in text.columns}
+        assert set(columns) >= {"additivity", "lds", "top_1_drop", "top_3_drop"}
+        assert "top_5_drop" not in columns  # there are three sentences
+        for i, method in enumerate(methods):
+            scores = limelight.explain(model, TEXT, method, answer=answer).scores
+            order = np.argsort(-scores, kind="stable").tolist()
+            left = [without(values, order, k) for k in (1, 2, 3)]
+            back = [without(values, order[::-1], k) for k in (1, 2, 3)]
+            assert text.deletion.areas[i] == pytest.approx(full - np.mean(left), abs=1e-3)
+            assert text.insertion.areas[i] == pytest.approx(np.mean(back), abs=1e-3)
+            assert columns["top_1_drop"][i] == pytest.approx(full - left[0], abs=1e-3)
+            lds = spearmanr(masks @ scores, list(values.values())).statistic
+            assert columns["lds"][i] == pytest.approx(lds, abs=1e-9)
+    again = Judgement.from_json(found.to_json())
+    assert again == found
+    assert list(again.settings["answer"]) == ANSWERS
+    assert "drop without top 3" in found.to_html()
+
+
+def test_an_answer_is_written_once_and_is_the_one_that_is_explained(monkeypatch):
+    model, asked = writer(max_new_tokens=4), []
+    write = type(model).written
+    monkeypatch.setattr(
+        type(model), "written", lambda self, text: asked.append(text) or write(self, text)
+    )
+    found = judge(model, [TEXT], ["loo"], estimate=lambda _: None)
+    assert asked == [TEXT]
+    given = judge(model, [TEXT], ["loo"], answer=write(model, TEXT).text)
+    assert found.texts[0].deletion.areas == given.texts[0].deletion.areas
+    compared = limelight.compare(model, TEXT, methods=["loo", "shapley"])
+    alone = limelight.explain(model, TEXT, "loo")
+    np.testing.assert_array_equal(compared["loo"].scores, alone.scores)
+
+
+def test_answers_that_do_not_fit_are_refused():
+    with pytest.raises(InputError, match="a list with one for each text; got 1 for 2 texts"):
+        judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER])
+    with pytest.raises(InputError, match="answer needs a language model that writes an answer"):
+        judge(tiny_model(3), ["a text"], ["loo"], answer=ANSWER)
+    found = judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER, " "])
+    assert found.texts[0].reason is None
+    assert "an answer must be a text with words in it" in found.texts[1].reason
