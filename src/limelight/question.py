@@ -335,7 +335,7 @@ class Question:
         """Return the features that are meant: by default those of the model's own kind."""
         if self.features is not None:
             return self.features
-        return "words" if why_not(model, "answers") is not None else "sentences"
+        return "sentences" if model.capabilities.get("answers", "") is None else "words"
 
     def grouped(self, model: Model) -> Model:
         """Return ``model`` as it can answer about these features: exactly, or by being asked.

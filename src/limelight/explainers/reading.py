@@ -34,6 +34,7 @@ from limelight.question import Question, Targets, against_indices, target_indice
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of, unit_spans
+from limelight.text.document import Windows
 from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 
@@ -203,12 +204,12 @@ class Reading:
         asked = document.asked[self.targets.part : self.targets.part + 1]
         name = self.targets.classes[self.targets.index[i]]
         notes = tuple(place.note for place in asked if place.note and place.tag == name)
-        said = document.notices + self.features[i].notices + self._window_notice(i) + notes
-        return said + alone if len(self.features[i]) == 1 else said
+        windows = () if document.windows is None else self._window_notice(i, document.windows)
+        said = document.notices + self.features[i].notices + windows + notes
+        return said + alone if len(self.features[i].strings) == 1 else said
 
-    def _window_notice(self, i: int) -> tuple[str, ...]:
-        windows = self.documents[i].windows
-        if windows is None or len(windows.spans) < 2:
+    def _window_notice(self, i: int, windows: Windows) -> tuple[str, ...]:
+        if len(windows.spans) < 2:
             return ()
         target = self.targets.only(i)
         (name,), (other,) = target.names(), target.names_against()
@@ -235,7 +236,7 @@ class Reading:
                 "cut": document.cut,
                 "notices": self.notices(i),
                 "settings": self.asked(i),
-                "diagnostics": self.diagnostics(i),
+                "diagnostics": {} if document.windows is None else self._outputs(document.windows),
                 "model": self.fingerprint,
                 "parts": document.parts,
                 "asked": document.asked[targets.part] if document.asked else None,
@@ -263,11 +264,8 @@ class Reading:
             **({} if windows is None else {"window": windows.size}),
         }
 
-    def diagnostics(self, i: int) -> dict[str, Any]:
-        """Return the model's outputs in each window of document ``i``, if it has windows."""
-        windows = self.documents[i].windows
-        if windows is None:
-            return {}
+    def _outputs(self, windows: Windows) -> dict[str, Any]:
+        """Return the model's outputs in each window, as a result holds them."""
         rows = zip(windows.spans, windows.outputs, strict=True)
         return {
             "windows": [
@@ -377,10 +375,8 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
         elif document.divisible:
             finer = "a function that returns the (start, end) of every part"
         else:
-            raise DomainError(
-                f"{error} To this model the text is one token, of which it can lose no part: give "
-                "it a longer text, or ask a model that reads the words of this language."
-            ) from None
+            one = "To this model the text is one token, of which it can lose no part"
+            raise DomainError(f"{error} {one}; give it a longer one.") from None
         raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
 
 

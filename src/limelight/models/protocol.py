@@ -333,15 +333,12 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
-    if why_not(model, "spans") is None:
+    known = model.capabilities
+    if known.get("spans", "") is None:
         model = cast(Spans, model).with_classes(names)
-    return model if why_not(model, "games") else cast(Games, model).asked_about(features, scale)
-
-
-def told_ahead(model: Model) -> Callable[[int], None] | None:
-    """Return what hears how often ``model`` will be asked, where that costs money; else None."""
-    own: Callable[[int], None] | None = getattr(model, "ahead", None)
-    return own
+        known = model.capabilities
+    exact = known.get("games", "") is None
+    return cast(Games, model).asked_about(features, scale) if exact else model
 
 
 def class_numbers(model: Model) -> tuple[int, ...] | None:
@@ -450,11 +447,12 @@ def asked_of(
 
     Where it is None it is the only span that the model finds, or what the model writes.
     """
-    if why_not(model, "answers") is None:
+    known = model.capabilities
+    if known.get("answers", "") is None:
         if isinstance(by, Answer):
             return (by,)
         return (cast(Answers, model).written(given) if by is None else Answer(by),)
-    if why_not(model, "spans") is not None:
+    if known.get("spans", "") is not None:
         return ()
     found = spans_of(model, given, first_pieces=first_pieces)
     text, parts = joined(given)
