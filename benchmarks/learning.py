@@ -6,12 +6,15 @@ python benchmarks/learning.py --curve --model minilm-imdb --texts imdb_train.jso
     share on 110 held-out reviews by number of texts and by signals, together with one pair of
     orders, coverage of ±2 standard errors, values that were shuffled
 python benchmarks/learning.py --speed --model minilm-imdb --texts imdb_train.jsonl.gz --output OUT
-    10,000 reviews under the method in OUT/method (which --curve writes), and by the model alone
+       [--explained 10000]
+    so many reviews under the method in OUT/method (which --curve writes; else one is learned from
+    100 of them), by the model alone, and by two pairs of orders; without a graphics card a few
+    reviews will do, since what counts there is how many times as fast it is
 python benchmarks/learning.py --others --output OUT [--sick FOLDER --sick-texts sick.jsonl.gz]
        [--gpt2 FOLDER --texts imdb_train.jsonl.gz] [--model minilm-imdb --sst2 sst2.jsonl.gz]
     pairs of sentences, a language model, and sentences under the method of reviews
 python benchmarks/learning.py --store --output OUT
-    all of these as results/learning.json, of which tables.py makes a table
+    what is in OUT as results/learning.json, of which tables.py makes a table; other rows stay
 
 Values that are drawn stay in OUT, and are not drawn again: fits can be repeated. Results are
 written to OUT as they come. --smoke runs any of them on a few short texts, in a minute or two.
@@ -21,7 +24,7 @@ import argparse
 import gzip
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,10 +33,12 @@ from typing import Any
 import numpy as np
 
 import limelight
-from limelight.explainers.learned import SIGNALS, WITH_STATES, Learned
+from limelight.explainers.learned import WITH_STATES, Learned
+from limelight.explainers.reading import pooled_pieces, reading_of
 from limelight.question import Question
 from limelight.text import token_strings
 from limelight.training import fitting, learning
+from results import RESULTS, Measure, machine, versions
 
 SIZES = (50, 200, 500, 1500)
 ABLATED = (200, 1500)  # texts, with which signals are left out one by one
@@ -67,9 +72,8 @@ def parsed() -> argparse.Namespace:
     for name in ("pack", "model", "texts", "held", "sick", "sick-texts", "gpt2", "sst2"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--output", type=Path, default=Path("learning"))
-    parser.add_argument("--device", default=None, help="for --store, its name")
-    parser.add_argument("--cpu", help="of the machine that measured, for --store")
-    parser.add_argument("--cores", type=int, help="likewise")
+    parser.add_argument("--device", default=None)
+    parser.add_argument("--explained", type=int, default=10_000, help="texts, for --speed")
     parser.add_argument("--reviews", type=int, default=110, help="held-out texts that are judged")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--reference", type=int, default=25, help="pairs of the reference values")
@@ -82,8 +86,17 @@ def say(sentence: str) -> None:
 
 
 def write(asked: argparse.Namespace, name: str, found: Any) -> None:
-    """Write what was found so far."""
-    (asked.output / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    """Write what was found so far, and where."""
+    import torch
+
+    where = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "versions": versions(),
+    }
+    text = json.dumps({**found, "measured": where}, indent=1)
+    (asked.output / f"{name}.json").write_text(text + "\n")
 
 
 def read(path: Path) -> list[Any]:
@@ -125,7 +138,7 @@ def usual_reviews(path: Path, count: int, *, smoke: bool) -> list[str]:
     return found[:count]
 
 
-def drawn(model: Any, plan: learning.Plan, asked: Any, name: str) -> list[learning.Drawn]:
+def drawn(model: Any, plan: learning.Plan, asked: Any, name: str) -> list[np.ndarray]:
     """Return the values of all texts of a plan: those that are stored, else drawn now."""
     file = asked.output / f"{name}.npz"
     if not file.exists():
@@ -136,9 +149,9 @@ def drawn(model: Any, plan: learning.Plan, asked: Any, name: str) -> list[learni
             if start % 256 == 0:
                 say(f"{name}: {len(found)} of {len(plan.texts)} texts drawn")
         assert all(one is not None for one in found)
-        np.savez(file, **{str(i): one.draws for i, one in enumerate(found)})
+        np.savez(file, **{str(i): one for i, one in enumerate(found)})
     with np.load(file) as stored:
-        return [learning.Drawn(stored[str(i)]) for i in range(len(stored.files))]
+        return [stored[str(i)] for i in range(len(stored.files))]
 
 
 def part(examples: fitting.Examples, signals: tuple[str, ...], known: tuple[str, ...]) -> Any:
@@ -147,14 +160,30 @@ def part(examples: fitting.Examples, signals: tuple[str, ...], known: tuple[str,
     C = examples.values.shape[1]
     own = {"head": h - C, "outputs": C}
     width = (x.words.shape[1] - 5 - ("lrp" in known) * C) // 3
-    sizes = {"embedding": width, "middle": width, "last": width, "lrp": C, "places": 5}
-    words = [name for name in ("embedding", "middle", "last", "lrp", "places") if name in known]
+    sizes = {"embedding": width, "middle": width, "last": width, "places": 5, "lrp": C}
+    words = [name for name in ("embedding", "middle", "last", "places", "lrp") if name in known]
     kept = [
         np.concatenate([np.full(size[name], name in signals) for name in names])
         for size, names in ((sizes, words), (own, ("head", "outputs")))
     ]
     inputs = x._replace(words=x.words[:, kept[0]], texts=x.texts[:, kept[1]])
     return replace(examples, inputs=inputs)
+
+
+def with_lrp(model: Any, texts: list[Any], examples: fitting.Examples) -> fitting.Examples:
+    """Return the examples with one more signal, which was found not to pay: the lrp scores."""
+    found = []
+    for start in range(0, len(texts), 32):
+        reading = reading_of(model, texts[start : start + 32], ASKED)
+        n, C = reading.outputs.shape
+        of_outputs = [
+            model.frozen_times_input(reading.documents, np.tile(np.eye(C)[c], (n, 1))).products
+            for c in range(C)
+        ]
+        for i, one in enumerate(reading.apart()):
+            found.append(pooled_pieces(one, np.stack([each[i] for each in of_outputs])).T)
+    words = np.concatenate([examples.inputs.words, np.concatenate(found)], axis=1, dtype=np.float32)
+    return replace(examples, inputs=examples.inputs._replace(words=words))
 
 
 def curve(asked: argparse.Namespace) -> None:
@@ -172,15 +201,16 @@ def curve(asked: argparse.Namespace) -> None:
         drawn(model, of_held, asked, "reference"),
     )
     known = (*WITH_STATES, "lrp")
-    known = tuple(name for name in SIGNALS if name in known)
-    examples = learning.examples_of(model, texts, values, ASKED, known)
-    others = learning.examples_of(model, held, reference, ASKED, known)
+    examples, others = (
+        with_lrp(model, own, learning.examples_of(model, own, x, ASKED, WITH_STATES))
+        for own, x in ((texts, values), (held, reference))
+    )
     say(f"signals of {examples.n} and {others.n} texts")
     rng = np.random.default_rng(0)
     scores: dict[str, np.ndarray] = {"25 pairs": others.values}
     for count in (1, 2, 5):
         scores[f"{count} pair{'s' * (count > 1)}"] = np.concatenate(
-            [one.draws[:count].mean(axis=0).T for one in reference]
+            [one[:count].mean(axis=0).T for one in reference]
         )
     found: dict[str, Any] = {"texts": sizes, "held_out": len(held), "fits": {}}
     shuffled = rng.permutation(len(examples.values))
@@ -267,12 +297,12 @@ def of_texts(model: Any, texts: list[Any], truth: fitting.Examples, scores: np.n
     return scored
 
 
-def save(asked: Any, model: Any, learned: Learned, values: list[learning.Drawn]) -> None:
+def save(asked: Any, model: Any, learned: Learned, values: list[np.ndarray]) -> None:
     """Write the method, as ``limelight.learn`` would."""
     record = {
         "model": model.fingerprint,
         "classes": list(model.classes),
-        "outputs": list(range(values[0].draws.shape[1])),
+        "outputs": list(range(values[0].shape[1])),
         "features": "words",
         "signals": list(WITH_STATES),
         "pairs": asked.pairs,
@@ -289,40 +319,47 @@ def speed(asked: argparse.Namespace) -> None:
     from limelight.models.hugging_face import forward, signals
 
     model = limelight.load(asked.model, device=asked.device)
+    texts = read(asked.texts)[: 20 if asked.smoke else asked.explained]
+    if not (asked.output / "method").exists():
+        some = usual_reviews(asked.texts, 24 if asked.smoke else 100, smoke=asked.smoke)
+        limelight.learn(model, some, pairs=1, judged=0, output=asked.output / "method")
+        say("A method is learned.")
     learned = Learned.load(asked.output / "method")
-    texts = read(asked.texts)[: 20 if asked.smoke else 10_000]
     rows, own = list[int](), forward.network_input
 
     def counted(network: Any, ids: Any, **more: Any) -> Any:
         rows.append(len(ids))
         return own(network, ids, **more)
 
+    def took(work: Callable[[], Any]) -> tuple[Any, float, float]:
+        begun = time.perf_counter(), time.process_time()
+        found = work()
+        return found, time.perf_counter() - begun[0], time.process_time() - begun[1]
+
     limelight.explain(model, texts[:300], learned)  # what is set up once
     model.logits(texts[:300])
     forward.network_input = signals.network_input = counted
-    begun = time.perf_counter()
-    explained = limelight.explain(model, texts, learned)
-    taken = time.perf_counter() - begun
+    explained, seconds, processor = took(lambda: limelight.explain(model, texts, learned))
     passes = sum(rows) / len(texts)
-    begun = time.perf_counter()
-    model.logits(texts)
-    bare = time.perf_counter() - begun
-    few = texts[: 2 if asked.smoke else 32]
-    begun = time.perf_counter()
-    limelight.explain(model, few, "shapley", pairs=2)
-    pairs = (time.perf_counter() - begun) / len(few)
+    forward.network_input = signals.network_input = own
+    _, bare, _ = took(lambda: model.logits(texts))
+    few = texts[: 2 if asked.smoke else min(32, len(texts))]
+    _, *pairs = took(lambda: limelight.explain(model, few, "shapley", pairs=2, max_pairs=2))
     found = {
         "texts": len(texts),
         "words": sum(len(one.features) for one in explained),
-        "seconds": taken,
+        "seconds": seconds,
+        "processor_ms_a_text": 1000 * processor / len(texts),
         "forward_passes_a_text": passes,
         "seconds_of_the_model_alone": bare,
-        "ratio": taken / bare,
-        "two_pairs_seconds_a_text": pairs,
-        "faster_than_two_pairs": pairs / (taken / len(texts)),
+        "ratio": seconds / bare,
+        "two_pairs_seconds_a_text": pairs[0] / len(few),
+        "faster_than_two_pairs": pairs[0] / len(few) / (seconds / len(texts)),
+        "faster_than_two_pairs_by_processor": pairs[1] / len(few) / (processor / len(texts)),
     }
     say(json.dumps(found))
-    write(asked, "speed", found)
+    name = "speed" if model.network.device.type == "cuda" else "speed_cpu"
+    write(asked, name, found)
 
 
 def others(asked: argparse.Namespace) -> None:
@@ -360,39 +397,42 @@ def others(asked: argparse.Namespace) -> None:
 
 
 def store(asked: argparse.Namespace) -> None:
-    """Write what was found in OUT as measures, with what was wanted of them."""
-    from results import RESULTS
-
-    found = {
-        name: json.loads((asked.output / f"{name}.json").read_text())
-        for name in ("curve", "speed", "others")
-    }
-    method = json.loads((asked.output / "method" / "method.json").read_text())
-    when = datetime.fromtimestamp((asked.output / "curve.json").stat().st_mtime, UTC)
-    stored = {
+    """Write what was found in OUT as measures; what was measured before and is not there stays."""
+    file = RESULTS / "learning.json"
+    stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"measures": []}
+    rows = {one["id"]: one for one in stored["measures"]}
+    of_part = {"curve": of_curve, "speed": of_speed, "speed_cpu": of_two_cores, "others": of_others}
+    for name, measures in of_part.items():
+        if not (asked.output / f"{name}.json").exists():
+            continue
+        found = json.loads((asked.output / f"{name}.json").read_text())
+        rows |= {one.id: {**asdict(one), "met": one.met} for one in measures(found)}
+        if name == "speed_cpu":
+            stored["two_cores"] = found["measured"]
+        else:
+            stored |= found["measured"]
+        if name == "curve":
+            stored["data"] = (
+                f"MiniLM (minilm-imdb), {found['held_out']} reviews of IMDB's test part, of 100 to "
+                "220 tokens; learned from its training part, 3 pairs of orders a text"
+            )
+    stored |= {
         "benchmark": "learning",
         "command": "python benchmarks/learning.py --curve …; --speed …; --others …; --store",
-        "date": when.isoformat(timespec="seconds"),
         "smoke": asked.smoke,
-        "machine": {"cpu": asked.cpu, "cores": asked.cores, "load": None},
-        "device": asked.device,
-        "versions": {"limelight": method["version"]},
-        "data": f"MiniLM (minilm-imdb), {found['curve']['held_out']} reviews of IMDB's test part, "
-        "of 100 to 220 tokens; learned from its training part, 3 pairs of orders a text",
-        "measures": [{**asdict(one), "met": one.met} for one in measures(**found)],
+        "measures": list(rows.values()),
     }
-    text = json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
-    (RESULTS / "learning.json").write_text(text, encoding="utf-8")
+    file.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def measures(curve: Any, speed: Any, others: Any) -> Iterator[Any]:
+def share(id: str, what: str, of: Any, **wanted: float) -> Measure:
+    """Return a share with its interval."""
+    low, high = (f"{x:.3f}".replace("-", "−") for x in of["interval"])
+    return Measure(id=id, what=what, value=of["share"], note=f"[{low}, {high}]", **wanted)
+
+
+def of_curve(curve: Any) -> Iterator[Measure]:
     """Yield the rows of the table; what was wanted was written before anything was found."""
-    from results import Measure
-
-    def share(id: str, what: str, of: Any, **wanted: float) -> Any:
-        low, high = (f"{x:.3f}".replace("-", "−") for x in of["interval"])
-        return Measure(id=id, what=what, value=of["share"], note=f"[{low}, {high}]", **wanted)
-
     wanted = {"200 texts": 0.74, "1500 texts": 0.78, "1500 texts and 1 pair(s)": 0.82}
     for name, of in curve["shares"].items():
         shown = name.replace("1 pair(s)", "1 pair").replace("2 pair(s)", "2 pairs")
@@ -420,6 +460,10 @@ def measures(curve: Any, speed: Any, others: Any) -> Iterator[Any]:
         value=noise["r2_reference"],
         note=noise["notice"].partition(":")[0].capitalize(),
     )
+
+
+def of_speed(speed: Any) -> Iterator[Measure]:
+    """Yield what one graphics card takes."""
     yield Measure(
         id="seconds",
         what=f"{speed['texts']:,} reviews",
@@ -445,9 +489,25 @@ def measures(curve: Any, speed: Any, others: Any) -> Iterator[Any]:
         what="times as fast as two pairs of orders, on this GPU",
         value=speed["faster_than_two_pairs"],
     )
+
+
+def of_two_cores(speed: Any) -> Iterator[Measure]:
+    """Yield how many times as fast it is without one, by the processor time of one run."""
+    yield Measure(
+        id="faster_two_cores",
+        what="times as fast as two pairs of orders, on two cores",
+        value=speed["faster_than_two_pairs_by_processor"],
+        at_least=12,
+        note=f"{speed['texts']} reviews, processor time",
+    )
+
+
+def of_others(others: Any) -> Iterator[Measure]:
+    """Yield what other models and other texts reach."""
     named = {"sick": "SICK, pairs of sentences", "gpt2": "GPT-2 as a classifier of reviews"}
     for name, what in named.items():
-        of = others[name]
+        if (of := others.get(name)) is None:
+            continue
         yield share(f"{name}_share", f"{what}: share on {of['share']['texts']} texts", of["share"])
         yield Measure(id=f"{name}_r2", what=f"{what}: R²", value=of["r2"], note="from 400 texts")
         yield Measure(
@@ -456,7 +516,8 @@ def measures(curve: Any, speed: Any, others: Any) -> Iterator[Any]:
             value=of["coverage"]["overall"],
             at_least=0.93,
         )
-    of = others["sst2"]
+    if (of := others.get("sst2")) is None:
+        return
     what = "SST-2 sentences under the method of reviews"
     yield Measure(
         id="sst2_notices",

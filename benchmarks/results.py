@@ -1,6 +1,15 @@
 """What a benchmark found: measures with targets, as JSON and as a table."""
 
-__all__ = ["RESULTS", "Measure", "cold", "command_line", "markdown", "report"]
+__all__ = [
+    "RESULTS",
+    "Measure",
+    "cold",
+    "command_line",
+    "machine",
+    "markdown",
+    "report",
+    "versions",
+]
 
 import argparse
 import json
@@ -18,7 +27,16 @@ from typing import Any
 from measuring import Usage
 
 RESULTS = Path(__file__).parent / "results"
-_PACKAGES = ("limelight", "numpy", "torch", "captum", "lime", "shap", "scikit-learn")
+_PACKAGES = (
+    "limelight",
+    "numpy",
+    "torch",
+    "transformers",
+    "captum",
+    "lime",
+    "shap",
+    "scikit-learn",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +92,7 @@ def report(
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "smoke": arguments.smoke,
         "machine": machine(),
-        "versions": {"python": platform.python_version(), **_versions()},
+        "versions": versions(),
         **context,
         "measures": [{**asdict(measure), "met": measure.met} for measure in measures],
     }
@@ -100,8 +118,9 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, str]:
-    found = {}
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that are measured or compared."""
+    found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
             found[name] = version(name)

@@ -77,10 +77,10 @@ class Targets:
             return [None] * len(self.index)
         return [self.classes[i] for i in self.against]
 
-    def only(self, i: int) -> "Targets":
-        """Return the target of document ``i`` alone."""
-        against = None if self.against is None else self.against[i : i + 1]
-        return replace(self, index=self.index[i : i + 1], against=against)
+    def only(self, i: int, count: int = 1) -> "Targets":
+        """Return the targets of ``count`` documents from number ``i`` on."""
+        against = None if self.against is None else self.against[i : i + count]
+        return replace(self, index=self.index[i : i + count], against=against)
 
     def value(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n"]:
         """Return the explained number F of the model's outputs."""
@@ -335,7 +335,7 @@ class Question:
         """Return the features that are meant: by default those of the model's own kind."""
         if self.features is not None:
             return self.features
-        return "words" if why_not(model, "answers") is not None else "sentences"
+        return "sentences" if model.capabilities.get("answers", "") is None else "words"
 
     def grouped(self, model: Model) -> Model:
         """Return ``model`` as it can answer about these features: exactly, or by being asked.

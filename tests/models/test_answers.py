@@ -12,7 +12,10 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 import limelight
 from limelight.errors import InputError
+from limelight.explainers import METHODS
+from limelight.explainers.reading import reading_of
 from limelight.models import why_not
+from limelight.question import Question
 from limelight.sampling.masks import coin_masks, text_rng
 from limelight.text import Answer, AskedText
 
@@ -303,6 +306,18 @@ def test_attention_is_read_at_the_places_that_predict_the_answer():
     wanted = np.zeros(len(found.reads))
     wanted[-count - 1 : -1] = 1 / count
     np.testing.assert_allclose(found.reads, wanted)
+
+
+def test_attention_of_a_sentence_is_read_at_its_own_places():
+    model = writer()
+    each = limelight.explain_sentences(model, TEXT, "alpha-avg", answer="Good film. The plot.")
+    question = Question(features="sentences")
+    for e in each:  # by another road: the sentence alone
+        one = reading_of(model, [AskedText(TEXT, (e.asked,))], question.to(model))
+        chosen = METHODS["alpha-avg"]
+        (alone,) = chosen.ways[-1].explain(chosen.settings(), one)
+        np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-5)
+    assert not np.allclose(each[0].scores, each[1].scores)
 
 
 def test_sentences_share_their_masks():

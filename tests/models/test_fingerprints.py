@@ -151,6 +151,23 @@ def test_a_network_whose_weights_change_has_another_fingerprint():
     assert model.fingerprint == limelight.wrap(network, tokenizer=tokenizer).fingerprint
 
 
+def test_a_fingerprint_says_which_model_it_is_and_not_which_library_reads_it():
+    network, tokenizer = tiny("bert")
+
+    def fingerprint():
+        return limelight.wrap(network, tokenizer=tokenizer).fingerprint
+
+    usual = fingerprint()
+    network.config.transformers_version, network.config.name_or_path = "9.9.9", "elsewhere"
+    network.config.option_of_a_later_version = None
+    tokenizer(["a good film", "a film"], padding=True, truncation=True, max_length=5)
+    assert fingerprint() == usual
+    network.config.layer_norm_eps = 0.1
+    other = fingerprint()
+    tokenizer.add_tokens(["unheard"])
+    assert len({usual, other, fingerprint()}) == 3
+
+
 def test_weights_that_did_not_change_are_not_read_again(monkeypatch):
     from limelight.models.hugging_face import forward as fingerprints
 

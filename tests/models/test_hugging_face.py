@@ -626,3 +626,47 @@ def test_pieces_are_the_words_of_a_script_without_spaces():
     assert e.spans[0] == ((0, 1), (6, 7))
     e = limelight.explain(model, text, "loo", features="sentences")
     assert e.features == ("我喜欢电影。", "我ok iPhone")
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_texts_that_are_tokenized_together_are_read_as_each_alone(family):
+    network, tokenizer = tiny(family)
+    model = limelight.wrap(network, tokenizer=tokenizer)
+    texts = [
+        "a good film",
+        "  the\tplot ,  is\nbad . ",
+        "superb",
+        "caf\u00e9 \u4f60\u597d film",
+        "a\x00b film",
+    ]
+    pairs = [("a film", "the film is bad"), ("good", "bad film")]
+    for several in (texts, pairs, [*texts, *pairs]):
+        for pieces in (False, True):
+            found = list(model.read_together(several, pieces=pieces))
+            for text, one in zip(several, found, strict=True):
+                alone = model.read(text, pieces=pieces)
+                assert (one.tokens, one.notices, one.parts) == (
+                    alone.tokens,
+                    alone.notices,
+                    alone.parts,
+                )
+                np.testing.assert_array_equal(one.input.row, alone.input.row)
+                np.testing.assert_array_equal(one.input.token, alone.input.token)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_words_stand_where_their_pieces_do(family):
+    """Against the offsets of the tokenizer, piece by piece."""
+    network, tokenizer = tiny(family)
+    model, rng = limelight.wrap(network, tokenizer=tokenizer), np.random.default_rng(0)
+    signs = [*"abcdefgilmnoprstuv ,.!\n\t", "film", " the ", "plot"]
+    for _ in range(30):
+        text = "a" + "".join(rng.choice(signs, 40))
+        encoded, by_hand = tokenizer(text, return_offsets_mapping=True), {}
+        for word, (start, end) in zip(encoded.word_ids(), encoded["offset_mapping"], strict=True):
+            shown = [i for i in range(start, end) if not text[i].isspace()]
+            if word is not None and shown:
+                by_hand.setdefault(word, []).extend(shown)
+        spans = tuple((min(own), max(own) + 1) for own in by_hand.values())
+        document = model.read(text)
+        assert document.tokens.spans == spans[: len(document.tokens)]

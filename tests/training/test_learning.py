@@ -48,6 +48,17 @@ def bert():
     return package.wrap(network, tokenizer=tokenizer)
 
 
+@pytest.fixture(scope="module")
+def gpt2():
+    from test_next_token import language_model
+
+    network, tokenizer = language_model("gpt2")
+    labels = {"bad": "b", "good": "g"}
+    return package.wrap(
+        network, tokenizer=tokenizer, template="see: {text} so it is\n", labels=labels
+    )
+
+
 PLAIN = [word for word in WORDS if "#" not in word]
 
 
@@ -78,28 +89,62 @@ def test_every_class_is_learned_at_once(function, of_function):
     np.testing.assert_allclose(both["a"].scores, -both["b"].scores, atol=1e-5)
 
 
-def test_the_states_of_a_word_are_means_over_its_pieces(bert):
+def pieces_by_hand(kind, model):
+    """Return a text, the ids of its row, and the place in the joined text of each piece."""
+    if kind == "prompt":
+        text, start = "a predictable plot , a film", len("see: ")
+        found = model.tokenizer.own(f"see: {text} so it is\n", return_offsets_mapping=True)
+        return text, found, [(a - start, b - start) for a, b in found["offset_mapping"]]
+    given = ("a bad film", "the film is good") if kind == "pair" else "a predictable plot , a film"
+    sides = (given,) if isinstance(given, str) else given
+    found = model.tokenizer(*sides, return_offsets_mapping=True)
+    shift = [(len(sides[0]) + 1) * (side == 1) for side in found.sequence_ids()]
+    pairs = zip(found["offset_mapping"], shift, strict=True)
+    return given, found, [(a + own, b + own) for (a, b), own in pairs]
+
+
+@pytest.mark.parametrize("kind", ["text", "pair", "prompt"])
+def test_the_states_of_a_word_are_means_over_its_pieces(bert, gpt2, kind):
+    """Of a pair a word of both sides has two; what stands around a text in a prompt has none."""
     import torch
 
-    text = "a predictable plot , a film"
-    document = bert.read(text)
+    model = gpt2 if kind == "prompt" else bert
+    given, encoded, places = pieces_by_hand(kind, model)
+    document, other = model.read(given), model.read("bad film")
     features = features_of(document)
-    found = bert.signals(
-        [bert.read("bad film"), document], [features_of(bert.read("bad film")), features]
-    )
-    ids = torch.tensor(bert.tokenizer(text)["input_ids"])[None]
+    found = model.signals([other, document], [features_of(other), features])
     with torch.no_grad():
-        out = bert.network(input_ids=ids, output_hidden_states=True)
-    words = bert.tokenizer(text).word_ids()
-    layers = [out.hidden_states[i][0].numpy() for i in (0, (len(out.hidden_states) - 1) // 2, -1)]
-    place = [
-        [i for i, w in enumerate(words) if w is not None and features.of_token[w] == j]
-        for j in range(len(features))
-    ]
-    by_hand = np.array([np.concatenate([layer[own].mean(0) for layer in layers]) for own in place])
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        row = {name: torch.tensor(encoded[name])[None] for name in names if name in encoded}
+        network = model.network.language_model if kind == "prompt" else model.network
+        states = network(**row, output_hidden_states=True).hidden_states
+    layers = [states[i][0].numpy() for i in (0, (len(states) - 1) // 2, -1)]
+    by_hand, words = [], list(zip(encoded.sequence_ids(), encoded.word_ids(), strict=True))
+    for spans in features.spans:
+        shown = [i for i, (a, b) in enumerate(places) if any(a < d and c < b for c, d in spans)]
+        # Spaces inside the text are pieces of the byte-level tokenizer, and go with their words.
+        own = [
+            i for i, (_, b) in enumerate(places) if b > 0 and words[i] in {words[j] for j in shown}
+        ]
+        by_hand.append(np.concatenate([layer[own].mean(0) for layer in layers]))
     np.testing.assert_allclose(found.states[1], by_hand, atol=1e-5)
-    np.testing.assert_allclose(found.read[1], layers[-1][0], atol=1e-5)  # BERT's head reads [CLS]
-    np.testing.assert_allclose(found.outputs[1], out.logits[0].numpy(), atol=1e-5)
+    # BERT's head reads [CLS], and a language model its last piece.
+    np.testing.assert_allclose(found.read[1], layers[-1][-1 if kind == "prompt" else 0], atol=1e-5)
+    np.testing.assert_allclose(found.outputs[1], model.logits([given])[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["pair", "prompt"])
+def test_pairs_and_prompts_are_learned(bert, gpt2, kind):
+    texts = texts_of(PLAIN, 90, seed=21, longest=6)
+    if kind == "pair":
+        others = texts_of(PLAIN, 90, seed=22, longest=4)
+        texts = list(zip(texts, others, strict=True))
+    model, new = gpt2 if kind == "prompt" else bert, texts[-10:]
+    learned = package.learn(model, texts[:-10], judged=0)
+    mine, truth = (package.explain(model, new, method) for method in (learned, "shapley"))
+    off = np.concatenate([a.scores - b.scores for a, b in zip(mine, truth, strict=True)])
+    assert 1 - np.mean(off**2) / np.var(np.concatenate([one.scores for one in truth])) > 0.1
+    assert [one.features for one in mine] == [one.features for one in truth]
 
 
 def test_errors_of_a_network_hold_against_enumeration(bert, of_bert):
@@ -116,8 +161,10 @@ def test_errors_of_a_network_hold_against_enumeration(bert, of_bert):
 
 @pytest.mark.slow
 def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
-    texts = texts_of(PLAIN, 100, seed=1)
-    alone = package.learn(bert, texts, signals=["words", "places"], judged=0)
+    plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), learning.WITHOUT_STATES
+    drawn = learning.drawn_values(bert, plan, range(100), Question())
+    examples = learning.examples_of(bert, plan.texts, drawn, Question(), signals)
+    alone = fitting.fit_examples(examples, plan.held, seed=0)
     assert of_bert.report["r2"] > alone.report["r2"] + 0.02
 
 
@@ -211,9 +258,15 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
     assert json.loads(json.dumps(again.record)) == stored.record
     with pytest.raises(InputError, match="another seed"):
         package.learn(function, texts, output=tmp_path / "a", judged=0, seed=1)
+    begun = tmp_path / "a" / "drawn" / "asked.json"
+    known = json.loads(begun.read_text())
+    for wrong in (b"{", b"[]", b"{}", *(json.dumps({**known, n: "x"}).encode() for n in known)):
+        begun.write_bytes(wrong)
+        with pytest.raises(InputError, match=r"does not say what was begun; delete the folder"):
+            package.learn(function, texts, output=tmp_path / "a", judged=0)
 
 
-def test_values_that_are_stored_are_learned_from(function):
+def test_values_that_are_stored_are_learned_from(function, tmp_path):
     found = package.explain(function, texts_of(VOCABULARY, 60, seed=11), "shapley")
     learned = package.learn(function, found, judged=0)
     mine = package.explain(function, "w1 w2 w3", learned)
@@ -225,6 +278,12 @@ def test_values_that_are_stored_are_learned_from(function):
         package.explain(function, "w1 w2 w3", "shapley", start=learned, pairs=1, max_pairs=1)
     with pytest.raises(InputError, match="stored Shapley values of at least 20 texts"):
         package.learn(function, found[:5])
+    run = package.explain_data(
+        function, [one.text for one in found], "shapley", output=tmp_path / "run", progress=False
+    )
+    for given in (run, tmp_path / "run", str(tmp_path / "run")):  # in single precision
+        again = package.explain(function, "w1 w2 w3", package.learn(function, given, judged=0))
+        np.testing.assert_allclose(again.scores, mine.scores, atol=1e-5)
 
 
 def test_an_output_that_never_moves_counts_for_nothing():
@@ -260,22 +319,44 @@ def test_a_model_with_exact_values_needs_no_learning(tiny_model, function):
 def test_a_budget_means_fewer_pairs_then_fewer_texts(function):
     texts = texts_of(VOCABULARY, 60, seed=6)
     one = package.learn(function, texts, budget="1000 calls", judged=0)
+    said = []
+    package.learn(function, texts, budget="1000 calls", judged=0, estimate=said.append)
     assert one.record["pairs"] == 1
+    assert said[0].startswith("Drawing 1 pair of orders of 60 texts takes about ")
     assert one.report["calls"] < 1000
     with pytest.raises(InputError, match="a budget of 50 calls"):
         package.learn(function, texts, budget="50 calls")
 
 
-def test_judge_and_compare_take_it_as_any_method(bert, of_bert):
+def test_judge_and_compare_take_it_as_any_method(bert, of_bert, tmp_path):
     texts = texts_of(PLAIN, 6, seed=8)
     found = package.judge(bert, texts, [of_bert, "loo"], columns=[])
     assert [one.method for one in found.methods] == ["learned", "loo"]
     compared = package.compare(bert, texts[0], methods=[of_bert, "shapley"])
     assert [one.method for one in compared] == ["learned", "shapley"]
 
+    # By the name of its folder too.
+    of_bert.save(tmp_path)
+    named = f"learned:{tmp_path}"
+    by_name = package.judge(bert, texts, [named, "loo"], columns=[])
+    assert by_name.methods[0].share == found.methods[0].share
+    again = package.compare(bert, texts[0], methods=[named, "shapley"])
+    np.testing.assert_array_equal(again["learned"].scores, compared["learned"].scores)
+    with pytest.raises(InputError, match="no learned method at"):
+        package.compare(bert, texts[0], methods=["learned:nowhere"])
 
-def test_a_window_hides_what_a_word_is_beside(bert):
+
+def test_a_window_hides_what_a_word_is_beside(bert, of_bert):
     assert "leave window out" in why_not(bert.in_windows(8), "signals")
+    with pytest.raises(InputError, match="leave window out"):
+        package.explain(bert, "a good film " * 9, of_bert, window=8)
+
+
+def test_a_tagger_is_refused_in_a_sentence():
+    from test_spans import tagger
+
+    with pytest.raises(InputError, match="this one answers about a place of them; use 'shapley'"):
+        package.learn(tagger()[0], texts_of(PLAIN, 30, seed=0))
 
 
 def test_a_learned_start_and_one_pair_are_nearer_than_either_alone(bert, of_bert):

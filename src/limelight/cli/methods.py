@@ -2,35 +2,34 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Literal
 
 from limelight import checks
 from limelight.checks import Check
 from limelight.cli.console import error_console, output_console, tell
-from limelight.cli.options import Seed
+from limelight.cli.options import ModelOptions, Seed
 from limelight.explainers.registry import METHODS, method_table
-from limelight.models import load
 from limelight.pages.terminal import shown_table
 from limelight.results.table import Cell, Column, Table
 
 
 def methods(
-    *names: str, model: Path | None = None, format: Literal["terminal", "json"] = "terminal"
+    *names: str,
+    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
+    format: Literal["terminal", "json"] = "terminal",
 ) -> None:
     """List the methods: what each computes, what it sees and what it cannot see.
+
+    With a model, how each is computed for it, with the settings that hold there.
 
     Parameters
     ----------
     names
         Show only these.
-    model
-        Say how each is computed for this model, with the settings that hold there: a folder, ours
-        or a Hugging Face classifier, or "hub:owner/name".
     format
         A list for people, or one JSON object per line for programs.
     """
-    table = method_table(None if model is None else load(model), *names)
+    table = method_table(None if model.model is None else model.load(), *names)
     for sentence in METHODS.broken.values():
         tell(sentence)
     if format == "json":
@@ -48,7 +47,7 @@ TEXT = (
 
 def verify(
     *,
-    model: Path | None = None,
+    model: ModelOptions = ModelOptions(),  # noqa: B008
     text: str = TEXT,
     seed: Seed = 0,
     format: Literal["terminal", "json"] = "terminal",
@@ -59,8 +58,6 @@ def verify(
 
     Parameters
     ----------
-    model
-        Folder of the model; the IMDB sentiment model that comes with the package if none is given.
     text
         The text to check on; a short review if none is given.
     seed
@@ -70,7 +67,7 @@ def verify(
     """
     made: list[Check] = []
     with error_console().status("checking"):
-        for check in checks.verify(load(model), text, seed=seed):
+        for check in checks.verify(model.load(), text, seed=seed):
             made.append(check)
             if format == "json":
                 print(json.dumps(asdict(check) | {"passed": check.passed}))

@@ -100,6 +100,7 @@ class ModelOptions:
 
         ``labelled``: without a template, the labels are those of data.
         """
+        told: dict[str, Any]
         if self.endpoint is not None:
             if self.model is None or self.template is None or self.labels is not None:
                 raise InputError(
@@ -107,15 +108,18 @@ class ModelOptions:
                 )
             from limelight.models.endpoint import wrap_endpoint
 
-            return wrap_endpoint(
-                self.endpoint,
-                model=str(self.model),
-                template=self.template,
-                key_variable=self.key_variable,
-            )
+            told = {
+                "model": str(self.model),
+                "template": self.template,
+                "per_token": self.per_token,
+                "key_variable": self.key_variable,
+            }
+            if self.max_new_tokens is not None:
+                told["max_new_tokens"] = self.max_new_tokens
+            return wrap_endpoint(self.endpoint, **told)
         if self.key_variable is not None:
             raise InputError("--key-variable is about a server; add --endpoint URL.")
-        told: dict[str, Any] = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
+        told = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
         if self.template is None:
             if self.labels is not None and not labelled:
                 raise InputError("--labels are about a language model; add --template.")

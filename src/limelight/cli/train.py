@@ -121,7 +121,7 @@ def learn(
     pair_column: PairColumn = None,
     texts: WholeNumber = 500,
     pairs: WholeNumber = 3,
-    budget: str | None = None,
+    budget: str = "30min",
     judged: WholeNumberOrNone = None,
     seed: Seed = 0,
 ) -> None:
@@ -143,8 +143,8 @@ def learn(
     pairs
         Pairs of orders drawn of each text, 2 (d − 1) calls of the model each for d words.
     budget
-        How much to spend on drawing in all: "30min", or "100000 calls". Fewer pairs are drawn, then
-        fewer texts, until it suffices.
+        How much to spend on drawing in all: "2h", or "100000 calls". Fewer pairs are drawn, then
+        fewer texts, until it suffices; what that leaves is said before anything is drawn.
     judged
         Texts on which the share is measured, of those kept aside; by default as many as take a
         quarter of the calls of drawing.
@@ -154,7 +154,6 @@ def learn(
     from limelight import learn as learned  # says which extra is missing, if torch is
 
     given = read_texts(data, text_column=text_column, pair_column=pair_column, limit=texts)
-    within = "" if budget else "; --budget 30min draws what that time allows"
     try:
         with (shown := ProgressShown("learning", estimated=True)) as moved:
             found = learned(
@@ -166,7 +165,7 @@ def learn(
                 judged=judged,
                 seed=seed,
                 progress=moved,
-                estimate=lambda ahead: shown.say(f"Drawing takes {ahead}{within}."),
+                estimate=lambda ahead: shown.say(f"{ahead} (--budget {budget})."),
             )
     except KeyboardInterrupt as stop:
         stop.add_note(f"values drawn so far are kept in '{output}'. The same command goes on.")

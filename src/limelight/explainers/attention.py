@@ -24,7 +24,9 @@ def _mean_over_windows(
 
     One window comes after another, because the attention of all may not fit in memory.
     """
-    weigh, read_in = one.targets.weights if gradients else None, one.documents[0].windows
+    # Of several places or sentences, the weights say whose positions are meant.
+    weigh = one.targets.weights if gradients or one.targets.parts > 1 else None
+    read_in = one.documents[0].windows
     # ∂F/∂α of a window holds its share of the mean, which would be taken again here.
     windows = 1 if read_in is None else len(read_in.spans)
     found = [

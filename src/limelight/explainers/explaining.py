@@ -13,7 +13,7 @@ from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import AskInsteadError, Signals, playing, told_ahead
+from limelight.models.protocol import AskInsteadError, Signals, playing
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
@@ -124,7 +124,7 @@ def metered(
     often; ``total`` is the number of texts in all. A model whose calls cost money hears of them
     ``ahead``.
     """
-    told = told_ahead(reading.model)
+    told: Callable[[int], None] | None = getattr(reading.model, "ahead", None)
     if progress is None and told is None:
         return contextlib.nullcontext()
     sizes = [len(features) for features in reading.features]
@@ -222,7 +222,8 @@ def readings(
     several: their answers are remembered for all classes and methods, but not for all texts.
     """
     model, question = question.windowed(model), question.to(model)
-    texts, question = question.of_each(texts)
+    if question.answer is not None:
+        texts, question = question.of_each(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)

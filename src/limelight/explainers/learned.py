@@ -10,21 +10,20 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError
 from limelight.explainers.method import Counted, Method, Way, at_least, settings_class
-from limelight.explainers.reading import Reading, pooled_pieces
+from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.files import bounded_bytes, bounded_json, write_whole
-from limelight.models import Freezes
 from limelight.results import Finding
 from limelight.sampling.masks import sized_masks, text_rng
 from limelight.shapes import Float, Int
@@ -37,13 +36,13 @@ PREFIX = f"{LEARNED}:"  # of a folder that stands where the name of a method may
 # What a network is told. Of models that show nothing inside, the word itself, its places and the
 # length of the text are left: a global additive model.
 STATES = ("embedding", "middle", "last", "head")
-SIGNALS = (*STATES, "places", "outputs", "words", "lrp")
-WITH_STATES = ("embedding", "middle", "last", "head", "places", "outputs")
+WITH_STATES = (*STATES, "places", "outputs")
 WITHOUT_STATES = ("words", "places", "outputs")
 _FLOOR = 0.05  # of the usual score: below it, sizes and disagreements say no more about errors
 _LEAST = 1e-6  # of the usual score: what single precision does to it
 _MOST_BYTES = 1 << 30
 _MEMBERS = 2
+_TOGETHER = 8  # texts that are scored at a time: their signals stay in the cache
 
 
 class Inputs(NamedTuple):
@@ -67,8 +66,6 @@ def inputs_of(reading: Reading, signals: Collection[str]) -> Inputs:
         layers = np.split(np.concatenate(held.states), 3, axis=1)
         words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
         texts += [held.read] if "head" in signals else []
-    if "lrp" in signals:
-        words.append(np.concatenate(list(_frozen(reading))))
     if "places" in signals:
         words.append(np.concatenate([_places(reading, i) for i in range(len(reading.documents))]))
     if "outputs" in signals:
@@ -94,29 +91,23 @@ def _places(reading: Reading, i: int) -> Float[np.ndarray, "d 5"]:
     count = np.bincount(of_token[scored], minlength=d)
     first = np.full(d, T)
     np.minimum.at(first, of_token[scored], scored)
-    starts = [spans[0][0] if spans else 0 for spans in features.spans]
-    side = [side_at(start, document.parts) for start in starts]
+    side = np.zeros(d)
+    if document.parts:
+        side[:] = [side_at(own[0][0] if own else 0, document.parts) for own in features.spans]
     return np.stack(
         [np.full(d, math.log(d)), np.log(np.maximum(count, 1)), first / T, np.log1p(first), side],
         axis=1,
     )
 
 
-def _frozen(reading: Reading) -> Iterator[Float[np.ndarray, "d C"]]:
-    """Yield the lrp scores of every feature, for each output."""
-    model, n, C = cast(Freezes, reading.model), *reading.outputs.shape
-    of_outputs = [
-        model.frozen_times_input(reading.documents, np.tile(np.eye(C)[c], (n, 1))).products
-        for c in range(C)
-    ]
-    for i, one in enumerate(reading.apart()):
-        yield pooled_pieces(one, np.stack([products[i] for products in of_outputs])).T
-
-
 def word_hashes(reading: Reading) -> Int[np.ndarray, " N"]:
     """Return a number for the string of each feature, the same in every process."""
-    strings = (string for features in reading.features for string in features.strings)
-    return np.array([zlib.crc32(s.lower().encode("utf-8", "surrogatepass")) for s in strings])
+    return np.array([_hash(string) for own in reading.features for string in own.strings])
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(string: str) -> int:
+    return zlib.crc32(string.lower().encode("utf-8", "surrogatepass"))
 
 
 class Predicted(NamedTuple):
@@ -279,12 +270,16 @@ class Learned:
         there = known[np.minimum(place, len(known) - 1)] == hashes
         return np.where(there, place, len(known))
 
+    @cached_property
+    def _first(self) -> Float[np.ndarray, "s k"]:
+        """All layers that see the signals: one product for all, once for what a text shares."""
+        names = [f"{k}.{layer}.weight" for k in range(_MEMBERS) for layer in ("first", "linear")]
+        return np.concatenate([self.arrays[name] for name in names]).T
+
     def _members(self, inputs: Inputs) -> Float[np.ndarray, "members N C"]:
         """Return what the networks say of standard signals, in units of usual scores."""
         own, words, texts = self.arrays, inputs.words, inputs.texts
-        # All layers that see the signals in one product, and what texts share once for each text.
-        names = [f"{k}.{layer}.weight" for k in range(_MEMBERS) for layer in ("first", "linear")]
-        first = np.concatenate([own[name] for name in names]).T
+        first = self._first
         seen = words @ first[: words.shape[1]] + (texts @ first[words.shape[1] :])[inputs.owner]
         found = []
         for k, x in enumerate(np.split(seen, _MEMBERS, axis=1)):
@@ -300,6 +295,9 @@ class Learned:
     def starts(self, reading: Reading) -> list[Start]:
         """Return what is known of every text without asking about removals; refuse other models."""
         self.check(reading)
+        return [start for part in reading.apart(_TOGETHER) for start in self._starts(part)]
+
+    def _starts(self, reading: Reading) -> list[Start]:
         inputs = self.standard(inputs_of(reading, self.record["signals"]))
         found = self.predicted(inputs)
         strange = self.strangeness_of(inputs, word_hashes(reading))
@@ -462,13 +460,3 @@ def _loaded(folder: str, _changed: int) -> Learned:
         return Learned(record, load(content))
     except SafetensorError as error:
         raise InputError(f"'{folder}/{FILES[1]}' cannot be read ({error}).") from None
-
-
-def checked_signals(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of signals in their order; refuse one that there is not."""
-    if not names:
-        raise InputError(f"learn needs at least one signal. Choose from: {', '.join(SIGNALS)}.")
-    for name in names:
-        if name not in SIGNALS:
-            raise InputError(nearest("signal", name, SIGNALS))
-    return tuple(name for name in SIGNALS if name in names)

@@ -26,7 +26,7 @@ from limelight.models.protocol import (
     Signals,
     collapsing,
     cut_finer,
-    document_by,
+    documents_by,
     playing,
 )
 from limelight.models.text_game import TextGame
@@ -34,6 +34,7 @@ from limelight.question import Question, Targets, against_indices, target_indice
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of, unit_spans
+from limelight.text.document import Windows
 from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 
@@ -70,22 +71,21 @@ class Reading:
     first: int | None = None  # number of the first document in the caller's list of several
     shared: _Shared = field(default_factory=_Shared)
 
-    def apart(self) -> Iterator["Reading"]:
-        """Yield every document as a reading of its own."""
-        if len(self.documents) == 1:
+    def apart(self, size: int = 1) -> Iterator["Reading"]:
+        """Yield every document as a reading of its own, or ``size`` of them at a time."""
+        if len(self.documents) <= size:
             yield self
             return
-        for i in range(len(self.documents)):
-            shared, held = _Shared(), self.shared.signalled
+        for i in range(0, len(self.documents), size):
+            here, shared, held = slice(i, i + size), _Shared(), self.shared.signalled
             if held is not None:
-                here = slice(i, i + 1)
                 shared.signalled = Signalled(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
-                documents=self.documents[i : i + 1],
-                features=self.features[i : i + 1],
-                targets=self.targets.only(i),
-                outputs=self.outputs[i : i + 1],
+                documents=self.documents[here],
+                features=self.features[here],
+                targets=self.targets.only(i, size),
+                outputs=self.outputs[here],
                 first=None if self.first is None else self.first + i,
                 shared=shared,
             )
@@ -131,7 +131,9 @@ class Reading:
     def signals(self) -> Signalled:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
-            self.shared.signalled = _signals(self.model, self.documents, self.features)
+            _check_signals(self.model)
+            model = cast(Signals, self.model)
+            self.shared.signalled = model.signals(self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
@@ -203,12 +205,12 @@ class Reading:
         asked = document.asked[self.targets.part : self.targets.part + 1]
         name = self.targets.classes[self.targets.index[i]]
         notes = tuple(place.note for place in asked if place.note and place.tag == name)
-        said = document.notices + self.features[i].notices + self._window_notice(i) + notes
-        return said + alone if len(self.features[i]) == 1 else said
+        windows = () if document.windows is None else self._window_notice(i, document.windows)
+        said = document.notices + self.features[i].notices + windows + notes
+        return said + alone if len(self.features[i].strings) == 1 else said
 
-    def _window_notice(self, i: int) -> tuple[str, ...]:
-        windows = self.documents[i].windows
-        if windows is None or len(windows.spans) < 2:
+    def _window_notice(self, i: int, windows: Windows) -> tuple[str, ...]:
+        if len(windows.spans) < 2:
             return ()
         target = self.targets.only(i)
         (name,), (other,) = target.names(), target.names_against()
@@ -235,7 +237,7 @@ class Reading:
                 "cut": document.cut,
                 "notices": self.notices(i),
                 "settings": self.asked(i),
-                "diagnostics": self.diagnostics(i),
+                "diagnostics": {} if document.windows is None else self._outputs(document.windows),
                 "model": self.fingerprint,
                 "parts": document.parts,
                 "asked": document.asked[targets.part] if document.asked else None,
@@ -263,11 +265,8 @@ class Reading:
             **({} if windows is None else {"window": windows.size}),
         }
 
-    def diagnostics(self, i: int) -> dict[str, Any]:
-        """Return the model's outputs in each window of document ``i``, if it has windows."""
-        windows = self.documents[i].windows
-        if windows is None:
-            return {}
+    def _outputs(self, windows: Windows) -> dict[str, Any]:
+        """Return the model's outputs in each window, as a result holds them."""
         rows = zip(windows.spans, windows.outputs, strict=True)
         return {
             "windows": [
@@ -325,16 +324,15 @@ def reading_of(
     """
     pieces = _reads_pieces(model, question.features)
     kept = frozenset(_one_token(model, word) for word in question.protect)
-    documents, scored = [], []
-    for number, text in enumerate(texts, start=first or 0):
+    documents, scored, by = [], [], question.at if question.answer is None else question.answer
+    if signals:
+        _check_signals(model)
+    read = documents_by(
+        model, texts, together=signals, by=by, first_pieces=question.first_pieces, pieces=pieces
+    )
+    for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
-            document = document_by(
-                model,
-                text,
-                by=question.at if question.answer is None else question.answer,
-                first_pieces=question.first_pieces,
-                pieces=pieces,
-            )
+            document = next(read)
             if not pieces and (cut := unit_spans(document, question.features)) is not None:
                 document = cut_finer(model, document, cut)
             documents.append(document)
@@ -344,9 +342,9 @@ def reading_of(
                     feasible(len(scored[-1]))
     shared = _Shared()
     if signals:
-        shared.signalled = _signals(model, documents, scored)
-    asked = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
-    outputs = _checked_outputs(model, asked, documents)
+        shared.signalled = cast(Signals, model).signals(documents, scored)
+    own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
+    outputs = _checked_outputs(model, own, documents)
     return Reading(
         model=model,
         documents=tuple(documents),
@@ -377,19 +375,14 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
         elif document.divisible:
             finer = "a function that returns the (start, end) of every part"
         else:
-            raise DomainError(
-                f"{error} To this model the text is one token, of which it can lose no part: give "
-                "it a longer text, or ask a model that reads the words of this language."
-            ) from None
+            one = "To this model the text is one token, of which it can lose no part"
+            raise DomainError(f"{error} {one}; give it a longer one.") from None
         raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
 
 
-def _signals(
-    model: Model, documents: Sequence[Document], features: Sequence[Features]
-) -> Signalled:
+def _check_signals(model: Model) -> None:
     if (why := why_not(model, "signals")) is not None:  # as it reads these texts: in windows, say
         raise InputError(f"a learned method needs {CAPABILITIES['signals']}, and {why}.")
-    return cast(Signals, model).signals(documents, features)
 
 
 def targets_of(

@@ -13,7 +13,9 @@ from limelight.explainers.explaining import Meter, Progress
 from limelight.explainers.reading import Reading, reading_of
 from limelight.judging.removals import EVERY_WORD, STEPS, read_at
 from limelight.judging.texts import Outcome, Setup
+from limelight.models import Model
 from limelight.models.text_game import TextGame
+from limelight.question import Question
 from limelight.sampling.sample import watched
 
 _TRIED = 8  # texts, whose numbers of words stand for all
@@ -39,7 +41,7 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     """Return what judging ``texts`` will take, from a few of them; None where nothing is asked."""
     if setup.exact and not any(one.asks and one.asks(10) for one in setup.candidates):
         return None
-    tried = list(_tried(setup, texts))
+    tried = list(tried_readings(setup.model, texts, setup.question))
     if not tried:
         return None
     sizes = [len(one.features[0]) for one in tried]
@@ -51,11 +53,11 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     return Estimate(round(needed + search), (needed + search) * cost)
 
 
-def _tried(setup: Setup, texts: list[Any]) -> Iterator[Reading]:
+def tried_readings(model: Model, texts: list[Any], question: Question) -> Iterator[Reading]:
     """Yield a few of the texts, evenly spread; one that cannot be read will be a row of its own."""
     for place in np.unique(np.linspace(0, len(texts) - 1, _TRIED).round().astype(int)):
         with contextlib.suppress(InputError):
-            yield reading_of(setup.model, [texts[place]], setup.question)
+            yield reading_of(model, [texts[place]], question)
 
 
 def seconds_of_one(game: TextGame) -> float:
@@ -95,7 +97,8 @@ def _search(d: int) -> int:
 def metered(setup: Setup, texts: list[Any], progress: Progress) -> Iterator[Outcome]:
     """Yield what is found on the texts; ``progress`` hears of parts of those in flight."""
     outcomes = setup.outcomes(texts)
-    sizes = [] if setup.exact else [len(one.features[0]) for one in _tried(setup, texts)]
+    tried = [] if setup.exact else tried_readings(setup.model, texts, setup.question)
+    sizes = [len(one.features[0]) for one in tried]
     of_one = float(np.mean([sum(_questions(setup, d)) for d in sizes])) if sizes else 1.0
     meter = Meter(progress, total=len(texts), estimated=True)
     for done in range(len(texts)):

@@ -15,6 +15,7 @@ from limelight.text import (
     AskedText,
     Document,
     Features,
+    Given,
     Place,
     Span,
     checked_text_or_pair,
@@ -158,6 +159,9 @@ class Signals(Protocol):
     @property
     def together(self) -> int:
         """How many documents are worth asking about at a time."""
+
+    def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
+        """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
 
     def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
         """Return the states of all features of the documents, and the outputs, in one pass."""
@@ -333,15 +337,12 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
-    if why_not(model, "spans") is None:
+    known = model.capabilities
+    if known.get("spans", "") is None:
         model = cast(Spans, model).with_classes(names)
-    return model if why_not(model, "games") else cast(Games, model).asked_about(features, scale)
-
-
-def told_ahead(model: Model) -> Callable[[int], None] | None:
-    """Return what hears how often ``model`` will be asked, where that costs money; else None."""
-    own: Callable[[int], None] | None = getattr(model, "ahead", None)
-    return own
+        known = model.capabilities
+    exact = known.get("games", "") is None
+    return cast(Games, model).asked_about(features, scale) if exact else model
 
 
 def class_numbers(model: Model) -> tuple[int, ...] | None:
@@ -443,6 +444,21 @@ def read_asking(
     return read(given, asked=asked, pieces=pieces)
 
 
+def documents_by(
+    model: Model, texts: Sequence[Any], *, together: bool, by: Any, first_pieces: bool, pieces: bool
+) -> Iterator[Document]:
+    """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
+    if not together:
+        for text in texts:
+            yield document_by(model, text, by=by, first_pieces=first_pieces, pieces=pieces)
+        return
+    several = [text.given if isinstance(text, AskedText) else text for text in texts]
+    found = cast(Signals, model).read_together(several, pieces=pieces)
+    for given in several:
+        _check_pair(model, given)
+        yield next(found)
+
+
 def asked_of(
     model: Model, given: Any, by: Any = None, *, first_pieces: bool = False
 ) -> tuple[Asked, ...]:
@@ -450,11 +466,12 @@ def asked_of(
 
     Where it is None it is the only span that the model finds, or what the model writes.
     """
-    if why_not(model, "answers") is None:
+    known = model.capabilities
+    if known.get("answers", "") is None:
         if isinstance(by, Answer):
             return (by,)
         return (cast(Answers, model).written(given) if by is None else Answer(by),)
-    if why_not(model, "spans") is not None:
+    if known.get("spans", "") is not None:
         return ()
     found = spans_of(model, given, first_pieces=first_pieces)
     text, parts = joined(given)

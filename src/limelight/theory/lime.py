@@ -121,7 +121,7 @@ def lime(
     # 2 (`lime_plan`) and 1/D 1; rounding has the last 0.1.
     slopes, bases = zip(*(plan.by_reciprocal for plan in plans), strict=True)
     rungs = [_rung(max(x, y / BASE_TOLERANCE)) for x, y in zip(slopes, bases, strict=True)]
-    K = game.K
+    K = game.a.shape[-2]
     shares = [tolerance / rung for rung in rungs for _ in range(K)]
     numbers = np.asarray([_numbers(plan) for plan in plans])
     p, omega, table = of_each_head(game, p, omega, numbers)

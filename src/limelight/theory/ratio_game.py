@@ -300,7 +300,7 @@ def stacked(rows: Sequence[Float[Array, " _"]], *, fill: float) -> Float[Array, 
 
 def of_each_head(game: RatioGame, *tables: Float[Array, "B _"]) -> list[Float[Array, "G _"]]:
     """NumPy tables with a row per document as arrays like the game's, with a row per head."""
-    xp, K, here = array_namespace(game.a), game.K, device(game.a)
+    xp, K, here = array_namespace(game.a), game.a.shape[-2], device(game.a)
     rows = (
         np.repeat(x, K, axis=0) if len(x) > 1 else np.broadcast_to(x, (K, *x.shape[1:]))
         for x in tables

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from limelight import __version__
@@ -26,14 +27,13 @@ from limelight.explainers.learned import (
     WITHOUT_STATES,
     Inputs,
     Learned,
-    checked_signals,
     inputs_of,
     word_hashes,
 )
 from limelight.explainers.reading import Reading, reading_of
-from limelight.files import alone_in, bounded_json, write_whole
+from limelight.files import alone_in, write_whole
 from limelight.judging import judge
-from limelight.judging.estimate import Estimate, seconds_of_one
+from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import answering, playing
 from limelight.models.text_game import TextGame
@@ -51,26 +51,10 @@ _BUSY = "another call of learn is writing to the folder"
 _HELD = 0.2  # of the texts, kept aside
 _MOST_HELD = 200
 _PART = 32  # texts whose values are drawn together, and stored together
-_TRIED = 8  # texts, whose numbers of words stand for all
 _JUDGED = 0.25  # of the calls that drawing takes: what finding the share may take
 
 
-class Drawn(NamedTuple):
-    """Sampled values of one text: pairs of orders, outputs of the model, features."""
-
-    draws: Float[np.ndarray, "pairs C d"]
-
-    @property
-    def mean(self) -> Float[np.ndarray, "d C"]:
-        """The sampled Shapley values."""
-        return self.draws.mean(axis=0).T
-
-    @property
-    def spread(self) -> Float[np.ndarray, "d C"]:
-        """The variance of one draw; NaN of a single pair, which shows none."""
-        if self.draws.shape[2] <= 2:  # two words have one pair of orders
-            return np.zeros(self.draws.shape[1:]).T
-        return self.draws.var(axis=0, ddof=1).T if len(self.draws) > 1 else self.mean + np.nan
+Draws = Float[np.ndarray, "_pairs _C _d"]  # what each pair of orders says of one text
 
 
 def learn(
@@ -82,10 +66,9 @@ def learn(
     output: str | os.PathLike[str] | None = None,
     budget: BudgetGiven | None = None,
     judged: int | None = None,
-    signals: Sequence[str] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-    estimate: Callable[[Estimate], None] | None = None,
+    estimate: Callable[[str], None] | None = None,
 ) -> Learned:
     """Return a method that scores words of ``model`` at the price of one forward pass of a text.
 
@@ -101,8 +84,8 @@ def learn(
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     texts
         Texts like those to be explained, at least 20, better some hundred: a list, or data as
-        :func:`limelight.judge` takes them. Pairs of texts are tuples of two. A run, or a list of
-        explanations, with Shapley values of one class is learned from as it is.
+        :func:`limelight.judge` takes them. Pairs of texts are tuples of two. A run or its folder,
+        or a list of explanations, with Shapley values of one class is learned from as it is.
     pairs
         Pairs of orders that are drawn of each text, 2 (d − 1) calls of the model each; of the texts
         kept aside at least 2.
@@ -117,54 +100,45 @@ def learn(
     judged
         Texts of those kept aside on which the share is measured, as :func:`limelight.judge` does,
         about d²/2 calls each; by default as many as take a quarter of the calls of drawing.
-    signals
-        What the networks are told, by name, instead of all that was found to help.
     seed
         Same seed, same method.
     progress
         Called with (done, in all), in texts; fitting counts as a quarter of all texts.
     estimate
-        Called once, before anything is drawn, with the number of questions to the model and the
-        seconds that they take.
+        Called once, before anything is drawn, with a sentence: how much that is, and how long it
+        takes.
     """
-    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
-        raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
-    if judged is not None and (not isinstance(judged, Integral) or judged < 0):
-        raise InputError(f"judged must be a whole number of texts, 0 or more; got {judged!r}.")
-    if not isinstance(pairs, Integral) or pairs < 1:
-        raise InputError(f"pairs must be a whole number, 1 or more; got {pairs!r}.")
+    for name, value, least in (("seed", seed, 0), ("judged", judged or 0, 0), ("pairs", pairs, 1)):
+        if not isinstance(value, Integral) or not least <= value < 1 << 63:
+            most = " to 2^63 − 1" if name == "seed" else " or more"
+            raise InputError(f"{name} must be a whole number, {least}{most}; got {told(value)}.")
     model = answering(checked_model(model), features, "logit")
     if why_not(model, "spans") is None:
-        raise InputError("learn is for models of whole texts; this one answers about a place.")
+        raise InputError(
+            "learn is for models of whole texts, and this one answers about a place of them; use "
+            "'shapley' with at=."
+        )
     if playing(model) is not None:
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
         )
     question = Question(features=features).to(model)
-    if (known := _explanations(texts)) is not None:
-        learned = _from_explanations(model, known, question, int(seed), judged, signals)
-        if output is not None:
-            learned.save(output)
-        return learned
-    stored = isinstance(texts, os.PathLike) or is_table(texts)
-    given = list(dict.fromkeys(read_texts(texts) if stored else listed(texts)))
+    known = _explanations(texts)
     folder = None if output is None else Path(output)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
-        plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
-        meter = None if progress is None else _Scaled(progress, len(plan.texts))
-        drawn = _all_drawn(model, plan, question, folder, meter)
-        learned = fitted(
-            model,
-            plan,
-            drawn,
-            question,
-            signals=signals,
-            judged=judged,
-            heard=None if meter is None else meter.fitting,
-        )
+        if known is not None:
+            learned = _from_explanations(model, known, question, int(seed), judged)
+        else:
+            stored = isinstance(texts, os.PathLike) or is_table(texts)
+            given = list(dict.fromkeys(read_texts(texts) if stored else listed(texts)))
+            plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
+            n = len(plan.texts)
+            meter = Meter(progress or (lambda *_: None), total=n + -(-n // 4), estimated=True)
+            drawn = _all_drawn(model, plan, question, folder, meter)
+            learned = fitted(model, plan, drawn, question, judged=judged, meter=meter)
         if folder is not None:
             learned.save(folder)
     return learned
@@ -172,20 +146,20 @@ def learn(
 
 def _explanations(texts: Any) -> list[Explanation] | None:
     """Return what is stored in a run or a list of explanations; None where texts were given."""
-    named = isinstance(texts, str | os.PathLike) or is_table(texts)
-    if named or not isinstance(texts, Iterable):
+    if isinstance(texts, str | os.PathLike):
+        if not os.path.isfile(os.path.join(texts, "run.json")):  # noqa: PTH113, PTH118  (any text)
+            return None
+        from limelight.runs import Run  # which needs pyarrow
+
+        texts = Run(texts)
+    if is_table(texts) or not isinstance(texts, Iterable):
         return None
     first = next(iter(texts), None)
     return list(texts) if isinstance(first, Explanation) else None
 
 
 def _from_explanations(
-    model: Model,
-    found: list[Explanation],
-    question: Question,
-    seed: int,
-    judged: int | None,
-    signals: Sequence[str] | None,
+    model: Model, found: list[Explanation], question: Question, seed: int, judged: int | None
 ) -> Learned:
     """Return the method learned from values that were sampled before, of one class."""
     known = {one.text: one for one in found if one.method == "shapley"}
@@ -205,7 +179,7 @@ def _from_explanations(
             f"of the {question.scale} of one class, with usual settings; got {len(known)} texts "
             f"and {len(kinds)} kinds of values. Give the texts themselves instead."
         )
-    texts, drawn, spread_known = list[Given](), list[Drawn | None](), True
+    texts, drawn, spread_known = list[Given](), list[Draws | None](), True
     target = model.classes.index(next(iter(kinds))[0])
     for one in known.values():
         error = np.zeros(len(one.scores)) if one.stderr is None else one.stderr
@@ -215,36 +189,19 @@ def _from_explanations(
         count = int(one.diagnostics["pairs_drawn"]) if by_orders else 2
         apart = np.arange(count) - (count - 1) / 2
         apart *= np.sqrt(count) / apart.std(ddof=1)
-        drawn.append(Drawn((one.scores + apart[:, None] * error)[:, None]))
+        drawn.append((one.scores + apart[:, None] * error)[:, None])
         sides = [one.text[start:end] for start, end in one.parts]
         texts.append((sides[0], sides[1]) if sides else one.text)
     # A single output speaks for the second class, and against the first.
     (weights,) = reading_of(model, texts[:1], replace(question, target=target)).target_weights
     column = int(np.flatnonzero(weights)[0])
-    drawn = [one and Drawn(one.draws * weights[column]) for one in drawn]
-    aim = (target, column)
-    learned = fitted(
-        model, Plan(texts, 2, seed), drawn, question, signals=signals, judged=judged, aim=aim
-    )
+    drawn = [one if one is None else one * weights[column] for one in drawn]
+    plan = Plan(texts, 2, seed)
+    learned = fitted(model, plan, drawn, question, judged=judged, aim=(target, column))
     if spread_known:
         return learned
     # Values of all masks or of a regression do not show how far off one pair of orders is.
     return replace(learned, arrays={**learned.arrays, "draws": np.full(4, np.nan)})
-
-
-class _Scaled:
-    """Progress of drawing, then of fitting, which counts as a quarter of the texts."""
-
-    def __init__(self, progress: Progress, texts: int) -> None:
-        self._progress, self.texts, self._total = progress, texts, texts + -(-texts // 4)
-        self.drawing = Meter(self._drew, total=texts, estimated=True)
-
-    def _drew(self, done: int | float, _: int) -> None:
-        self._progress(done, self._total)
-
-    def fitting(self, share: float) -> None:
-        """Hear that so much of the fitting is done."""
-        self._progress(self.texts + share * (self._total - self.texts), self._total)
 
 
 @dataclass(frozen=True)
@@ -269,6 +226,15 @@ class Plan:
         return max(self.pairs, 2) if self.held[i] else self.pairs
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """What ``asked.json`` holds: the question that was asked, and what is drawn for it."""
+
+    asked: dict[str, Any]
+    texts: int
+    pairs: int
+
+
 def _planned(
     model: Model,
     texts: list[Given],
@@ -277,42 +243,47 @@ def _planned(
     seed: int,
     budget: BudgetGiven | None,
     folder: Path | None,
-    estimate: Callable[[Estimate], None] | None,
+    estimate: Callable[[str], None] | None,
 ) -> Plan:
     """Return what is drawn within the budget; in a folder, what was begun goes on."""
     if len(texts) < FEWEST:
         raise InputError(f"learn needs at least {FEWEST} different texts; got {len(texts)}.")
-    digest = hashlib.sha256(json.dumps([joined(one) for one in texts]).encode()).hexdigest()
+    most = None if budget is None else Budget.of(budget)
     asked = {
         "model": model.fingerprint,
-        "texts": digest,
+        "texts": hashlib.sha256(json.dumps([joined(one) for one in texts]).encode()).hexdigest(),
         "features": question.features,
         "pairs": pairs,
         "seed": seed,
-        "budget": None if budget is None else str(Budget.of(budget)),
+        "budget": None if most is None else str(most),
     }
     file = None if folder is None else folder / "drawn" / "asked.json"
     if file is not None and file.exists():
-        begun = bounded_json(file.read_bytes(), str(file))
-        if not isinstance(begun, dict) or {"asked", "texts", "pairs"} - set(begun):
-            raise InputError(f"'{file}' does not say what was begun; delete the folder '{folder}'.")
-        if begun["asked"] != asked:
-            other = next(name for name in asked if begun["asked"].get(name) != asked[name])
+        try:
+            begun = msgspec.json.decode(file.read_bytes(), type=_Begun)
+        except msgspec.DecodeError:
+            raise InputError(
+                f"'{file}' does not say what was begun; delete the folder '{folder}'."
+            ) from None
+        if other := next((name for name in asked if begun.asked.get(name) != asked[name]), None):
             raise InputError(
                 f"the folder '{folder}' holds values that were drawn with another {other}; choose "
                 "another folder, or delete that one."
             )
-        return Plan(texts[: begun["texts"]], begun["pairs"], seed)
-    sizes, game = _tried(model, texts, question)
-    each = seconds_of_one(game) if budget is not None or estimate is not None else 0.0
+        return Plan(texts[: begun.texts], begun.pairs, seed)
+    tried = sorted(tried_readings(model, texts, question), key=lambda one: len(one.features[0]))
+    if not tried:
+        reading_of(model, texts[:1], question, first=0)  # which says why
+        raise InputError("none of the first texts can be read; check them.")
+    d = float(np.mean([len(one.features[0]) for one in tried]))
+    each = seconds_of_one(tried[len(tried) // 2].game()) if most is not None or estimate else 0.0
+    count = len(texts)
 
     def calls(pairs: int, count: int) -> int:
         taken = (1 - _HELD) * pairs + _HELD * max(pairs, 2)
-        return round(count * (3 + 2 * taken * (float(np.mean(sizes)) - 1)))
+        return round(count * (3 + 2 * taken * (d - 1)))
 
-    count = len(texts)
-    if budget is not None:
-        most = Budget.of(budget)
+    if most is not None:
         allowed = most.calls if most.calls is not None else int((most.seconds or 0.0) / each)
         while pairs > 1 and calls(pairs, count) > allowed:
             pairs -= 1
@@ -320,52 +291,43 @@ def _planned(
         if count < FEWEST:
             raise InputError(
                 f"a budget of {most} is {allowed:,} calls of this model, and {FEWEST} texts of "
-                f"about {np.mean(sizes):.0f} words take {calls(1, FEWEST):,}; give more, or "
-                "shorter texts."
+                f"about {d:.0f} words take {calls(1, FEWEST):,}; give more, or shorter texts."
             )
     if estimate is not None:
-        estimate(Estimate(calls(pairs, count), calls(pairs, count) * each))
+        some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
+        takes = Estimate(calls(pairs, count), calls(pairs, count) * each)
+        estimate(f"Drawing {pairs} pair{'s' * (pairs > 1)} of orders of {some} texts takes {takes}")
     if file is not None:
         file.parent.mkdir(exist_ok=True)
-        write_whole(file, json.dumps({"asked": asked, "texts": count, "pairs": pairs}, indent=2))
+        write_whole(file, msgspec.json.encode(_Begun(asked, count, pairs)))
     return Plan(texts[:count], pairs, seed)
 
 
-def _tried(model: Model, texts: list[Given], question: Question) -> tuple[list[int], TextGame]:
-    """Return the numbers of words of a few texts, and one of them as a game to be timed."""
-    found: list[Reading] = []
-    for place in np.unique(np.linspace(0, len(texts) - 1, _TRIED).round().astype(int)):
-        with contextlib.suppress(InputError):
-            found.append(reading_of(model, [texts[place]], question))
-    if not found:
-        reading_of(model, texts[:1], question, first=0)  # which says why
-        raise InputError("none of the first texts can be read; check them.")
-    sizes = [len(one.features[0]) for one in found]
-    return sizes, found[int(np.argsort(sizes)[len(sizes) // 2])].game()
-
-
 def _all_drawn(
-    model: Model, plan: Plan, question: Question, folder: Path | None, meter: _Scaled | None
-) -> list[Drawn | None]:
+    model: Model, plan: Plan, question: Question, folder: Path | None, meter: Meter
+) -> list[Draws | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
-    found, drawing = list[Drawn | None](), None if meter is None else meter.drawing
+    found: list[Draws | None] = []
     for start in range(0, len(plan.texts), _PART):
         part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
         numbers = range(start, min(start + _PART, len(plan.texts)))
         some = None if part is None else _read_part(part, len(numbers))
         if some is None:
-            some = drawn_values(model, plan, numbers, question, drawing)
+            some = drawn_values(model, plan, numbers, question, meter)
             if part is not None:
                 _write_part(part, some)
         found += some
-        if meter is not None:
-            meter.drawing.finished(len(found))
+        meter.finished(len(found))
     return found
 
 
 def drawn_values(
-    model: Model, plan: Plan, numbers: Sequence[int], question: Question, meter: Meter | None = None
-) -> list[Drawn | None]:
+    model: Model,
+    plan: Plan,
+    numbers: Sequence[int],
+    question: Question,
+    meter: Meter | None = None,
+) -> list[Draws | None]:
     """Return the sampled values of some texts of a plan, asked together."""
     readings = [_read(model, plan.texts[i], question) for i in numbers]
     there = [(i, one) for i, one in zip(numbers, readings, strict=True) if one is not None]
@@ -387,7 +349,7 @@ def drawn_values(
 
     draws = iter(order_draws(ask, orders))
     # As they are stored: a call that goes on from a folder has the same values.
-    return [None if one is None else Drawn(next(draws)[1].astype(np.float32)) for one in readings]
+    return [None if one is None else next(draws)[1].astype(np.float32) for one in readings]
 
 
 def _read(model: Model, text: Given, question: Question) -> Reading | None:
@@ -397,29 +359,35 @@ def _read(model: Model, text: Given, question: Question) -> Reading | None:
         return None
 
 
-def _write_part(path: Path, some: list[Drawn | None]) -> None:
+def _write_part(path: Path, some: list[Draws | None]) -> None:
     held = io.BytesIO()
-    known: dict[str, Any] = {f"text {i}": one.draws for i, one in enumerate(some) if one}
+    known: dict[str, Any] = {f"text {i}": one for i, one in enumerate(some) if one is not None}
     np.savez(held, texts=np.array(len(some)), **known)
     write_whole(path, held.getvalue())
 
 
-def _read_part(path: Path, texts: int) -> list[Drawn | None] | None:
+def _read_part(path: Path, texts: int) -> list[Draws | None] | None:
     """Return what is stored; None where nothing is or it is damaged: the same is drawn again."""
-    names = [f"text {i}" for i in range(texts)]
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            if int(stored["texts"]) == texts:
-                return [Drawn(stored[name]) if name in stored.files else None for name in names]
+            known = dict(stored)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        pass
-    return None
+        return None
+    whole = known.get("texts") == texts
+    return [known.get(f"text {i}") for i in range(texts)] if whole else None
+
+
+def _spread(draws: Draws) -> Float[np.ndarray, "d C"]:
+    """Return the variance of one draw; NaN of a single pair, which shows none."""
+    if draws.shape[2] <= 2:  # two words have one pair of orders
+        return np.zeros(draws.shape[1:]).T
+    return np.var(draws, axis=0, ddof=1).T if len(draws) > 1 else draws[0].T * np.nan
 
 
 def examples_of(
     model: Model,
     texts: Sequence[Given],
-    drawn: Sequence[Drawn],
+    drawn: Sequence[Draws],
     question: Question,
     signals: Sequence[str],
 ) -> Examples:
@@ -428,18 +396,17 @@ def examples_of(
     shown = not set(STATES).isdisjoint(signals)
     for start in range(0, len(texts), _PART):
         reading = reading_of(model, texts[start : start + _PART], question, signals=shown)
-        if [len(f) for f in reading.features] != [
-            one.draws.shape[2] for one in drawn[start : start + _PART]
-        ]:
+        sizes = [one.shape[2] for one in drawn[start : start + _PART]]
+        if [len(features) for features in reading.features] != sizes:
             raise InputError("the stored values are of other features than the words of texts.")
         one = inputs_of(reading, signals)
         parts.append(one._replace(owner=one.owner + start))
         hashes.append(word_hashes(reading))
     return Examples(
         Inputs(*(np.concatenate(several) for several in zip(*parts, strict=True))),
-        np.concatenate([one.mean for one in drawn]),
-        np.concatenate([one.spread for one in drawn]),
-        np.concatenate([np.full(one.draws.shape[2], len(one.draws)) for one in drawn]),
+        np.concatenate([one.mean(axis=0).T for one in drawn]),
+        np.concatenate([_spread(one) for one in drawn]),
+        np.repeat([len(one) for one in drawn], [one.shape[2] for one in drawn]),
         np.concatenate(hashes),
     )
 
@@ -447,30 +414,34 @@ def examples_of(
 def fitted(
     model: Model,
     plan: Plan,
-    drawn: Sequence[Drawn | None],
+    drawn: Sequence[Draws | None],
     question: Question,
     *,
-    signals: Sequence[str] | None = None,
     judged: int | None = None,
     aim: tuple[int, int] | None = None,
-    heard: Callable[[float], None] | None = None,
+    meter: Meter | None = None,
 ) -> Learned:
     """Return the method that is fitted to ``drawn`` values, with its report.
 
     These are of all outputs of the model, or of those of ``aim``: a class, and its output.
     """
-    told = signals_of(model, signals)
+    signals = WITH_STATES if why_not(model, "signals") is None else WITHOUT_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held = [plan.texts[i] for i in known], plan.held[known]
     values = [one for one in drawn if one is not None]
     if min(np.count_nonzero(~held), np.count_nonzero(held)) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
-    examples = examples_of(model, texts, values, question, told)
+    examples = examples_of(model, texts, values, question, signals)
     if not examples.values.any():
         raise InputError(
             "all Shapley values that were drawn are 0: no word of these texts moves the model, so "
             "there is nothing to learn. Are they texts for it?"
         )
+
+    def heard(share: float) -> None:  # fitting counts as a quarter of the texts
+        if meter is not None:
+            meter.finished(len(drawn) + share * -(-len(drawn) // 4))
+
     learned = fit_examples(examples, held, seed=plan.seed, heard=heard)
     learned = replace(
         learned,
@@ -479,17 +450,16 @@ def fitted(
             "classes": list(model.classes),
             "outputs": list(range(examples.values.shape[1])) if aim is None else [aim[1]],
             "features": question.features,
-            "signals": list(told),
+            "signals": list(signals),
             "pairs": plan.pairs,
             "seed": plan.seed,
             "version": __version__,
             **learned.record,
         },
     )
-    calls = sum(2 + 2 * one.draws.shape[0] * (one.draws.shape[2] - 1) for one in values)
-    sizes = [one.draws.shape[2] for one in values]
-    if judged is None:
-        each = np.mean([0.5 * d * d + 100 * d for d in sizes])  # greedy search, curves and chance
+    calls = sum(2 + 2 * len(one) * (one.shape[2] - 1) for one in values)
+    if judged is None:  # about what greedy search, curves and chance take
+        each = np.mean([0.5 * d * d + 100 * d for d in (one.shape[2] for one in values)])
         judged = int(_JUDGED * calls / each)
     aside = [text for text, own in zip(texts, held, strict=True) if own][:judged]
     report: dict[str, Any] = dict(learned.record["report"])
@@ -501,15 +471,8 @@ def fitted(
         (row,) = judgement.methods
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
-    report["said"] = list(_sentences(report, told))
+    report["said"] = list(_sentences(report, signals))
     return replace(learned, record={**learned.record, "report": report})
-
-
-def signals_of(model: Model, given: Sequence[str] | None) -> tuple[str, ...]:
-    """Return what the networks are told of texts under ``model``."""
-    if given is not None:
-        return checked_signals([given] if isinstance(given, str) else given)
-    return WITH_STATES if why_not(model, "signals") is None else WITHOUT_STATES
 
 
 def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:

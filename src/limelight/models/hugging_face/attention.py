@@ -28,7 +28,7 @@ def attended(network: Any, ids: Int[np.ndarray, " T"], weigh: Weigh | None) -> A
     ):
         out = network(**given_ids(network, ids, 1), output_attentions=True)
         layers = _layers(network, out, len(ids))
-        reads = _reads(network, out.logits, layers[-1])
+        reads = _reads(network, out.logits, layers[-1], weigh)
         alpha = _stacked(layers)
         gradient = np.broadcast_to(np.nan, alpha.shape)  # takes no memory
         if weigh is not None:
@@ -76,12 +76,16 @@ def _check_rows(network: Any, layers: list[Any]) -> None:
         )
 
 
-def _reads(network: Any, logits: Any, last: Any) -> Float[np.ndarray, " T"]:
+def _reads(network: Any, logits: Any, last: Any, weigh: Weigh | None) -> Float[np.ndarray, " T"]:
     """Which positions the classification head reads, by how the outputs depend on the last layer.
 
     After its attention a layer works on each position by itself, so the row of the last layer's
     attention at s moves the outputs exactly when the head reads s. Several count alike: a mean.
+    Outputs that do not count, as ``weigh`` tells, are those of another place or sentence.
     """
+    counts = None if weigh is None else weigh(logits.detach().double().cpu().numpy()) != 0
+    if counts is not None and counts.any():
+        logits = logits * torch.as_tensor(counts).to(logits)
     # Weights without a pattern: a plain sum of outputs may be constant.
     mixed = (logits * torch.cos(torch.arange(logits.numel(), device=logits.device) + 1.0)).sum()
     (slope,) = torch.autograd.grad(mixed, last, retain_graph=True, allow_unused=True)

@@ -247,18 +247,25 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
             return getattr(getattr(self, self.held), name)
 
 
+# What a library writes into a configuration about itself, and where the weights lay; precision is
+# that of the weights.
+_OF_THE_LIBRARY = frozenset(
+    ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "truncation", "padding")
+)
+
+
 @final
 class NetworkFingerprint:
-    """SHA-256 of the configuration and the weights of a torch network, as they are now.
+    """SHA-256 of weights, configuration and tokenizer, whatever version of a library reads them.
 
     Weights are read again when torch has counted a change of them. What is written through
-    ``.data`` it does not count.
+    ``.data`` it does not count. A tokenizer is read once; every call sets its padding anew.
     """
 
-    def __init__(self, network: Any) -> None:
-        self._network = network
+    def __init__(self, network: Any, tokenizer: Any) -> None:
+        self._network, self._tokenizer = network, tokenizer
         self._stamp: tuple[Any, ...] = ()
-        self._weights = b""
+        self._weights = self._words = b""
 
     def __call__(self) -> str:
         """Return the fingerprint."""
@@ -266,8 +273,24 @@ class NetworkFingerprint:
         stamp = tuple((name, *changes(tensor)) for name, tensor in tensors)
         if stamp != self._stamp:
             self._weights, self._stamp = _weights_digest(tensors), stamp
-        config = json.dumps(self._network.config.to_dict(), sort_keys=True, default=str)
-        return hashlib.sha256(config.encode() + self._weights).hexdigest()
+        if not self._words:
+            written = json.loads(self._tokenizer.backend_tokenizer.to_str())
+            self._words = json.dumps(_set(written), sort_keys=True).encode()
+        config = _set(self._network.config.to_diff_dict())
+        said = json.dumps([type(self._network).__name__, config], sort_keys=True, default=str)
+        return hashlib.sha256(said.encode() + self._words + self._weights).hexdigest()
+
+
+def _set(value: Any) -> Any:
+    """Return what is set in a configuration: an option that is off is as good as an unknown one.
+
+    A newer version of a library knows more options than the one that wrote the file.
+    """
+    if isinstance(value, dict):
+        known = ((str(k), _set(v)) for k, v in value.items() if k not in _OF_THE_LIBRARY)
+        off: tuple[Any, ...] = ({}, [], "")  # 0 is a number of something
+        return {k: v for k, v in known if v is not None and v is not False and v not in off}
+    return [_set(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def changes(tensor: Any) -> tuple[Any, ...]:
@@ -347,7 +370,8 @@ class ForwardPass:
 
 
 def _finite(arrays: tuple[np.ndarray, ...]) -> bool:
-    return all(bool(np.isfinite(one).all()) for one in arrays)
+    # A sum needs no array of its own; it may overflow where no number does, hence the second look.
+    return all(bool(np.isfinite(one.sum()) or np.isfinite(one).all()) for one in arrays)
 
 
 def _halved(network: Any) -> Any:

@@ -1,5 +1,6 @@
 """Sequence classifiers of the transformers library."""
 
+import contextlib
 import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -49,6 +50,7 @@ from limelight.models.hugging_face.masking import (
 )
 from limelight.models.hugging_face.pieces import (
     document_of,
+    encodings,
     ids_read,
     longest_input,
     pieces_in,
@@ -99,6 +101,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
 }
 _EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
+_TOGETHER = 256  # texts that the tokenizer is given at a time
 # Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
 _BUDGET = {"cpu": 1024, "cuda": 262_144}
 
@@ -231,12 +234,12 @@ class HuggingFace:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of configuration and weights, as they are now."""
+        """SHA-256 of weights, configuration and tokenizer, as they are now."""
         return self._fingerprint()
 
     @cached_property
     def _fingerprint(self) -> NetworkFingerprint:
-        return NetworkFingerprint(self.network)
+        return NetworkFingerprint(self.network, self.tokenizer)
 
     @cached_property
     def limit(self) -> int:
@@ -292,22 +295,43 @@ class HuggingFace:
         """
         writes = self._writes
         answer = self.tokenizer.answer_pieces(asked[0].text) if writes and asked else ([], [])
-        document = document_of(
-            self.tokenizer,
-            text,
-            limit=self.limit if writes is None else writes.room(self.limit, len(answer[0])),
-            apart=pieces,
-            classes=self.classes,
-            windows=self._asked_at is None and writes is None,
-        )
+        limit = self.limit if writes is None else writes.room(self.limit, len(answer[0]))
+        (document,) = self._documents([text], limit=limit, pieces=pieces)
         if asked and writes is not None:
             document = answering(document, asked, *answer)
-        self.check_ids(pieces_in(document).ids)
+            self.check_ids(pieces_in(document).ids)
         if asked and writes is None:
             words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
             tags = bool(self.network.types)
             document = marked(document, asked, words, spans, tags=tags)
-        return replace(document, notices=document.notices + self.check.notices)
+        return document
+
+    def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
+        """Yield texts as ``read`` returns them; the tokenizer is called once for all of a kind."""
+        return self._documents(texts, limit=self.limit, pieces=pieces)
+
+    def _documents(self, texts: Sequence[Given], *, limit: int, pieces: bool) -> Iterator[Document]:
+        windows = self._asked_at is None and self._writes is None
+        classes, found = self.classes, self._encodings(texts)
+        for text, encoding in zip(texts, found, strict=True):
+            document = document_of(
+                self.tokenizer,
+                text,
+                limit=limit,
+                apart=pieces,
+                classes=classes,
+                windows=windows,
+                encoding=encoding,
+            )
+            self.check_ids(pieces_in(document).ids)
+            yield replace(document, notices=document.notices + self.check.notices)
+
+    def _encodings(self, texts: Sequence[Given]) -> list[Any]:
+        """Return what the tokenizer makes of the texts; None where each is to be read by itself."""
+        if len(texts) > 1 and {type(text) for text in texts} in ({str}, {tuple}):
+            with contextlib.suppress(InputError):  # of one of them: whoever reads that is told
+                return encodings(self.tokenizer, texts)
+        return [None] * len(texts)
 
     def check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Refuse tokens that the embedding does not know; not every network has one table."""
@@ -333,10 +357,14 @@ class HuggingFace:
         What is not a text is refused here, with its number, and not by a type checker.
         """
         check_listed(texts)
-        pieces = [pieces_of(self.tokenizer, text, limit=self.limit)[0] for text in texts]
-        for some in pieces:
-            self.check_ids(some.ids)
-        return self._outputs_of([p.row[p.inside] for p in pieces])
+        rows = list[Int[np.ndarray, " _"]]()
+        for start in range(0, len(texts), _TOGETHER):
+            some = texts[start : start + _TOGETHER]
+            for text, own in zip(some, self._encodings(some), strict=True):
+                pieces, _ = pieces_of(self.tokenizer, text, limit=self.limit, encoding=own)
+                self.check_ids(pieces.ids)
+                rows.append(pieces.row[pieces.inside])
+        return self._outputs_of(rows)
 
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
         if not rows:

@@ -62,12 +62,12 @@ class Pieces:
         """The ids with their segments and marks, as networks are asked about them."""
         return with_segments(self.ids, self.segment, self.mark)
 
-    @property
+    @cached_property
     def cut(self) -> int:
         """How many pieces of the text do not fit."""
         return max(0, int(self._lengths.sum()) - self.room)
 
-    @property
+    @cached_property
     def inside(self) -> Int[np.ndarray, " T"]:
         """Which pieces the model reads when nothing is removed."""
         return np.flatnonzero(self.fitting(np.ones((1, len(self.ids)), bool))[0])
@@ -160,13 +160,14 @@ def document_of(
     apart: bool,
     classes: tuple[str, ...] = (),
     windows: bool = True,
+    encoding: Any = None,
 ) -> Document:
     """Return a text in words (what the pre-tokenizer says), or with pieces kept ``apart``.
 
     A single text is told of where the names of the ``classes`` are about two; ``windows`` are
     advised for a long one.
     """
-    pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart)
+    pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart, encoding=encoding)
     text, parts = joined(given)
     count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
     _check_words(pieces, count)
@@ -249,47 +250,46 @@ def _separated(pieces: Pieces, side: Int[np.ndarray, " L"]) -> bool:
 
 
 def pieces_of(
-    tokenizer: Any, given: Given, *, limit: int, apart: bool = False
+    tokenizer: Any, given: Given, *, limit: int, apart: bool = False, encoding: Any = None
 ) -> tuple[Pieces, list[Span]]:
     """Return all pieces of a text or a pair, and the place of every word.
 
     Words that the model reads come first, in the order of the text, then those that are cut off.
+    ``encoding`` is what :func:`encodings` found, where several texts were read together.
     """
     text, parts = joined(checked_text_or_pair(given))
-    encoded = _encoded(tokenizer, given)
+    if encoding is None:
+        (encoding,) = encodings(tokenizer, [given])
     # Not cut by the tokenizer: when words are deleted, those beyond the window move into it.
-    ids, words = np.array(encoded["input_ids"], dtype=np.int64), encoded.word_ids()
-    sides = [side or 0 for side in encoded.sequence_ids()] if parts else [0] * len(ids)
-    starts = [start for start, _ in parts] or [0]
-    places = [
-        _stripped(text, (starts[side] + start, starts[side] + end))
-        for side, (start, end) in zip(sides, encoded["offset_mapping"], strict=True)
-    ]
-    named: list[Hashable | None] = [
-        None if word is None else (s, word) for s, word in zip(sides, words, strict=True)
-    ]
-    if not text.isascii():
-        named = _parted(named, places, text)
-    token, spans = _tokens(named, places, text, apart=apart)
-    special = [word is None for word in words]
-    before = next((i for i, s in enumerate(special) if not s), len(special))
-    after = next((i for i, s in enumerate(special[::-1]) if not s), 0)
+    ids, word = np.array(encoding.ids, dtype=np.int64), _numbers(encoding.word_ids)
+    side = _numbers(encoding.sequence_ids) if parts else np.zeros(len(ids), int)
+    starts = np.array([start for start, _ in parts] or [0])
+    places = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+    places = places + starts[np.maximum(side, 0)][:, None]
+    token, spans = _tokens(word, side, _stripped(text, places), text, apart=apart)
+    scored = np.flatnonzero(word >= 0)
+    before, last = (scored[0], scored[-1]) if len(scored) else (len(ids), len(ids) - 1)
+    after = len(ids) - 1 - int(last)
     strings = [text[start:end] for start, end in spans]
     # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
     if lowers(tokenizer):
         strings = [string.lower() for string in strings]
-    around, of_pair = before + after, dict[str, Any]()
+    around, of_pair = int(before) + after, dict[str, Any]()
     if parts:
-        side = np.array([-1 if s is None else s for s in encoded.sequence_ids()])
+        told = "token_type_ids" in tokenizer.model_input_names  # else the network knows of none
         around = int(np.count_nonzero(side < 0))
         of_pair = {
             "side": side,
             "side_of_word": tuple(side_at(start, parts) for start, _ in spans),
-            "segment": np.array(encoded.get("token_type_ids", np.zeros(len(ids), int))),
+            "segment": np.array(encoding.type_ids) * told,
         }
     room = max(limit - around, 0)
-    pieces = Pieces(ids, token, tuple(strings), before, after, room, **of_pair)
+    pieces = Pieces(ids, token, tuple(strings), int(before), after, room, **of_pair)
     return _read_first(pieces, spans) if parts else (pieces, spans)
+
+
+def _numbers(given: Sequence[int | None]) -> Int[np.ndarray, " L"]:
+    return np.array([-1 if one is None else one for one in given], dtype=np.int64)
 
 
 def _read_first(pieces: Pieces, spans: list[Span]) -> tuple[Pieces, list[Span]]:
@@ -308,18 +308,22 @@ def _read_first(pieces: Pieces, spans: list[Span]) -> tuple[Pieces, list[Span]]:
     return renumbered, [spans[word] for word in order]
 
 
-def _encoded(tokenizer: Any, given: Given) -> Any:
-    """Return what the tokenizer makes of a text; it may fail on one where it reads others."""
-    texts = (given,) if isinstance(given, str) else given
+def encodings(tokenizer: Any, several: Sequence[Given]) -> list[Any]:
+    """Return what the tokenizer makes of texts, all of them single or pairs, in one call of it.
+
+    It may fail on a text where it reads others; with one text, that is named.
+    """
+    sides = [(one,) if isinstance(one, str) else one for one in several]
     try:
         with restoring_tokenizer(tokenizer):
-            return tokenizer(*texts, return_offsets_mapping=True, truncation=False, verbose=False)
+            columns = [list(column) for column in zip(*sides, strict=True)]
+            asked = {"return_offsets_mapping": True, "truncation": False, "verbose": False}
+            return list(tokenizer(*columns, **asked).encodings)
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # a panic of the library is not an Exception
-        raise InputError(
-            f"the tokenizer fails on the text {one_line(' '.join(texts), 80)!r} ({said(error)})."
-        ) from error
+        text = one_line(" ".join(sides[0]), 80)
+        raise InputError(f"the tokenizer fails on the text {text!r} ({said(error)}).") from error
 
 
 def lowers(tokenizer: Any) -> bool:
@@ -346,40 +350,63 @@ def _parted(
 
 
 def _tokens(
-    words: Sequence[Hashable | None], places: list[Span], text: str, *, apart: bool
-) -> tuple[np.ndarray, list[Span]]:
+    word: Int[np.ndarray, " L"],
+    side: Int[np.ndarray, " L"],
+    places: Int[np.ndarray, "L 2"],
+    text: str,
+    *,
+    apart: bool,
+) -> tuple[Int[np.ndarray, " L"], list[Span]]:
     """Number the words (or, ``apart``, the pieces) that show in the text, and join their places.
 
     A piece that is only white space belongs to its word if that has other pieces, else to none.
     Pieces of the same character, such as the bytes of an emoji or its skin tone, are one: a page
     could not show them apart.
     """
+    key = np.where(word < 0, -1, np.maximum(side, 0) * (1 << 32) + word)
+    start, end = places.T
+    shown = (key >= 0) & (start < end)
+    new = np.diff(key[shown], prepend=-1)
+    if not apart and text.isascii() and (new >= 0).all():
+        # No character is shared and words come in order: no need to look at one after the other.
+        first = np.flatnonzero(new)
+        if not len(first):
+            return np.full(len(key), -1), []
+        ends = (np.minimum.reduceat(start[shown], first), np.maximum.reduceat(end[shown], first))
+        known = key[shown][first]
+        number = np.minimum(np.searchsorted(known, key), len(known) - 1)
+        joined_places = zip(*(x.tolist() for x in ends), strict=True)
+        return np.where(known[number] == key, number, -1), list(joined_places)
+    listed = [(a, b) for a, b in places.tolist()]
+    words: list[Hashable | None] = [None if one < 0 else one for one in key.tolist()]
+    if not text.isascii():
+        words = _parted(words, listed, text)
     token, spans = np.full(len(words), -1), list[Span]()
-    number: dict[Hashable, int] = {}
-    for i, (word, (start, end)) in enumerate(zip(words, places, strict=True)):
-        if word is None or start == end:
+    numbers: dict[Hashable, int] = {}
+    for i, (one, (a, b)) in enumerate(zip(words, listed, strict=True)):
+        if one is None or a == b:
             continue
         end_before = spans[-1][1] if spans else 0
-        within = start == end_before and inside_character(text, start)
-        shared = within or start < end_before
-        j = len(spans) - shared if apart else number.setdefault(word, len(spans) - within)
+        within = a == end_before and inside_character(text, a)
+        shared = within or a < end_before
+        j = len(spans) - shared if apart else numbers.setdefault(one, len(spans) - within)
         if j == len(spans):
-            spans.append((start, end))
-        spans[j] = (min(spans[j][0], start), max(spans[j][1], end))
+            spans.append((a, b))
+        spans[j] = (min(spans[j][0], a), max(spans[j][1], b))
         token[i] = j
     if not apart:
-        token = np.array([-1 if word is None else number.get(word, -1) for word in words])
+        token = np.array([-1 if one is None else numbers.get(one, -1) for one in words])
     return token, spans
 
 
-def _stripped(text: str, span: Span) -> Span:
-    """Return the place without the white space that byte-level tokenizers include."""
-    start, end = span
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end
+def _stripped(text: str, places: Int[np.ndarray, "L 2"]) -> Int[np.ndarray, "L 2"]:
+    """Return the places without the white space that byte-level tokenizers include."""
+    characters = np.frombuffer(text.encode("utf-32-le"), "<U1")
+    solid = np.concatenate([[-1], np.flatnonzero(~np.char.isspace(characters)), [len(text)]])
+    start, end = places.T
+    start = np.minimum(solid[np.searchsorted(solid, start)], end)
+    end = np.maximum(solid[np.searchsorted(solid, end) - 1] + 1, start)
+    return np.stack([start, end], axis=1)
 
 
 def longest_input(network: Any, tokenizer: Any) -> int:

@@ -212,8 +212,11 @@ class PromptTokenizer:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.own, name)
 
-    def __call__(self, text: str, **_: Any) -> "PromptEncoding":
-        """Return the pieces of the whole prompt; places and words are those of ``text``."""
+    def __call__(self, texts: Sequence[str], **_: Any) -> "PromptEncodings":
+        """Return the pieces of the whole prompt; places and words are those of each text."""
+        return PromptEncodings([self._encoding(text) for text in texts])
+
+    def _encoding(self, text: str) -> "PromptEncoding":
         encoded = self.prompt.encoded(self.own, text)
         length = len(encoded["input_ids"]) if self.prompt.closed else continued(encoded)
         kinds = encoded.word_ids()[:length]
@@ -234,7 +237,7 @@ class PromptTokenizer:
             words.append(number)
         found = [place or (0, 0) for place in places]
         ids = list(encoded["input_ids"][:length])
-        return PromptEncoding(input_ids=ids, offset_mapping=found, words=words)
+        return PromptEncoding(ids, words, found)
 
     def answer_pieces(self, answer: str) -> tuple[list[int], list[Span]]:
         """Return the tokens of an ``answer`` that follows the prompt, and where each stands in it.
@@ -265,13 +268,18 @@ class PromptTokenizer:
         return end - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
 
 
-class PromptEncoding(dict[str, Any]):
-    """What a tokenizer returns, as far as it is looked at."""
+class PromptEncoding(NamedTuple):
+    """What a tokenizer finds in a text, as far as it is looked at; the prompt has no words."""
 
-    def word_ids(self) -> list[int | None]:
-        """Return the word of every piece; None for those of the prompt."""
-        words: list[int | None] = self["words"]
-        return words
+    ids: list[int]
+    word_ids: list[int | None]
+    offsets: list[Span]
+
+
+class PromptEncodings(NamedTuple):
+    """What a tokenizer returns."""
+
+    encodings: list[PromptEncoding]
 
 
 @final
