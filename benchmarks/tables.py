@@ -54,6 +54,8 @@ ORDER = (
     "samplers",
     "samplers_cuda",
     "samplers_few",
+    "answers",
+    "answers_rivals",
     "long_documents_cuda",
     "surrogate",
     "surrogate_cuda",
