@@ -474,3 +474,30 @@ def test_a_long_context_is_cut_and_told_of():
     found = limelight.explain(writer(), "The plot is bad. " * 40, "loo", answer="good")
     assert any("were cut off" in notice for notice in found.notices)
     assert not any("window" in notice for notice in found.notices)
+
+
+def test_an_unknown_word_of_an_answer_is_told_of():
+    found = limelight.explain(writer(), TEXT, "loo", answer="good zyx film .")
+    (said,) = [notice for notice in found.notices if "[UNK]" in notice]
+    assert said.startswith("The tokenizer does not know 'zyx'; ")
+    known = limelight.explain(writer(), TEXT, "loo", answer=ANSWER)
+    assert not any("[UNK]" in notice for notice in known.notices)
+
+
+@pytest.mark.parametrize(
+    ("calls", "instead"),
+    [
+        (13, r"Use 'context-cite', which takes 6 or more, or 'lrp', which takes 3\."),
+        (7, r"Use 'lrp', which takes 3\."),
+        (2, "None takes so few; 'lrp' takes the fewest, 3"),
+    ],
+)
+def test_a_budget_that_is_too_small_names_what_fits_in_sentences(calls, instead):
+    with pytest.raises(InputError, match=rf"Shapley of 7 sentences takes .* {instead}"):
+        limelight.explain(writer(**SHORT), SEVEN, "shapley", answer=ANSWER, budget=f"{calls} calls")
+
+
+def test_a_model_is_called_what_its_user_calls_it():
+    assert repr(writer("t5")) == "<HuggingFace T5ForConditionalGeneration of answer on cpu>"
+    with pytest.raises(InputError, match="T5ForConditionalGeneration"):
+        limelight.explain(writer("t5"), TEXT, "alpha-avg", answer=ANSWER)
