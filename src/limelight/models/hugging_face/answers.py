@@ -343,8 +343,8 @@ def written_answer(
     notes = []
     if not finished:
         notes.append(
-            f"The answer was cut after {len(new)} tokens; max_new_tokens (--max-new-tokens) lets "
-            "the model write more."
+            f"The answer was cut after {len(new)} token{'s' * (len(new) > 1)}; max_new_tokens "
+            "(--max-new-tokens) lets the model write more."
         )
     if tokenizer.answer_pieces(text)[0] != new:
         notes.append(
