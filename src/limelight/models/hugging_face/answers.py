@@ -248,9 +248,9 @@ def _log_probability(logits: Any, tokens: Any) -> Any:
 def answering(
     document: Document,
     asked: Sequence[Answer],
+    tokenizer: PromptTokenizer,
     ids: Sequence[int],
     spans: Sequence[Span],
-    tokenizer: PromptTokenizer,
 ) -> Document:
     """Return ``document`` with the tokens of an answer after it, marked by what is asked of them.
 

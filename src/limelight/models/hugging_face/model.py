@@ -299,7 +299,7 @@ class HuggingFace:
         limit = self.limit if writes is None else writes.room(self.limit, len(answer[0]))
         (document,) = self._documents([text], limit=limit, pieces=pieces)
         if asked and writes is not None:
-            document = answering(document, asked, *answer, tokenizer=self.tokenizer)
+            document = answering(document, asked, self.tokenizer, *answer)
             self.check_ids(pieces_in(document).ids)
         if asked and writes is None:
             words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
