@@ -12,10 +12,13 @@ NEEDED = {
     "long-document": (),
     "language-model": ("../shared/models/gpt2-mini-imdb", "../shared/data/imdb/test.parquet"),
     "tags": (),
+    "answers": ("../shared/models/gpt2-mini-imdb",),
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param("language-model", marks=pytest.mark.slow), "tags"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("language-model", marks=pytest.mark.slow), "tags", "answers"]
+)
 def test_a_tutorial_runs_and_prints_what_it_says(name, monkeypatch):
     """Comments that fill a line are outputs, in order; dots stand for digits."""
     monkeypatch.chdir(ROOT)

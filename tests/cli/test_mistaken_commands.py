@@ -189,6 +189,7 @@ def test_what_belongs_to_the_command_is_not_set(limelight, tmp_path, command, na
 
 
 NEEDED = {  # by commands that do not begin without
+    "evaluate": ("--data", "x.csv"),
     "judge": ("--data", "x.csv"),
     "learn": ("--data", "x.csv", "--output", "method"),
     "summarize": ("run",),

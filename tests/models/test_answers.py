@@ -1,12 +1,16 @@
 """What a language model writes after a text, explained by its log-probability."""
 
-from itertools import product
+import re
+from functools import cache
+from itertools import permutations, product
+from math import comb, factorial
 
 import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
+from test_lrp import Tape, on_tape
 from test_next_token import CHAT, TEMPLATE, language_model, prompted
 from transformers import T5Config, T5ForConditionalGeneration
 
@@ -24,6 +28,10 @@ from tiny_transformers import word_pieces
 TEXT = "A superb film. The plot is bad. Good film."
 ANSWER = "good . bad film ."
 FAMILIES = ("llama", "gpt2", "t5")
+# Two paragraphs of three and four sentences, which the smallest of the models reads whole.
+SEVEN = "Good. Bad film. Superb.\n\nThe plot. Bad. A film. Good plot."
+PARAGRAPHS = ((0, 1, 2), (3, 4, 5, 6))
+SHORT = {"template": "the {text} is"}
 
 
 def encoder_decoder():
@@ -72,26 +80,38 @@ def ids_of(model, text=TEXT, answer=ANSWER):
     return pieces.ids[prompt], pieces.token[prompt], document.tokens.spans, pieces.ids[answer]
 
 
+def units_of(model, text=TEXT, answer=ANSWER):
+    """Oracle: the sentence to which each piece of the prompt belongs, -1 for the template."""
+    _, token, spans, _ = ids_of(model, text, answer)
+    starts = [found.end() for found in re.finditer(r"\.\s+", text)]
+    return [sum(spans[t][0] >= start for start in starts) if t >= 0 else -1 for t in token]
+
+
 def subsets(model, text=TEXT, answer=ANSWER):
     """Oracle: the log-probability under all masks of sentences, each by a call of its own."""
-    ids, token, spans, written = ids_of(model, text, answer)
-    cuts = [0, text.index("The"), text.index("Good"), len(text)]
-    unit = [sum(spans[t][0] >= cut for cut in cuts[1:]) if t >= 0 else -1 for t in token]
-    values = {}
-    for keep in product([False, True], repeat=3):
+    ids, *_, written = ids_of(model, text, answer)
+    unit, values = units_of(model, text, answer), {}
+    for keep in product([False, True], repeat=max(unit) + 1):
         left = [i for i, u in zip(ids, unit, strict=True) if u < 0 or keep[u]]
         values[keep] = float(by_hand(model, left, written.tolist()).sum())
     return values
 
 
+@cache
+def all_ablations(family):
+    """Return a model and its log-probability under all 128 masks of seven sentences."""
+    model = writer(family, **SHORT)
+    return model, subsets(model, SEVEN)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_game_is_the_log_probability_after_every_ablated_prompt(family):
-    model = writer(family)
+    model, known = all_ablations(family)
     assert model.classes == ("answer",)
     assert model.link == "none"
-    game = limelight.game(model, TEXT, answer=ANSWER)
-    known = subsets(model)
+    game = limelight.game(model, SEVEN, answer=ANSWER)
     masks = np.array(list(known))
+    assert masks.shape == (128, 7)
     np.testing.assert_allclose(game(masks)[:, 0], list(known.values()), rtol=1e-4, atol=1e-4)
     assert np.ptp(list(known.values())) > 0.01  # else a game that ignores its masks would pass
 
@@ -246,56 +266,131 @@ def test_a_classifier_has_no_answers():
         )
 
 
+def gains_in(orders, known, d):
+    """Return what each unit adds when it joins those before it, the mean over ``orders``."""
+    found = np.zeros(d)
+    for order in orders:
+        keep = [False] * d
+        for j in order:
+            before = known[tuple(keep)]
+            keep[j] = True
+            found[j] += known[tuple(keep)] - before
+    return found / len(orders)
+
+
 def all_subset_values(known):
-    """Oracle: Shapley, Banzhaf and leave-one-out values of three units, by their definitions."""
-    d, whole = 3, (True,) * 3
-    shapley, banzhaf, loo = np.zeros(d), np.zeros(d), np.zeros(d)
-    weight = {0: 1 / 3, 1: 1 / 6, 2: 1 / 3}
-    for keep, value in known.items():
-        for j in range(d):
-            if not keep[j]:
-                gain = known[(*keep[:j], True, *keep[j + 1 :])] - value
-                shapley[j] += weight[sum(keep)] * gain
-                banzhaf[j] += gain / 4
+    """Oracle: the values of seven sentences by their definitions, from all 128 ablations."""
+    masks, f = np.array(list(known)), np.array(list(known.values()))
+    d, size = masks.shape[1], masks.sum(axis=1)
+    shapley, banzhaf, loo = np.zeros((3, d))
     for j in range(d):
-        loo[j] = known[whole] - known[(*whole[:j], False, *whole[j + 1 :])]
-    return {"shapley": shapley, "banzhaf": banzhaf, "loo": loo, "owen": shapley}
+        without = ~masks[:, j]
+        joined = masks[without] | (np.arange(d) == j)
+        gain = np.array([known[tuple(row)] for row in joined.tolist()]) - f[without]
+        s = size[without]
+        weight = np.array([factorial(k) * factorial(d - k - 1) / factorial(d) for k in s])
+        shapley[j], banzhaf[j], loo[j] = gain @ weight, gain.mean(), gain[s == d - 1][0]
+    # Removed sentences are 1 to d alike, and a text weighs exp(-(1 - cosine)² / 2ν²).
+    removed = d - size
+    weight = np.exp(-((1 - np.sqrt(1 - removed / d)) ** 2) / (2 * 0.25**2))
+    weight = np.where(removed > 0, weight / [comb(d, k) for k in removed], 0)
+    x, root = np.column_stack([np.ones(len(f)), masks]), np.sqrt(weight)
+    lime = np.linalg.lstsq(root[:, None] * x, root * f, rcond=None)[0][1:]
+    inner = [list(permutations(one)) for one in PARAGRAPHS]
+    together = [first + second for first, second in product(*inner)]
+    together += [second + first for first, second in product(*inner)]
+    owen = gains_in(together, known, d)
+    return {"shapley": shapley, "lime": lime, "banzhaf": banzhaf, "loo": loo, "owen": owen}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_values_by_asking_are_those_of_all_ablations(family):
-    model = writer(family)
-    for method, values in all_subset_values(subsets(model)).items():
+    model, known = all_ablations(family)
+    wanted = all_subset_values(known)
+    for method, values in wanted.items():
         settings = {"within": "paragraphs"} if method == "owen" else {}
-        found = limelight.explain(model, TEXT, method, answer=ANSWER, **settings)
-        np.testing.assert_allclose(found.scores, values, rtol=1e-3, atol=1e-4)
+        found = limelight.explain(model, SEVEN, method, answer=ANSWER, **settings)
+        np.testing.assert_allclose(found.scores, values, rtol=1e-3, atol=2e-4)
         assert found.units == "sentences"
+        assert found.stderr is None
+    assert np.abs(wanted["owen"] - wanted["shapley"]).max() > 1e-3  # else one passed for the other
+
+
+def test_two_standard_errors_hold_the_limit_of_what_was_sampled():
+    model, known = all_ablations("llama")
+    log_odds = np.array(list(known.values()))
+    log_odds -= np.log(-np.expm1(log_odds))
+    scaler = StandardScaler()
+    z = scaler.fit_transform(np.array(list(known), float))
+    count = len(ids_of(model, SEVEN)[-1])
+    lasso = Lasso(alpha=0.01 * count, tol=1e-12).fit(z, log_odds)
+    limits = {
+        "shapley": all_subset_values(known)["shapley"],
+        "context-cite": lasso.coef_ / scaler.scale_,
+    }
+    for method, limit in limits.items():
+        seeds = [{"seed": seed, "budget": "66 calls"} for seed in range(40)]
+        found = [limelight.explain(model, SEVEN, method, answer=ANSWER, **one) for one in seeds]
+        off = np.abs([e.scores - limit for e in found])
+        assert np.mean(off <= 2 * np.array([e.stderr for e in found]) + 1e-4) >= 0.93
+        assert off.max() > 0.01  # they are sampled
 
 
 def test_gradients_and_relevance_are_those_of_autograd():
     model = writer()
     network = model.network.language_model
-    ids, token, spans, answer = ids_of(model)
+    ids, *_, answer = ids_of(model)
     row = torch.tensor([[*ids, *answer]])
     embedded = network.get_input_embeddings()(row).detach().requires_grad_()
     logits = network(inputs_embeds=embedded).logits[0, len(ids) - 1 : -1]
     chance = torch.log_softmax(logits, -1)[torch.arange(len(answer)), row[0, len(ids) :]].sum()
     (gradient,) = torch.autograd.grad(chance, embedded)
     products = (gradient * embedded).sum(-1)[0].detach().numpy()
-    cuts = [TEXT.index("The"), TEXT.index("Good")]
-    wanted = np.zeros(3)
-    for i, t in enumerate(token):
-        if t >= 0:
-            wanted[sum(spans[t][0] >= cut for cut in cuts)] += products[i]
+    unit = np.array(units_of(model))
+    wanted = [products[: len(unit)][unit == j].sum() for j in range(3)]
     found = limelight.explain(model, TEXT, "gxi", answer=ANSWER)
     np.testing.assert_allclose(found.scores, wanted, rtol=1e-3, atol=1e-4)
-    # With frozen weights the network is affine: what all places do adds up to all but its offset,
-    # and its value at the text is the model's own.
-    document = model.read(TEXT, asked=(Answer(ANSWER),))
-    point = model.embedded(document)[None]
-    frozen = model.frozen_gradient(document, point, np.ones((1, 1)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_relevance_is_what_a_sentence_adds_when_every_weight_is_replayed(family, monkeypatch):
+    """With its weights frozen the network is affine: f − f with a sentence's embeddings at 0."""
+    (network, tokenizer), (own, _) = (
+        encoder_decoder() if family == "t5" else language_model(family) for _ in range(2)
+    )
+    model = limelight.wrap(network.double(), tokenizer=tokenizer, **SHORT)
+    own.double().set_attn_implementation("eager")
+    ids, *_, answer = (torch.tensor(one) for one in ids_of(model, SEVEN))
+    unit = torch.tensor(units_of(model, SEVEN))
+    encodes, tape = model.network.encodes, Tape()
+    row = ids if encodes else torch.cat([ids, answer])
+    given = {}
+    if encodes:
+        given["decoder_input_ids"] = torch.cat([torch.zeros_like(answer[:1]), answer[:-1]])[None]
+    embedded = own.get_input_embeddings()(row[None]).detach()
+
+    def logits(point):
+        found = own(inputs_embeds=point, **given).logits[0]
+        return found if encodes else found[len(ids) - 1 : -1]
+
+    wanted = []
+    with torch.no_grad(), on_tape(own, tape, monkeypatch):
+        whole = logits(embedded)
+        # The slope of log softmax, which is affine with its probabilities frozen.
+        slope = torch.nn.functional.one_hot(
+            answer, whole.shape[-1]
+        ) - whole.exp() / whole.exp().sum(-1, keepdim=True)
+        for j in range(7):
+            tape.rewind()
+            point = embedded.clone()
+            point[0, : len(ids)][unit == j] = 0
+            wanted.append(float((slope * (whole - logits(point))).sum()))
+    assert len(tape.kept) > 6
+    found = limelight.explain(model, SEVEN, "lrp", answer=ANSWER)
+    np.testing.assert_allclose(found.scores, wanted, rtol=1e-5, atol=1e-6)
+    document = model.read(SEVEN, asked=(Answer(ANSWER),))
+    frozen = model.frozen_gradient(document, model.embedded(document)[None], np.ones((1, 1)))
     np.testing.assert_allclose(frozen.outputs, model.outputs([document]), rtol=1e-4)
-    assert limelight.explain(model, TEXT, "lrp", answer=ANSWER).scores.any()
 
 
 def test_attention_is_read_at_the_places_that_predict_the_answer():
@@ -379,3 +474,30 @@ def test_a_long_context_is_cut_and_told_of():
     found = limelight.explain(writer(), "The plot is bad. " * 40, "loo", answer="good")
     assert any("were cut off" in notice for notice in found.notices)
     assert not any("window" in notice for notice in found.notices)
+
+
+def test_an_unknown_word_of_an_answer_is_told_of():
+    found = limelight.explain(writer(), TEXT, "loo", answer="good zyx film .")
+    (said,) = [notice for notice in found.notices if "[UNK]" in notice]
+    assert said.startswith("The tokenizer does not know 'zyx'; ")
+    known = limelight.explain(writer(), TEXT, "loo", answer=ANSWER)
+    assert not any("[UNK]" in notice for notice in known.notices)
+
+
+@pytest.mark.parametrize(
+    ("calls", "instead"),
+    [
+        (13, r"Use 'context-cite', which takes 6 or more, or 'lrp', which takes 3\."),
+        (7, r"Use 'lrp', which takes 3\."),
+        (2, "None takes so few; 'lrp' takes the fewest, 3"),
+    ],
+)
+def test_a_budget_that_is_too_small_names_what_fits_in_sentences(calls, instead):
+    with pytest.raises(InputError, match=rf"Shapley of 7 sentences takes .* {instead}"):
+        limelight.explain(writer(**SHORT), SEVEN, "shapley", answer=ANSWER, budget=f"{calls} calls")
+
+
+def test_a_model_is_called_what_its_user_calls_it():
+    assert repr(writer("t5")) == "<HuggingFace T5ForConditionalGeneration of answer on cpu>"
+    with pytest.raises(InputError, match="T5ForConditionalGeneration"):
+        limelight.explain(writer("t5"), TEXT, "alpha-avg", answer=ANSWER)

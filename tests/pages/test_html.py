@@ -92,7 +92,7 @@ def test_any_text_can_be_written_and_read_back(text):
     assert set(table.tags) <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
     if not len(tokenize(text)):
         return
-    page = explanation(text).as_html()
+    page = explanation(writable(text)).as_html()  # an explanation refuses half a character
     page.encode()
     assert json.loads(data_of(page))["schema"] == "limelight.explanation/1"
     assert Explanation.from_json(data_of(page)).text == writable(text)

@@ -1,6 +1,7 @@
 """What the page shows of a text is what the library says, and a change is what it says it is."""
 
 import urllib.request
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -123,6 +124,27 @@ def test_a_word_that_is_removed_is_gone_and_the_rest_reads_well(shipped):
     assert told["change"]["before"] == pytest.approx(shown(shipped)["says"]["value"])
     assert told["change"]["after"] == pytest.approx(shown(shipped, told["text"])["says"]["value"])
     assert told["explanations"][0]["text"] == told["text"]
+
+
+def test_of_an_answer_a_change_is_told_of_the_same_answer():
+    pytest.importorskip("transformers", reason="a language model (extra hf)")
+    folder = Path(__file__).resolve().parents[3] / "shared" / "models" / "gpt2-mini-imdb"
+    if not folder.exists():
+        pytest.skip("needs the shared models")
+    model = limelight.load(folder, template="{text} In short:", max_new_tokens=6)
+    assert model_facts(ServedModel(name="", model=model))["unit"] == "sentences"
+    text, gone = "The plot is dull. The acting is awful. It rained.", "The acting is awful."
+    asked = {"methods": ["loo"], "features": "sentences"}
+    before, after = (shown(model, text, changes=c, **asked) for c in ([], [[gone, 0, None]]))
+    written = model.written(text)
+    assert before["says"]["opening"]["signed"][1] == f"“{written.text}”"
+    assert [one["name"] for one in before["says"]["outcomes"]] == ["log-probability"]
+    left = text.replace(f" {gone}", "")
+    assert model.written(left) != written  # it would write something else
+    direct = limelight.explain(model, left, "loo", answer=written.text).prediction["answer"]
+    assert after["change"]["after"] == pytest.approx(direct, abs=1e-4)
+    scores = dict(limelight.explain(model, text, "loo").as_list())
+    assert before["says"]["value"] - direct == pytest.approx(scores[gone], abs=1e-3)
 
 
 def test_every_occurrence_goes_and_the_first_word_leaves_no_space(shipped):

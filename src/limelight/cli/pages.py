@@ -28,7 +28,8 @@ def serve(
     run: Path | None = None,
     judgement: Path | None = None,
     learned: Path | None = None,
-    features: str = "words",
+    template: str | None = None,
+    features: str | None = None,
     cutter: Cutter = None,
     port: WholeNumberOrNone = None,
     host: str = "127.0.0.1",
@@ -53,9 +54,12 @@ def serve(
     learned
         Folder of a method, which "limelight learn --output FOLDER" wrote for the model: its scores
         are shown at once, and sampled Shapley values when they are there.
+    template
+        What a language model is asked, with {text} where the typed text goes: the page shows what
+        it answers, and which sentences made it write that.
     features
         What is scored at first: "words", "positions", "sentences", "paragraphs", "lines" or
-        "tokens"; the page offers the others too.
+        "tokens"; the page offers the others too. By default words, of answers sentences.
     port
         By default one that is free.
     host
@@ -74,7 +78,7 @@ def serve(
     with (
         _signals_remembered() as heard,
         served(
-            [load(place, device=device) for place in model] or None,
+            [load(place, device=device, template=template) for place in model] or None,
             run=run,
             judgement=judgement,
             learned=learned,

@@ -33,7 +33,9 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
     """
     chosen = chosen.asking(reading.model)
     if chosen.allowance is not None:
-        chosen = chosen.fitted(len(reading.features[0]))
+        features = reading.features[0]
+        with advising(reading.model, reading.documents[0], features):
+            chosen = chosen.fitted(len(features))
     if chosen.way.logits and reading.targets.scale == "probability":
         raise InputError(
             f"method {chosen.method.id!r} has a formula for logits only; ask for the logit, or use "

@@ -33,7 +33,7 @@ from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.text import FEATURES, Document, Features, features_of, unit_spans
+from limelight.text import FEATURES, Document, Features, features_of, in_units, unit_spans
 from limelight.text.document import Windows
 from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
@@ -362,12 +362,13 @@ _FINER = {"paragraphs": "'sentences'", "lines": "'sentences'", "sentences": "'wo
 
 @contextmanager
 def advising(model: Model, document: Document, features: Features) -> Iterator[None]:
-    """Let what is not defined for a text of one unit say how to cut it finer."""
+    """Let what is not defined for a text name its units, and of one unit how to cut it finer."""
     try:
         yield
-    except DomainError as error:
+    except DomainError as given:
+        error = in_units(str(given), features.noun)
         if len(features) > 1:
-            raise
+            raise DomainError(error) from None
         if len(document.tokens) > 1:
             finer = _FINER.get(features.unit, "'positions'")
         elif why_not(model, "pieces") is None and features.unit != "tokens":

@@ -271,16 +271,23 @@ def default_method(model: Model) -> str:
 
 
 def fitting(model: Model, d: int, calls: int) -> str:
-    """Say which method explains ``d`` features with so few calls, the most faithful one first."""
-    takes: dict[str, int] = {}
-    for name in compared_by_default(model):
+    """Say which method explains ``d`` features with so few calls, and which takes the fewest."""
+    takes, said = dict[str, int](), dict[str, str]()
+    names = compared_by_default(model)
+    # 32 calls about 16 sentences: a share of .72 by the LASSO, .65 by leave-one-out. Fewer calls
+    # than sentences tell it little.
+    if why_not(model, "answers") is None and calls > d:
+        names.insert(names.index("lime") + 1, "context-cite")
+    for name in names:
         one = configured(name, model, {})
         if (counted := one.way.counted) is not None:
             takes[name] = counted.fewest(one.settings, d)
-            if takes[name] <= calls:
-                return f" Use {name!r}, which takes {takes[name]:,}."
+            said[name] = f"{name!r}, which takes {takes[name]:,}{' or more' * bool(counted.counts)}"
     least = min(takes, key=takes.__getitem__)
-    return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."
+    if takes[least] > calls:
+        return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."
+    first = next(name for name in takes if takes[name] <= calls)
+    return f" Use {', or '.join(said[name] for name in dict.fromkeys((first, least)))}."
 
 
 def method_and_budget(

@@ -43,11 +43,11 @@ from limelight.pages.wording import (
     minus,
     notices,
     opening,
-    outcomes,
     pair_table,
     precision_sentence,
     protected_sentence,
     scale_note,
+    shown_outcomes,
     span_labels,
     stretches,
     strongest_disagreements,
@@ -358,10 +358,9 @@ def comparison_page(c: Comparison) -> str:
 
 
 def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
-    first, known = found[0], outcomes(found[0])
+    first, known = found[0], shown_outcomes(found[0])
     title = f"What speaks for {aims(first)}{where(first)}?"
     if isinstance(first.asked, Answer):
-        known = [one._replace(name="log-probability of the answer") for one in known]
         made = "made the model write" if first.asked.written else "speak for the answer"
         title = f"Which {first.noun}s {made}{where(first)}?"
     rest = first.text[first.explained_end :]

@@ -184,6 +184,12 @@ def outcomes(e: Explanation) -> list[Outcome]:
     return [Outcome(*row) for row in rows]
 
 
+def shown_outcomes(e: Explanation) -> list[Outcome]:
+    """Return the same for readers, to whom the one number of an answer is a log-probability."""
+    answers = isinstance(e.asked, Answer)
+    return [one._replace(name="log-probability") if answers else one for one in outcomes(e)]
+
+
 def _has_labels(e: Explanation) -> bool:
     """Say whether each class is a yes or no of its own, so that none or several may be chosen.
 

@@ -8,6 +8,7 @@ from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import chosen_way
 from limelight.explainers.registry import METHODS
 from limelight.models import Model, resolved_replacement, why_not
+from limelight.question import Question
 from limelight.results.judgement import Judgement
 from limelight.text import FEATURES, Cutter, unit_name
 
@@ -46,12 +47,13 @@ class Served:
     judgement: Judgement | None = None
     seconds: float = 120.0  # that a question may take
     notices: tuple[str, ...] = ()  # what every page says: not all of it is about one model
-    features: str | Cutter = "words"  # what is scored at first
+    features: str | Cutter | None = None  # what is scored at first
 
 
-def model_facts(served: ServedModel, unit: str | Cutter = "words") -> dict[str, Any]:
+def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[str, Any]:
     """Return what the page must know of a model before it asks anything."""
     model = served.model
+    unit = Question(features=unit).units(model)
     methods = {} if served.learned is None else {LEARNED: served.learned.method}
     methods |= METHODS
     found = {name: chosen_way(method, model) for name, method in methods.items()}

@@ -45,7 +45,7 @@ def serve(
     run: "Run | str | os.PathLike[str] | None" = None,
     judgement: "Judgement | str | os.PathLike[str] | None" = None,
     learned: Learned | str | os.PathLike[str] | None = None,
-    features: str | Cutter = "words",
+    features: str | Cutter | None = None,
     host: str = LOOPBACK,
     port: int | None = None,
     seconds: int | float = 120,
@@ -68,7 +68,7 @@ def serve(
         once, and sampled Shapley values when they are there.
     features
         What the page scores at first: one of the names that it offers, or a cutter, which it then
-        offers beside them.
+        offers beside them. By default words, of a language model that answers sentences.
     host
         The address to serve on. Only this machine can open the page unless another is named.
     port
@@ -80,7 +80,7 @@ def serve(
         since one page would show two models as one; with it every page says so.
     """
     _check(host=host, port=port, seconds=seconds)
-    if not callable(features) and features not in (*FEATURES, "tokens"):
+    if not (features is None or callable(features) or features in (*FEATURES, "tokens")):
         raise InputError(nearest("features", features, (*FEATURES, "tokens")))
     models, opened, judged = _models(model), _run(run), _judgement(judgement)
     if not models:

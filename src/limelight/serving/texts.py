@@ -17,11 +17,11 @@ from limelight.explainers.registry import several_methods
 from limelight.models import Model
 from limelight.models.protocol import spans_of
 from limelight.pages.pieces import visible, writable, writable_explanation
-from limelight.pages.wording import ONE_SIDED, notices, opening, outcomes, printed
+from limelight.pages.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
-from limelight.text import Cutter, Features, Place, Span, unit_name
+from limelight.text import Answer, Cutter, Features, Place, Span, unit_name
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_CHARACTERS = 100_000  # of a text
@@ -84,7 +84,7 @@ else:
     )
 
 
-def question_of(body: bytes, unit: str | Cutter = "words") -> TextQuestion:
+def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
     """Return the question in ``body``; what is not one is refused in a sentence.
 
     ``unit`` may be a cutter, which a page can only name.
@@ -202,7 +202,9 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     if protect:
         left = {string.lower() for string in before.model.read(text).tokens.strings}
         protect = [word for word in protect if word.lower() in left]
-    asked = replace(question.asked, target=target, protect=protect, at=at)
+    # The same answer, which the model might not write any more: two numbers of one thing.
+    answer = place.text if isinstance(place, Answer) else question.asked.answer
+    asked = replace(question.asked, target=target, protect=protect, at=at, answer=answer)
     return _reading(before.model, text, asked)
 
 
@@ -287,7 +289,7 @@ def _said(reading: Reading) -> dict[str, Any]:
     )
     of_kinds = {kind: replace(bare, **fields) for kind, fields in _KINDS.items()}
     return {
-        "outcomes": [one._asdict() for one in outcomes(bare)],
+        "outcomes": [one._asdict() for one in shown_outcomes(bare)],
         "target": bare.target,
         "against": bare.against,
         "scale": bare.scale,

@@ -27,7 +27,7 @@ from limelight.models.hugging_face.forward import (
 from limelight.models.hugging_face.pieces import pieces_in
 from limelight.models.hugging_face.prompt import PromptTokenizer, prompt_of
 from limelight.shapes import Int
-from limelight.text import Answer, Document, Span
+from limelight.text import Answer, Document, Span, one_line
 
 _SHARED = 8  # tokens that all rows of a batch begin with, from which on they are computed once
 _SAME = 1e-4  # by which log-probabilities may differ when they are
@@ -246,7 +246,11 @@ def _log_probability(logits: Any, tokens: Any) -> Any:
 
 
 def answering(
-    document: Document, asked: Sequence[Answer], ids: Sequence[int], spans: Sequence[Span]
+    document: Document,
+    asked: Sequence[Answer],
+    tokenizer: PromptTokenizer,
+    ids: Sequence[int],
+    spans: Sequence[Span],
 ) -> Document:
     """Return ``document`` with the tokens of an answer after it, marked by what is asked of them.
 
@@ -276,6 +280,17 @@ def answering(
         mark=np.concatenate([np.zeros_like(pieces.ids), mark]),
     )
     notes = tuple(dict.fromkeys(one.note for one in asked if one.note))
+    unknown = [
+        repr(answer[max(start, 0) : end].strip())
+        for i, (start, end), counts in zip(ids, spans, mark, strict=True)
+        if i == tokenizer.unk_token_id and counts != _ASIDE
+    ]
+    if unknown:
+        words = one_line(", ".join(dict.fromkeys(unknown)), 60)
+        notes += (
+            f"The tokenizer does not know {words}; in that place of the answer, what is explained "
+            f"is the log-probability of {tokenizer.unk_token}.",
+        )
     return replace(
         document,
         input=marked,
@@ -328,8 +343,8 @@ def written_answer(
     notes = []
     if not finished:
         notes.append(
-            f"The answer was cut after {len(new)} tokens; max_new_tokens (--max-new-tokens) lets "
-            "the model write more."
+            f"The answer was cut after {len(new)} token{'s' * (len(new) > 1)}; max_new_tokens "
+            "(--max-new-tokens) lets the model write more."
         )
     if tokenizer.answer_pieces(text)[0] != new:
         notes.append(

@@ -8,7 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
-from limelight.models.hugging_face.forward import restoring
+from limelight.models.hugging_face.forward import network_name, restoring
 from limelight.models.hugging_face.gradients import aimed, given_ids
 from limelight.models.protocol import Attended, Weigh
 from limelight.shapes import Float, Int
@@ -47,7 +47,7 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
     # A decoder beside an encoder reads the text moved on by one piece, so in other places.
     if not layers or getattr(network.config, "is_encoder_decoder", False):
         raise DomainError(
-            f"{type(network).__name__} does not show the attention of a single stack of layers; "
+            f"{network_name(network)} does not show the attention of a single stack of layers; "
             "use 'lime', 'shapley' or 'loo'."
         )
     # Longformer shows windows, and Funnel fewer positions from layer to layer: such numbers are no
@@ -55,7 +55,7 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
     shapes = {tuple(layer.shape[-2:]) for layer in layers}
     if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
         raise DomainError(
-            f"the attention of {type(network).__name__} does not go from every token to every "
+            f"the attention of {network_name(network)} does not go from every token to every "
             "token; use 'lime', 'shapley' or 'loo'."
         )
     _check_rows(network, layers)
@@ -71,7 +71,7 @@ def _check_rows(network: Any, layers: list[Any]) -> None:
     if least < -_SLACK or high > 1 + _SLACK or (low < 1 - _SLACK and not sinks):
         worst = high if high - 1 > 1 - low else low
         raise DomainError(
-            f"what {type(network).__name__} shows as attention are not weights that add up to one "
+            f"what {network_name(network)} shows as attention are not weights that add up to one "
             f"(a row adds up to {worst:.3g}, its least is {least:.3g}); use 'gxi', 'lime' or 'loo'."
         )
 
@@ -92,7 +92,7 @@ def _reads(network: Any, logits: Any, last: Any, weigh: Weigh | None) -> Float[n
     read = np.zeros(0) if slope is None else _stacked([slope])[0].any(axis=(0, 2)).astype(float)
     if not read.any():
         raise DomainError(
-            f"which position the head of {type(network).__name__} reads cannot be seen: its "
+            f"which position the head of {network_name(network)} reads cannot be seen: its "
             "outputs do not depend on the attention that it shows; use 'lime', 'shapley' or 'loo'."
         )
     return read / read.sum()
@@ -109,7 +109,7 @@ def why_not_attention_alone(network: Any, ids: Int[np.ndarray, " T"], layers: in
     embedded token is moved. If another position feels it, something else has carried it there:
     a convolution, a recurrence, or attention that the network does not show.
     """
-    name = type(network).__name__
+    name = network_name(network)
     if len(ids) < 3:
         return None
     with torch.inference_mode():

@@ -95,7 +95,7 @@ def input_table(network: Any) -> Any:
         table = None
     if getattr(table, "weight", None) is None:
         raise DomainError(
-            f"{type(network).__name__} shows no table that embeds its tokens by "
+            f"{network_name(network)} shows no table that embeds its tokens by "
             "get_input_embeddings."
         )
     return table
@@ -247,6 +247,12 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
             return getattr(getattr(self, self.held), name)
 
 
+def network_name(network: Any) -> str:
+    """Return the name of a network's class, as its user knows it: that under another head."""
+    own = getattr(network, network.held) if isinstance(network, AnotherHead) else network
+    return type(own).__name__
+
+
 # What a library writes into a configuration about itself, and where the weights lay; precision is
 # that of the weights.
 _OF_THE_LIBRARY = frozenset(
@@ -352,7 +358,7 @@ class ForwardPass:
         found = answers_of(
             partial(self._asked, ask),
             ids,
-            who=type(self.network).__name__,
+            who=network_name(self.network),
             shown=lambda row: self._shown(row[row != MASKED_OUT]),
         )
         if not _finite(found):

@@ -12,6 +12,7 @@ from limelight.models.hugging_face.forward import (
     alone_with,
     input_table,
     network_input,
+    network_name,
     plain_ids,
     restoring,
     without_plans,
@@ -27,7 +28,7 @@ def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d
     with torch.inference_mode(), alone_with(network):
         rows = input_table(network)(torch.as_tensor(plain_ids(ids), device=network.device))
         if not isinstance(rows, torch.Tensor):
-            raise DomainError(f"{type(network).__name__} embeds its tokens in more than vectors.")
+            raise DomainError(f"{network_name(network)} embeds its tokens in more than vectors.")
         return rows.double().cpu().numpy()
 
 
@@ -161,7 +162,7 @@ class _InPlace:
 
     def _refusal(self) -> DomainError:
         return DomainError(
-            f"{type(self._network).__name__} does not read a text as one row of embedded tokens, "
+            f"{network_name(self._network)} does not read a text as one row of embedded tokens, "
             "so gradients at its words are not known; use 'lime', 'shapley' or 'loo'."
         )
 

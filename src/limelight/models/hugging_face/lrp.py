@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
 from limelight.models.engine import Engine, naming, out_of_memory
-from limelight.models.hugging_face.forward import rectangle
+from limelight.models.hugging_face.forward import network_name, rectangle
 from limelight.models.hugging_face.gradients import times_input
 from limelight.models.hugging_face.pieces import ids_read
 from limelight.models.protocol import TimesInput
@@ -71,7 +71,7 @@ def frozen_times_input(
                 raise
         found = []
         for i in places:
-            with naming(type(network).__name__, documents[i].text):
+            with naming(network_name(network), documents[i].text):
                 found.append(together([i]))
         return np.concatenate(found)
 
@@ -100,7 +100,7 @@ def check_affine(network: Any, logits: Any) -> None:
     """Refuse a network that is not affine with its weights frozen, as no state space model is."""
     if (unknown := not_affine(logits)) is not None:
         raise NotAffineError(
-            f"{type(network).__name__} computes {unknown!r}, in which nothing is known to be a "
+            f"{network_name(network)} computes {unknown!r}, in which nothing is known to be a "
             "weight; use 'ig', 'shapley' or 'lime'."
         )
 

@@ -27,6 +27,7 @@ from limelight.models.hugging_face.forward import (
     alone_with,
     embedding_rows,
     is_marked,
+    network_name,
     plain_ids,
     rectangle,
     restoring_tokenizer,
@@ -122,7 +123,7 @@ class HuggingFace:
         check_parts(self.network, self.tokenizer)
 
     def __repr__(self) -> str:
-        network = type(self.network).__name__
+        network = network_name(self.network)
         return f"<HuggingFace {network} of {few_names(self.classes)} on {self.network.device}>"
 
     @property
@@ -298,7 +299,7 @@ class HuggingFace:
         limit = self.limit if writes is None else writes.room(self.limit, len(answer[0]))
         (document,) = self._documents([text], limit=limit, pieces=pieces)
         if asked and writes is not None:
-            document = answering(document, asked, *answer)
+            document = answering(document, asked, self.tokenizer, *answer)
             self.check_ids(pieces_in(document).ids)
         if asked and writes is None:
             words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
@@ -480,7 +481,7 @@ class HuggingFace:
             return outputs_at(self.network, ids_read(document), points)
 
     def _naming(self, document: Document) -> AbstractContextManager[None]:
-        return naming(type(self.network).__name__, document.text)
+        return naming(network_name(self.network), document.text)
 
     def in_windows(self, window: str | int) -> Any:
         """Return this model for whole texts, which it reads in windows of that many tokens."""

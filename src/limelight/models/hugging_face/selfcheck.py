@@ -13,6 +13,7 @@ from limelight.models.hugging_face.attention import attended, why_not_attention_
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     embedding_rows,
+    network_name,
     network_outputs,
     rectangle,
 )
@@ -150,7 +151,7 @@ def _answer(network: Any, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C
         raise
     except Exception as error:
         raise InputError(
-            f"{type(network).__name__} cannot be asked about a text alone ({said(error)})."
+            f"{network_name(network)} cannot be asked about a text alone ({said(error)})."
         ) from error
     if found.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(
@@ -258,7 +259,7 @@ def _why_no_gradient(network: Any, example: ExampleIds, rounding: float) -> str 
     answer to the first, or the network reads its tokens in another way too, which no gradient at
     the embedding would show.
     """
-    name = type(network).__name__
+    name = network_name(network)
     points = embedded(network, example.other)[None]
     told = network_outputs(network, example.other[None])
     if _distance(outputs_at(network, example.ids, points), told) > rounding:

@@ -11,6 +11,7 @@ from limelight.models.engine import Engine
 from limelight.models.hugging_face.forward import (
     ForwardPass,
     network_input,
+    network_name,
     rectangle,
     restoring,
     without_plans,
@@ -97,7 +98,7 @@ def shown_layers(network: Any, out: Any, T: int) -> list[Any]:
     found = getattr(out, "hidden_states", None) or ()
     if not found or any(one.dim() != 3 or one.shape[1:] != (T, found[0].shape[2]) for one in found):
         raise DomainError(
-            f"{type(network).__name__} does not show one state for every token and layer"
+            f"{network_name(network)} does not show one state for every token and layer"
         )
     return [found[0], found[(len(found) - 1) // 2], found[-1]]
 

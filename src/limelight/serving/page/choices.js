@@ -20,7 +20,7 @@ export function layChoices(place, facts, state, change) {
   const named = classes.map((name) => [name, name]);
   const usual = spans ? "the tag that was found" : classes.length === 2 ? classes[1] : "the predicted class";
   const parts = [
-    chooser("Explain", [[null, `${usual} (usual)`], ["predicted", "the predicted class"], ...named], state.target, (target) => change({ target })),
+    classes.length > 1 ? chooser("Explain", [[null, `${usual} (usual)`], ["predicted", "the predicted class"], ...named], state.target, (target) => change({ target })) : null,
     classes.length > 1 ? chooser("against", [[null, "nothing"], ...named], state.against, (against) => change({ against })) : null,
     scales.length > 1 ? chooser("on the scale of", scales.map((name) => [name, name]), state.scale, (scale) => change({ scale })) : null,
     chooser("by", features.map((name) => [name, NAMES[name] ?? name]), state.features, (unit) => change({ features: unit, changes: [], inside: [] })),
