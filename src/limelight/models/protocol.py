@@ -540,6 +540,11 @@ def _check_pair(model: Model, given: Any) -> None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
 
 
+def told_ahead(model: Model) -> Callable[[int], None] | None:
+    """Return what hears how many calls are to come, of a model whose calls cost money."""
+    return getattr(model, "ahead", None)
+
+
 def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
     """Return a document whose words end where the units of ``cut`` do, if the model can read so.
 
