@@ -15,7 +15,12 @@ def test_every_check_passes_on_a_random_model(outputs):
     model = tiny_model(3, outputs=outputs, scale=0.5)
     checks = list(verify(model, "w1 w5 never w5 w8 w9 w2 w3 w4 w7"))
     assert [check for check in checks if not check.passed] == []
-    fitted = {"lime-sampled", "surrogate", "zoom"}  # which have standard errors of their own
+    fitted = {
+        "lime-sampled",
+        "surrogate",
+        "zoom",
+        "context-cite",
+    }  # which have standard errors of their own
     assert set(METHODS) - {check.method for check in checks} <= fitted
 
 
@@ -23,7 +28,7 @@ def test_a_single_word_is_checked_as_far_as_it_goes():
     checks = list(verify(tiny_model(3), "w1"))
     assert [check for check in checks if not check.passed] == []
     of_pairs = {"lime", "lime-sampled", "shapley", "owen", "banzhaf", "interactions", "anchors"}
-    of_pairs |= {"lime-mean-field", "surrogate", "zoom"}
+    of_pairs |= {"lime-mean-field", "surrogate", "zoom", "context-cite"}
     assert set(METHODS) - {check.method for check in checks} == of_pairs
 
 
@@ -75,7 +80,7 @@ def test_a_bound_that_is_too_small_is_found(monkeypatch, method):
 
 
 def test_owen_values_are_checked_in_several_sentences(monkeypatch):
-    from limelight.explainers import shapley as owen_methods
+    from limelight.explainers import nested as owen_methods
 
     real = owen_methods.owen
     monkeypatch.setattr(owen_methods, "owen", lambda g, s, **k: real(g, 0 * s, **k))

@@ -335,7 +335,7 @@ def test_a_wrong_argument_gets_one_sentence(options, sentence):
 
 
 def test_lime_of_a_single_word_says_what_to_use_instead():
-    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*ask .loo"):
+    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*give it a longer one"):
         limelight.explain(MODEL, "w1", "lime")
     comparison = limelight.compare(MODEL, "w1")
     assert "lime" not in [e.method for e in comparison]

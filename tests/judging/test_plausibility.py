@@ -337,6 +337,6 @@ def test_where_nothing_is_above_guessing_nothing_is_called_the_most_plausible():
     found = plausible_verdict(methods, levels, [], texts=40)
     assert found.endswith(
         "On these 40 texts no method is more plausible than guessing (gxi has the largest average "
-        "precision, 0.300); guessing has 0.280, the rationale itself as scores of words 0.280; "
+        "precision, 0.300); guessing has 0.280, the rationale itself as scores 0.280; "
         "g-avg is less plausible than guessing."
     )

@@ -97,7 +97,10 @@ def _first(usual: Sequence[str], there: Mapping[str, str]) -> str | None:
 
 
 _NO_NAME = re.compile(f"{LONE_SURROGATE.pattern}|\0")  # UTF-16 has a NUL beside every letter
-_NAMED = "text_column, pair_column, id_column, label_column, at_column or answer_column (--…)"
+_NAMED = (
+    "text_column, pair_column, id_column, label_column, at_column or answer_column "
+    "(--text-column …)"
+)
 
 
 def check_column(files: Iterable[Source], name: str, option: str = _NAMED) -> None:
