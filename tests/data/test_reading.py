@@ -106,7 +106,7 @@ def test_missing_columns(tmp_path):
     path.write_text("text,stars\na,1\n")
     assert refusal(path) == (
         f"'{path}' has no column 'label'; it has 'text', 'stars'. Name the one that is meant: "
-        "text_column, pair_column, id_column, label_column or at_column (--text-column …)."
+        "text_column, pair_column, id_column, label_column, at_column or answer_column (--…)."
     )
     path = tmp_path / "d.jsonl"
     path.write_text('{"text": "a", "label": 0}\n{"body": "a"}\n')

@@ -171,10 +171,12 @@ class AskedText:
 
         A place is "start:end", of a pair in its second text.
         """
-        if not self.asked or isinstance(self.asked[0], Answer):
-            return self.asked[0].cell if self.asked else self.by
+        if not self.asked:
+            return self.by if isinstance(self.by, str) else None
+        if isinstance(one := self.asked[0], Answer):
+            return one.cell
         before = 0 if isinstance(self.given, str) else len(self.given[0]) + 1
-        return f"{self.asked[0].start - before}:{self.asked[0].end - before}"
+        return f"{one.start - before}:{one.end - before}"
 
 
 def place_at(
