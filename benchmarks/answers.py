@@ -79,13 +79,13 @@ def main() -> None:
     parser = command_line(__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, help="folder of a language model")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--questions", type=int, default=200, help="of rivals, 4 at most")
     parser.add_argument("--kind", type=int, help="ask the questions of this kind alone")
     parser.add_argument("--rivals", action="store_true", help="other packages, the same prompts")
     parser.add_argument("--rows", type=Path, help="where what was found is kept, or is read from")
     arguments = parser.parse_args()
     if arguments.rivals:
-        report("answers_rivals", list(rivals(arguments)), arguments, device=arguments.device)
+        report("answers_rivals", list(rivals(arguments)), arguments, data="invented facts")
         return
     kinds = [arguments.kind] if arguments.kind is not None else range(len(KINDS))
     each = 2 if arguments.smoke else arguments.questions // len(KINDS)
@@ -98,8 +98,9 @@ def main() -> None:
         return
     if not found:
         found = [json.loads(file.read_text()) for file in sorted(arguments.rows.glob("*.json"))]
-    machine = {"device": found[0]["device"], "questions": sum(one["asked"] for one in found)}
-    report("answers", list(measures(found)), arguments, **machine)
+    data = f"{sum(one['asked'] for one in found)} questions about invented facts"
+    device = found[0]["device"]
+    report("answers", list(measures(found)), arguments, device=device, data=data)
 
 
 def asked_of(arguments: argparse.Namespace, kind: int, count: int) -> dict[str, Any]:
@@ -254,7 +255,7 @@ def rivals(arguments: argparse.Namespace) -> Iterator[Measure]:
     network = network.to(arguments.device).eval()
     apart: dict[str, list[float]] = {}
     ratios: dict[str, list[float]] = {}
-    for kind in range(1 if arguments.smoke else 2):
+    for kind in range(1 if arguments.smoke else arguments.questions):
         question = list(KINDS)[kind]
         template = TEMPLATE.replace("QUESTION", question.format(name=WHO))
         text = context(question, 7 + kind)[0]

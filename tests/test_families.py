@@ -63,7 +63,7 @@ def test_both_families_are_models(centroid, bag):
 
 def test_capabilities_decide_which_methods_there_are(centroid, bag):
     asking = {"lime", "lime-sampled", "loo", "shapley", "banzhaf", "interactions", "anchors"}
-    asking |= {"surrogate", "owen", "zoom"}
+    asking |= {"surrogate", "owen", "zoom", "context-cite"}
     gradients = {"g-avg", "g-l1", "g-l2", "gxi", "ig"}
     usable = [
         {row.id for row in package.methods(m) if row.refused is None} for m in (centroid, bag)

@@ -24,6 +24,7 @@ ASKED = [
     "zoom",
     "banzhaf",
     "interactions",
+    "context-cite",
     "anchors",
     "surrogate",
 ]

@@ -58,6 +58,7 @@ def test_functions_answer_these_methods():
         "zoom",
         "banzhaf",
         "interactions",
+        "context-cite",
         "surrogate",
         "anchors",
     ]
