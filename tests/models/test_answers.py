@@ -510,6 +510,31 @@ def test_several_texts_have_an_answer_each(tmp_path):
         )
 
 
+def test_a_run_keeps_a_row_for_every_sentence(tmp_path):
+    model, texts = writer(max_new_tokens=5), [TEXT, "The plot is bad. A superb film."]
+    table = {"text": texts, "said": ["Good film. Bad plot.", None]}
+    columns = {"answer_column": "said", "sentences": True}
+    for _ in range(2):  # called again, it goes on with the same rows
+        run = limelight.explain_data(
+            model, table, "loo", output=tmp_path / "run", progress=False, **columns
+        )
+    stored = list(run)
+    alone = [e for one in zip(texts, table["said"], strict=True) for e in sentences_of(model, *one)]
+    assert [e.asked.part for e in stored] == [e.asked.part for e in alone]
+    assert [e.asked.written for e in stored[:3]] == [False, False, True]
+    assert [set(e.notices) for e in stored] == [set(e.notices) for e in alone]
+    for one, other in zip(stored, alone, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-5)
+    with pytest.raises(InputError, match="sentences needs a language model"):
+        limelight.explain_data(
+            limelight.load(), table, "loo", output=tmp_path / "no", sentences=True
+        )
+
+
+def sentences_of(model, text, answer):
+    return limelight.explain_sentences(model, text, "loo", answer=answer)
+
+
 def test_a_long_context_is_cut_and_told_of():
     found = limelight.explain(writer(), "The plot is bad. " * 40, "loo", answer="good")
     assert any("were cut off" in notice for notice in found.notices)
