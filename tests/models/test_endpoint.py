@@ -94,6 +94,17 @@ def test_what_the_server_writes_is_explained_and_is_the_same_when_it_is_given(se
     assert model.written(CONTEXT).text == given
 
 
+def test_a_run_goes_on_only_where_the_server_stops_alike(server, tmp_path):
+    def explained(**options):
+        model = wrapped(server, max_new_tokens=2, **options)
+        path = tmp_path / "run"
+        return limelight.explain_data(model, [CONTEXT], "loo", output=path, progress=False)
+
+    assert explained().record.writing == {"max_new_tokens": 2, "stop": []}
+    with pytest.raises(InputError, match=r"its stop is \[\], not \['\.'\]"):
+        explained(stop=["."])
+
+
 def test_parts_of_an_answer_add_up_to_it_and_per_token_is_their_mean(server):
     answer = Answer("mars is red . the sky is blue .")
     model, mean = wrapped(server), wrapped(server, per_token=True)

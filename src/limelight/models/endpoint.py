@@ -21,7 +21,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.engine import Engine, said
 from limelight.models.functions import Function, removed_words
-from limelight.models.protocol import CAPABILITIES, Capability, Link
+from limelight.models.protocol import CAPABILITIES, Capability, Link, check_writing
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Answer, Document, Features, checked_text, one_line
@@ -126,10 +126,9 @@ class Endpoint:
             )
         if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that has {_TEXT} in it once.")
-        for name in ("max_new_tokens", "parallel"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InputError(f"{name} must be a whole number from 1; got {number!r}.")
+        check_writing(self.max_new_tokens, self.per_token)
+        if type(self.parallel) is not int or self.parallel < 1:
+            raise InputError(f"parallel must be a whole number from 1; got {self.parallel!r}.")
         for name in ("requests_per_minute", "timeout"):
             amount = getattr(self, name)
             if amount is not None and not (isinstance(amount, int | float) and amount > 0):
@@ -157,6 +156,11 @@ class Endpoint:
             "pieces": "a server does not say how it cuts words into pieces",
             "cuts": "a server gets every prompt whole, and refuses one that is too long",
         }
+
+    @property
+    def writing(self) -> Mapping[str, Any]:
+        """How it writes an answer that is not given."""
+        return {"max_new_tokens": self.max_new_tokens, "stop": list(self.stop)}
 
     def written(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""

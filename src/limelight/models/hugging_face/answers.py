@@ -26,6 +26,7 @@ from limelight.models.hugging_face.forward import (
 )
 from limelight.models.hugging_face.pieces import pieces_in
 from limelight.models.hugging_face.prompt import PromptTokenizer, prompt_of
+from limelight.models.protocol import check_writing
 from limelight.shapes import Int
 from limelight.text import Answer, Document, Span, one_line
 
@@ -43,8 +44,8 @@ def writing(
     tokenizer: Any,
     template: Any,
     *,
-    per_token: bool = False,
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    per_token: Any = False,
+    max_new_tokens: Any = MAX_NEW_TOKENS,
 ) -> "tuple[AnswerForSequenceClassification, PromptTokenizer]":
     """Return network and tokenizer of a language model whose answers are explained."""
     if not getattr(language_model, "can_generate", lambda: False)():
@@ -52,8 +53,7 @@ def writing(
             "a template without labels is for language models that write (…ForCausalLM, "
             f"…ForConditionalGeneration); got {type(language_model).__name__}."
         )
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise InputError(f"max_new_tokens must be a whole number from 1; got {max_new_tokens!r}.")
+    check_writing(max_new_tokens, per_token)
     encodes = bool(getattr(language_model.config, "is_encoder_decoder", False))
     prompt = prompt_of(tokenizer, template)._replace(closed=encodes)
     config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
@@ -273,10 +273,13 @@ def answering(
     tokenizer: PromptTokenizer,
     ids: Sequence[int],
     spans: Sequence[Span],
+    *,
+    mean: bool,
 ) -> Document:
     """Return ``document`` with the tokens of an answer after it, marked by what is asked of them.
 
-    A token belongs to the part in which the first of its letters stands.
+    A token belongs to the part in which the first of its letters stands. ``mean`` is whether the
+    model gives the mean of their log-probabilities, and not the sum.
     """
     answer, pieces = asked[0].text, pieces_in(document)
     if any(one.text != answer for one in asked):
@@ -316,13 +319,12 @@ def answering(
     return replace(
         document,
         input=marked,
-        asked=tuple(map(_of_length, asked, lengths)),
+        asked=tuple(
+            replace(one, length=length, mean=mean)
+            for one, length in zip(asked, lengths, strict=True)
+        ),
         notices=document.notices + notes,
     )
-
-
-def _of_length(asked: Answer, tokens: int) -> Answer:
-    return replace(asked, length=tokens)
 
 
 def _letter(answer: str, span: Span) -> int:
@@ -356,7 +358,11 @@ def written_answer(
     ends = np.atleast_1d([] if own.eos_token_id is None else own.eos_token_id).tolist()
     finished = bool(new) and new[-1] in ends
     new = new[:-1] if finished else new
-    text = tokenizer.decode(new, skip_special_tokens=True).removeprefix(tokenizer.prompt.gap)
+    text = tokenizer.decode(new, skip_special_tokens=True)
+    while new and text.endswith("\ufffd"):  # an answer that is cut inside a character
+        new = new[:-1]
+        text = tokenizer.decode(new, skip_special_tokens=True)
+    text = text.removeprefix(tokenizer.prompt.gap)
     if not text.strip():
         raise InputError(
             "the model writes nothing after this text, so there is no answer to explain; give one: "
