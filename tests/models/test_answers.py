@@ -12,13 +12,21 @@ from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 from test_lrp import Tape, on_tape
 from test_next_token import CHAT, TEMPLATE, language_model, prompted
-from transformers import T5Config, T5ForConditionalGeneration
+from transformers import (
+    GPTNeoConfig,
+    GPTNeoForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 import limelight
 from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.explainers.reading import reading_of
 from limelight.models import why_not
+from limelight.models.hugging_face.forward import network_input
 from limelight.question import Question
 from limelight.sampling.masks import coin_masks, text_rng
 from limelight.text import Answer, AskedText
@@ -197,6 +205,38 @@ def test_what_rows_share_is_computed_once_and_changes_nothing(family, template):
     np.testing.assert_allclose(shared, alone, rtol=1e-4, atol=1e-4)
     assert any(n == 1 and width >= 8 for n, width in calls)  # the beginning, once
     assert any(n > 1 for n, _ in calls)
+
+
+@pytest.mark.parametrize("family", ["mistral", "gpt_neo"])
+def test_a_window_of_attention_holds_no_padding(family):
+    size = {"vocab_size": len(word_pieces()), "hidden_size": 12, "initializer_range": 0.7}
+    heads = {"num_attention_heads": 3, "num_key_value_heads": 3, "num_hidden_layers": 2}
+    torch.manual_seed(3)
+    network = {
+        "mistral": lambda: MistralForCausalLM(
+            MistralConfig(intermediate_size=17, sliding_window=32, **heads, **size)
+        ),
+        "gpt_neo": lambda: GPTNeoForCausalLM(
+            GPTNeoConfig(
+                num_layers=2,
+                attention_types=[[["global", "local"], 1]],
+                num_heads=3,
+                window_size=32,
+                **size,
+            )
+        ),
+    }[family]()
+    template = "the plot is predictable but the film is good : {text} it is"
+    model = limelight.wrap(network.eval(), tokenizer=word_pieces(), template=template)
+    texts = ["The plot is bad and the film is good. A superb film. " * n for n in (3, 4)]
+    ids = [ids_of(model, text) for text in texts]
+    known = [by_hand(model, one[0].tolist(), one[-1].tolist()).sum() for one in ids]
+    rows = np.full((2, len(ids[1][0]) + len(ids[1][-1])), -1)  # the shorter one is padded
+    for row, (prompt, *_, answer) in zip(rows, ids, strict=True):
+        row[: len(prompt) + len(answer)] = [*prompt, *(answer + (2 << 40))]
+    with torch.inference_mode():
+        found = model.network(**network_input(model.network, rows)).logits[:, 0]
+    np.testing.assert_allclose(found, known, rtol=1e-4, atol=1e-4)
 
 
 def test_per_token_is_the_mean():
@@ -480,6 +520,31 @@ def test_several_texts_have_an_answer_each(tmp_path):
 def test_the_sentences_of_an_answer_have_no_classes(name):
     with pytest.raises(InputError, match=f"^{name} is about classes, and an answer has none"):
         limelight.explain_sentences(writer(), TEXT, "loo", **{name: "good"})
+
+
+def test_a_run_keeps_a_row_for_every_sentence(tmp_path):
+    model, texts = writer(max_new_tokens=5), [TEXT, "The plot is bad. A superb film."]
+    table = {"text": texts, "said": ["Good film. Bad plot.", None]}
+    columns = {"answer_column": "said", "sentences": True}
+    for _ in range(2):  # called again, it goes on with the same rows
+        run = limelight.explain_data(
+            model, table, "loo", output=tmp_path / "run", progress=False, **columns
+        )
+    stored = list(run)
+    alone = [e for one in zip(texts, table["said"], strict=True) for e in sentences_of(model, *one)]
+    assert [e.asked.part for e in stored] == [e.asked.part for e in alone]
+    assert [e.asked.written for e in stored[:3]] == [False, False, True]
+    assert [set(e.notices) for e in stored] == [set(e.notices) for e in alone]
+    for one, other in zip(stored, alone, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-5)
+    with pytest.raises(InputError, match="sentences needs a language model"):
+        limelight.explain_data(
+            limelight.load(), table, "loo", output=tmp_path / "no", sentences=True
+        )
+
+
+def sentences_of(model, text, answer):
+    return limelight.explain_sentences(model, text, "loo", answer=answer)
 
 
 def test_a_long_context_is_cut_and_told_of():

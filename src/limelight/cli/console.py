@@ -163,5 +163,5 @@ def _rounded(number: float | None) -> float | None:
 def _described(progress: "RunProgress") -> str:
     failed = f", {progress.failed:,} failed" if progress.failed else ""
     speed = f", {progress.per_second:,.0f} a second" if progress.per_second else ""
-    found = " searched for spans" * progress.finding
+    found = " read for what is explained" * progress.finding
     return f"{progress.done:,} of {progress.total:,} texts{found}{failed}{speed}"

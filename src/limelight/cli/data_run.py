@@ -116,7 +116,13 @@ class DataRun:
         return True
 
     def explain(
-        self, methods: str | None, question: QuestionOptions, asking: Asking, *, all_classes: bool
+        self,
+        methods: str | None,
+        question: QuestionOptions,
+        asking: Asking,
+        *,
+        all_classes: bool,
+        sentences: bool,
     ) -> None:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
@@ -131,6 +137,7 @@ class DataRun:
                 names if names is None or len(names) > 1 else names[0],
                 output=output,
                 all_classes=all_classes,
+                sentences=sentences,
                 **question.keywords(),
                 **{name: getattr(self, name) for name in _SAME},
                 labels=asking.model.data_labels,

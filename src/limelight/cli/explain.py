@@ -43,7 +43,8 @@ def explain(
     spans
         With a model that finds spans: explain each of them. With --data that is the default.
     sentences
-        With a language model: explain each sentence of its answer, given those before it.
+        With a language model: explain each sentence of its answer, given those before it. With
+        --data each has a row.
     """
     asked = question.keywords()
     if all_classes and question.target is not None:
@@ -64,9 +65,7 @@ def explain(
                 f"--{field.name}."
             )
     if data_run.given(text, asking):
-        if sentences:
-            raise InputError("--data has a row for each text; leave out --sentences.")
-        data_run.explain(method, question, asking, all_classes=all_classes)
+        data_run.explain(method, question, asking, all_classes=all_classes, sentences=sentences)
         return
     form = asking.out.form  # refused before any work is done
     if method is not None and "," in method:

@@ -470,7 +470,7 @@ def asked_of(
     if known.get("answers", "") is None:
         if isinstance(by, Answer):
             return (by,)
-        return (cast(Answers, model).written(given) if by is None else Answer(by),)
+        return (cast(Answers, model).written(given) if by is None else Answer.of(by),)
     if known.get("spans", "") is not None:
         return ()
     found = spans_of(model, given, first_pieces=first_pieces)
@@ -501,16 +501,18 @@ def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[P
 def asked_of_spans(
     model: Model, texts: Iterable[Any], *, first_pieces: bool = False
 ) -> Iterator[list[Any]]:
-    """Yield every text as often as ``model`` finds spans in it, each time with one of them.
+    """Yield every text once for each span that ``model`` finds in it, or sentence of its answer.
 
     A text that it cannot read comes once, as it is, to be refused where it is read.
     """
     some = False
     for text in texts:
         try:
-            found = spans_of(model, text, first_pieces=first_pieces)
-            asked: list[Any] = [AskedText(text, (place,)) for place in found]
-        except InputError:
+            parts = parts_of(model, text, first_pieces=first_pieces)
+            asked: list[Any] = [AskedText(parts.given, (one,)) for one in parts.asked]
+        except InputError as error:
+            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
+                raise
             asked = [text]
         some = some or bool(asked)
         yield asked

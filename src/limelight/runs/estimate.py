@@ -88,8 +88,8 @@ class RunProgress:
 
     ``per_second`` and ``left`` (seconds) are None until something is finished. ``shard`` is the one
     that has just been stored, if it is about one; ``estimate`` comes before the first, and
-    ``notice`` is something that the user should know. ``finding`` says that spans are looked for
-    in the texts, before the run begins.
+    ``notice`` is something that the user should know. ``finding`` says that spans or answers
+    are looked for, before the run begins.
     """
 
     done: int
@@ -128,7 +128,7 @@ class ProgressLine:
         if not self.moves or (now - self._last < _BETWEEN and not ended) or not progress.done:
             return
         told = f"{progress.done:,} of {progress.total:,} texts"
-        told += " searched for spans" * progress.finding
+        told += " read for what is explained" * progress.finding
         if progress.per_second:
             told += f", {progress.per_second:,.3g} per second"
         if progress.left:

@@ -251,6 +251,7 @@ def explain_data(
     label_column: str | None = None,
     at_column: str | None = None,
     answer_column: str | None = None,
+    sentences: bool = False,
     labels: Labels | None = None,
     budget: BudgetGiven | None = None,
     texts_kept: bool = True,
@@ -305,6 +306,9 @@ def explain_data(
     answer_column
         With a language model: the column of the answers that are explained; without it, and without
         ``answer``, what the model writes.
+    sentences
+        With a language model: explain each sentence of the answer, one row each, as
+        :func:`limelight.explain_sentences` does.
     labels
         Which class a label is, where they are numbers or other names than the classes have: the
         classes in the order of the numbers, ["World", "Sports"], or {"neg": "negative"}.
@@ -357,7 +361,10 @@ def explain_data(
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
     )
-    if why_not(model, "spans") is None and question.at is None and asked_column is None:
+    if sentences and (why := why_not(model, "answers")) is not None:
+        raise InputError(f"sentences needs {CAPABILITIES['answers']}, and {why}. Leave it out.")
+    spans = why_not(model, "spans") is None and question.at is None and asked_column is None
+    if sentences or spans:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
     chosen = _chosen(model, method, own, budget)
     spent = _calls(agreed_budget(budget, chosen, own))
@@ -378,7 +385,7 @@ def explain_data(
 def one_row_per_span(
     model: Model, data: DataSet, question: Question, limit: int | None, shown: Watcher | None = None
 ) -> DataSet:
-    """Return the texts as a table in memory, each once for every span that ``model`` finds in it.
+    """Return the texts as a table in memory, each once for every span, or sentence of an answer.
 
     A text that cannot be read stays, to be told of in its row; one without a span does not.
     """
@@ -386,15 +393,18 @@ def one_row_per_span(
     names = [*INPUT, *stored_names(columns.carried)]
     shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
-    both = zip(*(table.column(name).to_pylist() for name in ("text", "pair")), strict=True)
-    texts = (text if pair is None else (text, pair) for text, pair in both)
+    each = zip(*(table.column(name).to_pylist() for name in ("text", "pair", "at")), strict=True)
+    texts = (
+        AskedText(text if pair is None else (text, pair), by=question.answer if at is None else at)
+        for text, pair, at in each
+    )
     rows, at = list[int](), list[str | None]()
     found = asked_of_spans(model, texts, first_pieces=question.first_pieces)
     for row, several in enumerate(found):
         if shown is not None:
             shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
         rows += [row] * len(several)
-        at += [one.offsets if isinstance(one, AskedText) else None for one in several]
+        at += [one.cell for one in several]
     table = table.take(pa.array(rows, pa.int64()))
     table = table.set_column(names.index("at"), "at", pa.array(at, pa.string()))
     used = {name: name for name in ("pair", "label") if getattr(columns, name) is not None}

@@ -1,8 +1,9 @@
 """What is asked of a text beside the text itself: a place in it, or an answer to it."""
 
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, final
 
@@ -12,6 +13,7 @@ from limelight.text.tokens import Span
 from limelight.text.units import sentence_spans
 
 _OFFSETS = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
+_CELL = "\x1eanswer\x1e"  # with which no answer begins; JSON follows
 _SHOWN = 8  # places or spans that a sentence names
 
 
@@ -103,6 +105,18 @@ class Answer:
         edges = [0, *(start for start, _ in sentence_spans(self.text)[1:]), len(self.text)]
         return tuple(replace(self, start=start, end=end) for start, end in pairwise(edges))
 
+    @property
+    def cell(self) -> str:
+        """What a cell of a table holds, where a plain text would be the whole answer."""
+        return _CELL + json.dumps(asdict(self))
+
+    @staticmethod
+    def of(cell: str) -> "Answer":
+        """Return what such a cell holds: an answer, or a part of one."""
+        if not isinstance(cell, str) or not cell.startswith(_CELL):
+            return Answer(cell)
+        return Answer(**json.loads(cell.removeprefix(_CELL)))
+
     def stored(self) -> dict[str, Any]:
         """Return what a file holds."""
         whole = self.end - self.start == len(self.text)
@@ -152,10 +166,17 @@ class AskedText:
     by: Any = None
 
     @property
-    def offsets(self) -> str:
-        """The first place that is asked about as "start:end", of a pair in its second text."""
+    def cell(self) -> str | None:
+        """What a cell of a table holds that names the first of what is asked, or names it already.
+
+        A place is "start:end", of a pair in its second text.
+        """
+        if not self.asked:
+            return self.by if isinstance(self.by, str) else None
+        if isinstance(one := self.asked[0], Answer):
+            return one.cell
         before = 0 if isinstance(self.given, str) else len(self.given[0]) + 1
-        return f"{self.asked[0].start - before}:{self.asked[0].end - before}"
+        return f"{one.start - before}:{one.end - before}"
 
 
 def place_at(

@@ -7,7 +7,7 @@ log-probability counts to the part s that is asked about.
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, final
 
@@ -33,6 +33,9 @@ _SHARED = 8  # tokens that all rows of a batch begin with, from which on they ar
 _SAME = 1e-4  # by which log-probabilities may differ when they are
 _ASIDE, _COUNTS = 1, 2  # marks
 MAX_NEW_TOKENS = 64
+# Where a configuration says how far back a layer reads, and which layers do.
+_WINDOWS = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
+_LAYERS = ("layer_types", "attention_layers", "attention_types")
 
 
 def writing(
@@ -88,7 +91,9 @@ class AnswerForSequenceClassification(AnotherHead):
         self.encodes = bool(getattr(config, "is_encoder_decoder", False))
         given = inspect.signature(language_model.forward).parameters
         self._keeps = "logits_to_keep" in given  # else all places are turned into words
-        self.shares = not self.encodes and "position_ids" in given
+        self.shares = (
+            not self.encodes and "position_ids" in given and not _has_window(config.to_dict())
+        )
         self._prefix: tuple[Any, Any] = (None, None)
         self.training = language_model.training
         self.shares = self.shares and self._shares_rightly()
@@ -235,6 +240,23 @@ class AnswerForSequenceClassification(AnotherHead):
             return False
         finally:
             self._prefix = (None, None)
+
+
+def _has_window(config: Any) -> bool:
+    """Whether a layer reads only so many places back, in a configuration or a part of it.
+
+    Places are counted in the row, whatever its position_ids: padding in the middle would use up the
+    window. A short trial does not show that.
+    """
+    if isinstance(config, str):
+        return any(kind in config for kind in ("sliding", "local", "chunked"))
+    if isinstance(config, Mapping):
+        return any(
+            bool(value) if name in _WINDOWS else _has_window(value)
+            for name, value in config.items()
+            if name in (*_WINDOWS, *_LAYERS) or isinstance(value, Mapping)
+        )
+    return isinstance(config, list | tuple) and any(map(_has_window, config))
 
 
 def _log_probability(logits: Any, tokens: Any) -> Any:
