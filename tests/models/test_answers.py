@@ -521,6 +521,18 @@ def test_several_texts_have_an_answer_each(tmp_path):
         limelight.explain_data(
             limelight.load(), table, "loo", output=tmp_path / "no", answer_column="said"
         )
+    for other in ("answer", "at_column"):
+        with pytest.raises(InputError, match=f"give {other} or answer_column, not both"):
+            limelight.explain_data(
+                model, table, output=tmp_path / "no", answer_column="said", **{other: "text"}
+            )
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("name", ["target", "against", "scale"])
+def test_the_sentences_of_an_answer_have_no_classes(name):
+    with pytest.raises(InputError, match=f"^{name} is about classes, and an answer has none"):
+        limelight.explain_sentences(writer(), TEXT, "loo", **{name: "good"})
 
 
 def test_a_run_keeps_a_row_for_every_sentence(tmp_path):

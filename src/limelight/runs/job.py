@@ -351,6 +351,9 @@ def explain_data(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."
         )
+    if answer_column is not None and (question.answer is not None or at_column is not None):
+        other = "answer" if question.answer is not None else "at_column"
+        raise InputError(f"give {other} or answer_column, not both.")
     asks: Capability = "spans" if answer_column is None else "answers"
     asked_column = at_column if answer_column is None else answer_column
     if asked_column is not None and (why := why_not(model, asks)) is not None:
