@@ -299,6 +299,12 @@ class Question:
             raise InputError(nearest("side", self.side, SIDES))
         object.__setattr__(self, "protect", tuple(self.protect))
         if self.answer is not None and not isinstance(self.answer, str):
+            listed = isinstance(self.answer, list | tuple)
+            if not listed or not all(isinstance(one, str | None) for one in self.answer):
+                raise InputError(
+                    "answer must be a text, or a list with a text or None for each text; got "
+                    f"{told(self.answer)}."
+                )
             object.__setattr__(self, "answer", tuple(self.answer))
         if not isinstance(self.at, str | Integral | None) or isinstance(self.at, bool):
             object.__setattr__(self, "at", _offsets(self.at))

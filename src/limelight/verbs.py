@@ -295,6 +295,9 @@ def explain_sentences(
     remove parts of the text ask the model as often as for one sentence. A list of texts gives a
     list; the arguments are those of :func:`explain`.
     """
+    for name in ("target", "against", "scale"):
+        if name in settings:
+            raise InputError(f"{name} is about classes, and an answer has none; leave {name} out.")
     return _of_parts("answers", OfEverySentence, model, text, method, budget, progress, settings)
 
 

@@ -59,6 +59,21 @@ def test_what_was_written_is_repeated_as_it_stands(limelight):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (("--sentences", "--target", "bad"), "target"),
+        (("--sentences", "--against", "bad"), "against"),
+        (("--sentences", "--scale", "probability"), "scale"),
+        (("--sentences", "--at", "0:3"), "at"),
+        (("--spans", "--answer", "bad"), "at, --answer and --all-classes"),
+    ],
+)
+def test_what_spans_and_sentences_do_not_have_is_refused(limelight, tmp_path, options, name):
+    run = limelight("explain", TEXT, *options, "--model", tmp_path / "none")
+    assert (run.code, run.err.endswith(f"leave out --{name}.\n")) == (2, True)
+
+
 def test_quoted_texts_are_several_texts(limelight):
     assert limelight("explain", TEXT, "It is good", "--format", "json").out.count("\n") == 2
     assert limelight("explain", "Superb", "-m", "loo").code == 0

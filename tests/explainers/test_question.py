@@ -145,6 +145,14 @@ def unchecked(**asked):
             "at must be words of the text, (start, end) in characters, or the number of a span; "
             "got [1, 2, 3].",
         ),
+        *(
+            (
+                {"answer": answer},
+                "answer must be a text, or a list with a text or None for each text; got "
+                f"{answer!r}.",
+            )
+            for answer in (5, {"a": 1}, b"bad", ["good", 5])
+        ),
         ({"side": "frist"}, "no side 'frist'. Did you mean 'first'? Choose from: first, second."),
     ],
 )
@@ -152,7 +160,7 @@ def test_what_no_model_can_answer_is_refused_once_in_a_sentence(asked, sentence)
     with pytest.raises(InputError) as caught:
         unchecked(**asked)
     assert str(caught.value) == sentence
-    if not {"protect", "at"} & asked.keys():  # which JSON tells apart by type
+    if not {"protect", "at", "answer"} & asked.keys():  # which JSON tells apart by type
         with pytest.raises(msgspec.ValidationError) as caught:
             msgspec.json.decode(msgspec.json.encode(asked), type=Question)
         assert str(caught.value) == sentence

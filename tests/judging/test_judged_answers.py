@@ -68,6 +68,9 @@ def test_answers_that_do_not_fit_are_refused():
         judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER])
     with pytest.raises(InputError, match="answer needs a language model that writes an answer"):
         judge(tiny_model(3), ["a text"], ["loo"], answer=ANSWER)
+    for name in ("eraser", "ferret"):
+        with pytest.raises(InputError, match=f"column '{name}' is about .*there are: additivity, "):
+            judge(writer(), [TEXT], ["loo"], answer=ANSWER, columns=["lds", name])
     found = judge(writer(), [TEXT, TEXT], ["loo"], answer=[ANSWER, " "])
     assert found.texts[0].reason is None
     assert "an answer must be a text with words in it" in found.texts[1].reason

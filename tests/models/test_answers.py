@@ -1,5 +1,6 @@
 """What a language model writes after a text, explained by its log-probability."""
 
+import inspect
 import re
 from functools import cache
 from itertools import permutations, product
@@ -12,13 +13,21 @@ from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 from test_lrp import Tape, on_tape
 from test_next_token import CHAT, TEMPLATE, language_model, prompted
-from transformers import T5Config, T5ForConditionalGeneration
+from transformers import (
+    GPTNeoConfig,
+    GPTNeoForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 import limelight
 from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.explainers.reading import reading_of
 from limelight.models import why_not
+from limelight.models.hugging_face.forward import network_input
 from limelight.question import Question
 from limelight.sampling.masks import coin_masks, text_rng
 from limelight.text import Answer, AskedText
@@ -158,7 +167,7 @@ def test_the_answer_is_what_the_model_writes_token_by_token(family):
         if new[-1] in ends:
             break
     own = model.tokenizer.decode(new, skip_special_tokens=True)
-    assert answer.text.strip() == own.strip()
+    assert answer.text.strip() == own.strip().rstrip("\ufffd")  # a character that was cut
     assert answer.written
     found = limelight.explain(model, TEXT)
     assert found.asked == answer
@@ -197,6 +206,38 @@ def test_what_rows_share_is_computed_once_and_changes_nothing(family, template):
     np.testing.assert_allclose(shared, alone, rtol=1e-4, atol=1e-4)
     assert any(n == 1 and width >= 8 for n, width in calls)  # the beginning, once
     assert any(n > 1 for n, _ in calls)
+
+
+@pytest.mark.parametrize("family", ["mistral", "gpt_neo"])
+def test_a_window_of_attention_holds_no_padding(family):
+    size = {"vocab_size": len(word_pieces()), "hidden_size": 12, "initializer_range": 0.7}
+    heads = {"num_attention_heads": 3, "num_key_value_heads": 3, "num_hidden_layers": 2}
+    torch.manual_seed(3)
+    network = {
+        "mistral": lambda: MistralForCausalLM(
+            MistralConfig(intermediate_size=17, sliding_window=32, **heads, **size)
+        ),
+        "gpt_neo": lambda: GPTNeoForCausalLM(
+            GPTNeoConfig(
+                num_layers=2,
+                attention_types=[[["global", "local"], 1]],
+                num_heads=3,
+                window_size=32,
+                **size,
+            )
+        ),
+    }[family]()
+    template = "the plot is predictable but the film is good : {text} it is"
+    model = limelight.wrap(network.eval(), tokenizer=word_pieces(), template=template)
+    texts = ["The plot is bad and the film is good. A superb film. " * n for n in (3, 4)]
+    ids = [ids_of(model, text) for text in texts]
+    known = [by_hand(model, one[0].tolist(), one[-1].tolist()).sum() for one in ids]
+    rows = np.full((2, len(ids[1][0]) + len(ids[1][-1])), -1)  # the shorter one is padded
+    for row, (prompt, *_, answer) in zip(rows, ids, strict=True):
+        row[: len(prompt) + len(answer)] = [*prompt, *(answer + (2 << 40))]
+    with torch.inference_mode():
+        found = model.network(**network_input(model.network, rows)).logits[:, 0]
+    np.testing.assert_allclose(found, known, rtol=1e-4, atol=1e-4)
 
 
 def test_per_token_is_the_mean():
@@ -429,6 +470,18 @@ def test_sentences_share_their_masks():
     assert [len(one) for one in several] == [2, 1]
 
 
+def test_context_cite_of_a_mean_is_that_of_the_sum_shared_by_the_tokens():
+    given = {"answer": ANSWER, "penalty": 0.05, "seed": 3}
+    whole = limelight.explain(writer(), TEXT, "context-cite", **given)
+    mean = limelight.explain(writer(per_token=True), TEXT, "context-cite", **given)
+    count = whole.asked.length
+    assert count > 2
+    assert np.count_nonzero(whole.scores)
+    for name in ("scores", "stderr", "intercept"):
+        expected = np.asarray(getattr(whole, name)) / count
+        np.testing.assert_allclose(getattr(mean, name), expected, rtol=1e-3, atol=1e-5)
+
+
 def test_context_cite_is_the_lasso_of_log_odds():
     model = writer()
     found = limelight.explain(model, TEXT, "context-cite", answer="good", penalty=0.02, seed=3)
@@ -468,6 +521,18 @@ def test_several_texts_have_an_answer_each(tmp_path):
         limelight.explain_data(
             limelight.load(), table, "loo", output=tmp_path / "no", answer_column="said"
         )
+    for other in ("answer", "at_column"):
+        with pytest.raises(InputError, match=f"give {other} or answer_column, not both"):
+            limelight.explain_data(
+                model, table, output=tmp_path / "no", answer_column="said", **{other: "text"}
+            )
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("name", ["target", "against", "scale"])
+def test_the_sentences_of_an_answer_have_no_classes(name):
+    with pytest.raises(InputError, match=f"^{name} is about classes, and an answer has none"):
+        limelight.explain_sentences(writer(), TEXT, "loo", **{name: "good"})
 
 
 def test_a_run_keeps_a_row_for_every_sentence(tmp_path):
@@ -497,8 +562,58 @@ def sentences_of(model, text, answer):
 
 def test_a_long_context_is_cut_and_told_of():
     found = limelight.explain(writer(), "The plot is bad. " * 40, "loo", answer="good")
-    assert any("were cut off" in notice for notice in found.notices)
+    assert any(notice.endswith("were cut off.") for notice in found.notices)
     assert not any("window" in notice for notice in found.notices)
+
+
+def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
+    network, tokenizer = language_model("gpt2")
+    model = limelight.wrap(network, tokenizer=tokenizer, template=TEMPLATE)
+    whole = tokenizer("good film é", add_special_tokens=False)["input_ids"]
+    assert tokenizer.decode(whole[:-1]).endswith("\ufffd")  # é is two bytes, and two tokens
+
+    def written(input_ids, **_):
+        return torch.cat([input_ids, torch.tensor([whole[:-1]])], dim=1)
+
+    monkeypatch.setattr(network, "generate", written)
+    assert "\ufffd" not in model.written(TEXT).text
+    assert model.written(TEXT).text.split() == ["good", "film"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"per_token": "no"}, "per_token must be True or False; got 'no'"),
+        ({"max_new_tokens": True}, "max_new_tokens must be a whole number from 1; got True"),
+        ({"max_new_tokens": 4, "template": None}, "max_new_tokens is about an answer .* template="),
+    ],
+)
+def test_how_an_answer_is_written_is_checked(options, said):
+    network, tokenizer = language_model()
+    unchecked = inspect.unwrap(limelight.wrap)  # types are checked while tests run
+    with pytest.raises(InputError, match=said):
+        unchecked(network, tokenizer=tokenizer, **{"template": TEMPLATE, **options})
+
+
+def test_a_run_goes_on_only_with_answers_that_are_written_alike(tmp_path):
+    def explained(name, length, **options):
+        model = writer(max_new_tokens=length)
+        path = tmp_path / name
+        return limelight.explain_data(model, [TEXT], "loo", output=path, progress=False, **options)
+
+    assert explained("run", 2).record.writing == {"max_new_tokens": 2}
+    explained("run", 2)
+    with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
+        explained("run", 5)
+    explained("given", 2, answer="good")
+    assert explained("given", 5, answer="good").record.writing is None  # all the same
+
+
+def test_a_stored_explanation_of_another_answer_is_not_judged():
+    model = writer(max_new_tokens=3)
+    stored = limelight.explain(model, TEXT, "loo", answer="bad film .")
+    found = limelight.judge(model, [TEXT], {"stored": [stored]}, columns=[])
+    assert found.texts[0].reasons == ("there is no stored explanation of this answer.",)
 
 
 def test_an_unknown_word_of_an_answer_is_told_of():

@@ -94,6 +94,17 @@ def test_what_the_server_writes_is_explained_and_is_the_same_when_it_is_given(se
     assert model.written(CONTEXT).text == given
 
 
+def test_a_run_goes_on_only_where_the_server_stops_alike(server, tmp_path):
+    def explained(**options):
+        model = wrapped(server, max_new_tokens=2, **options)
+        path = tmp_path / "run"
+        return limelight.explain_data(model, [CONTEXT], "loo", output=path, progress=False)
+
+    assert explained().record.writing == {"max_new_tokens": 2, "stop": []}
+    with pytest.raises(InputError, match=r"its stop is \[\], not \['\.'\]"):
+        explained(stop=["."])
+
+
 def test_parts_of_an_answer_add_up_to_it_and_per_token_is_their_mean(server):
     answer = Answer("mars is red . the sky is blue .")
     model, mean = wrapped(server), wrapped(server, per_token=True)
@@ -219,6 +230,71 @@ def test_the_key_is_in_the_header_and_nowhere_else(server, slept, monkeypatch):
         wrapped(server, key_variable="TINY_KEY")
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"estimate": 3}, r"estimate must be a function or None; got 3\."),
+        ({"per_token": "no"}, r"per_token must be True or False; got 'no'\."),
+        ({"stop": ["END", 1]}, "stop must be a list of strings"),
+        ({"key_variable": 7}, "key_variable must be the name of an environment variable"),
+    ],
+)
+def test_options_of_another_type_are_refused(server, options, sentence):
+    model = wrapped(server)
+    for name, value in options.items():  # types are checked while tests run
+        object.__setattr__(model, name, value)
+    with pytest.raises(InputError, match=sentence):
+        model.__post_init__()
+
+
+@pytest.mark.parametrize("pasted", [KEY, "skverysecret4711"])
+def test_a_key_in_the_place_of_its_variable_is_not_shown(server, pasted):
+    with pytest.raises(InputError, match="the name of an environment variable; what") as refused:
+        wrapped(server, key_variable=pasted)
+    assert str(pasted) not in str(refused.value)
+
+
+def test_the_tokens_of_an_answer_do_not_depend_on_what_is_left_of_the_text(server):
+    text = "the moon is dark . mars is red [1]"
+    model = wrapped(server, template="a {text}")
+    e = limelight.explain(model, text, "loo", features="sentences", answer="red .")
+    kept = [text, "mars is red [1]", "the moon is dark ."]
+    full, *without = [server.lm.log_probability(f"a {one}", " red .") for one in kept]
+    np.testing.assert_allclose(e.scores, [full - one for one in without], atol=1e-9)
+    echoed = [body["prompt"] for body in server.bodies if body.get("echo")]
+    assert f"a {text} red ." in echoed
+
+
+def test_a_template_without_words_needs_a_server_that_scores_the_first_token():
+    for shows in ("plain", "hides the first"):
+        with completions(shows) as server:
+            model = wrapped(server, template="{text}")
+            with pytest.raises(InputError, match=r"put words into the template before \{text"):
+                limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
+            assert not any(body["prompt"] == f" {ANSWER}" for body in server.bodies)
+    with completions("begins") as server:
+        model = wrapped(server, template="{text}")
+        e = limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
+        masks, values = by_direct_calls(server.lm, template="{text}")
+        np.testing.assert_allclose(e.scores, shapley_by_subsets(masks, values), atol=1e-9)
+
+
+def test_numbers_that_are_missing_or_not_finite_are_told_by_name(server):
+    prompt = TEMPLATE.replace("{text}", CONTEXT)
+    written = server.completion({"prompt": prompt, "max_tokens": 1})
+    written["choices"][0]["logprobs"]["token_logprobs"] = [None]
+    server.faults = [written]
+    with pytest.raises(InputError, match=r"wrote '.*' and gives no log-probability for it\. The s"):
+        limelight.explain(wrapped(server), CONTEXT, "loo")
+    for log in (float("-inf"), float("nan")):
+        echoed = server.completion({"prompt": f"{prompt} {ANSWER}", "max_tokens": 1, "echo": True})
+        logs = echoed["choices"][0]["logprobs"]["token_logprobs"]
+        echoed["choices"][0]["logprobs"]["token_logprobs"] = [*logs[:-2], log, logs[-1]]
+        server.faults = [None, None, echoed]
+        with pytest.raises(InputError, match=rf"gives ' \.' the logarithm {log}, which is not fin"):
+            limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+
+
 def test_a_redirect_is_not_followed(server, monkeypatch):
     monkeypatch.setenv("TINY_KEY", KEY)
     with completions() as other:
@@ -266,6 +342,8 @@ def test_addresses_lead_to_the_completions():
         ({"max_new_tokens": True}, "max_new_tokens must be a whole number"),
         ({"requests_per_minute": 0}, "requests_per_minute must be a positive number"),
         ({"timeout": -1.0}, "timeout must be a positive number"),
+        ({"timeout": True}, "timeout must be a positive number"),
+        ({"stop": "END"}, r"stop must be a list of strings; got 'END'\."),
     ],
 )
 def test_options_that_cannot_be_are_refused(server, options, sentence):
@@ -346,6 +424,8 @@ def test_the_shell_takes_an_endpoint(server, monkeypatch, request):
     refused = run("explain", *at, "--model", "tinny", CONTEXT)
     assert (refused.code, "The model `tinny` does not exist" in refused.err) == (2, True)
     assert run("explain", "--key-variable", "X", CONTEXT).code == 2
+    refused = run("explain", *at, "--model", "tiny", "--device", "cpu", CONTEXT)
+    assert (refused.code, "neither --labels nor --device" in refused.err) == (2, True)
 
 
 def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):

@@ -94,6 +94,19 @@ def test_a_signal_that_is_heard_where_nothing_can_be_raised_is_not_lost(monkeypa
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_language_model_is_asked_as_the_options_say(monkeypatch):
+    asked = []
+    monkeypatch.setattr("limelight.cli.pages.load", lambda _, **given: asked.append(given))
+    page = MagicMock(running=False)
+    page.__enter__.return_value = page
+    monkeypatch.setattr(limelight_library, "serve", lambda *_, **__: page, raising=False)
+    serve_command(model=("lm",), template="{text} so", max_new_tokens=3)
+    assert asked == [{"device": None, "template": "{text} so", "max_new_tokens": 3}]
+    for given in ({"template": "{text}"}, {"model": ("lm",), "max_new_tokens": 3}):
+        with pytest.raises(InputError, match="--max-new-tokens goes with --template, and that"):
+            serve_command(**given)
+
+
 def test_nothing_heavy_is_loaded_before_the_first_page():
     program = (
         "import sys\n"

@@ -12,8 +12,11 @@ from limelight.cli.options import Asking, AskingOrData, QuestionOptions, names_i
 from limelight.cli.output import only, put, show, write
 from limelight.cli.texts import Answers
 from limelight.errors import InputError
+from limelight.question import FIELDS
 from limelight.results import Explanation
 from limelight.results.explanation import explanations_csv
+
+_OF_CLASSES = ("at", "target", "against", "scale")  # which an answer has not
 
 
 def explain(
@@ -48,13 +51,19 @@ def explain(
         raise InputError("give --target or --all-classes, not both.")
     if all_classes and question.against is not None:
         raise InputError("give --against or --all-classes, not both.")
-    if spans and (all_classes or asked["at"] is not None):
+    if spans and (all_classes or asked["at"] is not None or asked["answer"] is not None):
         raise InputError(
-            "--spans explains every span that is found, each for its class; leave out --at and "
-            "--all-classes."
+            "--spans explains every span that is found, each for its class; leave out --at, "
+            "--answer and --all-classes."
         )
     if sentences and (spans or all_classes):
         raise InputError("--sentences are those of an answer; leave out --spans and --all-classes.")
+    for field in FIELDS:
+        if sentences and field.name in _OF_CLASSES and asked[field.name] != field.default:
+            raise InputError(
+                f"--sentences are those of an answer, which has no classes and no spans; leave out "
+                f"--{field.name}."
+            )
     if data_run.given(text, asking):
         data_run.explain(method, question, asking, all_classes=all_classes, sentences=sentences)
         return
@@ -67,7 +76,7 @@ def explain(
     if all_classes:
         del asked["target"], asked["against"]
     if spans or sentences:
-        for name in ("at", "answer") if spans else ("at", "target", "against", "scale"):
+        for name in ("at", "answer") if spans else _OF_CLASSES:
             del asked[name]
         verb = verbs.explain_spans if spans else verbs.explain_sentences
         answers = asking.asked(verb, text, method, **asked)

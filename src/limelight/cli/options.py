@@ -102,9 +102,11 @@ class ModelOptions:
         """
         told: dict[str, Any]
         if self.endpoint is not None:
-            if self.model is None or self.template is None or self.labels is not None:
+            none = self.labels is None and self.device is None
+            if self.model is None or self.template is None or not none:
                 raise InputError(
-                    "--endpoint goes with --model NAME and --template TEXT, and with no --labels."
+                    "--endpoint goes with --model NAME and --template TEXT, and with neither "
+                    "--labels nor --device."
                 )
             from limelight.models.endpoint import wrap_endpoint
 

@@ -29,6 +29,7 @@ def serve(
     judgement: Path | None = None,
     learned: Path | None = None,
     template: str | None = None,
+    max_new_tokens: WholeNumberOrNone = None,
     features: str | None = None,
     cutter: Cutter = None,
     port: WholeNumberOrNone = None,
@@ -57,6 +58,8 @@ def serve(
     template
         What a language model is asked, with {text} where the typed text goes: the page shows what
         it answers, and which sentences made it write that.
+    max_new_tokens
+        How many tokens such an answer has at most; by default 64.
     features
         What is scored at first: "words", "positions", "sentences", "paragraphs", "lines" or
         "tokens"; the page offers the others too. By default words, of answers sentences.
@@ -75,10 +78,15 @@ def serve(
     """
     from limelight import serve as served  # says which extra is missing, if one is
 
+    asked: dict[str, Any] = {"template": template, "max_new_tokens": max_new_tokens}
+    if (not model and template is not None) or (template is None and max_new_tokens is not None):
+        raise InputError(
+            "--max-new-tokens goes with --template, and that with --model FOLDER, a language model."
+        )
     with (
         _signals_remembered() as heard,
         served(
-            [load(place, device=device, template=template) for place in model] or None,
+            [load(place, device=device, **asked) for place in model] or None,
             run=run,
             judgement=judgement,
             learned=learned,

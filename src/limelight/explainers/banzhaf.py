@@ -241,19 +241,20 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.documents[0].text))
-    y, tokens = game(keep)[:, 0], 1
+    y, tokens, share = game(keep)[:, 0], 1, 1
     for asked in one.documents[0].asked[one.targets.part : one.targets.part + 1]:
         if isinstance(asked, Answer):  # whose log p becomes log p − log(1 − p)
-            y, tokens = np.minimum(y, -np.finfo(np.float32).eps), asked.length
+            tokens, share = asked.length, asked.length if asked.mean else 1
+            y = np.minimum(y * share, -np.finfo(np.float32).eps)
             y = y - np.log(-np.expm1(y))
     # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
-    # penalty were so many times as large.
+    # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
     fit = lasso_fit(keep, y, penalty=settings.penalty * tokens)
     return Finding(
-        scores=fit.coefficients,
-        stderr=seen_errors(fit.stderr),
+        scores=fit.coefficients / share,
+        stderr=seen_errors(fit.stderr / share),
         base_value=game.base_value,
-        intercept=fit.intercept,
+        intercept=fit.intercept / share,
         notices=game.notices,
         diagnostics={"samples_drawn": len(keep), "kept": int(np.count_nonzero(fit.coefficients))},
     )

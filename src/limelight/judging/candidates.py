@@ -22,7 +22,7 @@ from limelight.question import target_indices
 from limelight.results import Comparison, Explanation
 from limelight.results.values import whole_text
 from limelight.shapes import Float
-from limelight.text import Document, one_line
+from limelight.text import Answer, Document, one_line
 from limelight.text.characters import LONE_SURROGATE
 
 _NONE = "there are no stored explanations in what was given."
@@ -223,7 +223,8 @@ def _of_explanations(
             return "there is no stored explanation of this text."
         place = document.asked[reading.targets.part] if document.asked else None
         if not (several := [e for e in several if e.asked == place]):
-            return "there is no stored explanation of this place of the text."
+            what = "this answer" if isinstance(place, Answer) else "this place of the text"
+            return f"there is no stored explanation of {what}."
         target = reading.targets.names()[i]
         e = next((e for e in several if e.target == target), several[-1])
         wanted = reading.question.side

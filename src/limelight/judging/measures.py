@@ -162,6 +162,12 @@ def wanted_columns(columns: str | Collection[str] | None, link: str = "") -> fro
     for name in given:
         if name not in every:
             raise InputError(nearest("column", name, ["all", *every]))
+        if link == "none" and name in ("eraser", "ferret"):
+            there = ", ".join((*USUAL_OF_SCORES, "sanity"))
+            raise InputError(
+                f"column {name!r} is about probabilities of classes, which this model does not "
+                f"give; there are: {there}."
+            )
     return frozenset(given)
 
 

@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import math
 import os
+import re
 import sys
 import threading
 import time
@@ -21,7 +23,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.engine import Engine, said
 from limelight.models.functions import Function, removed_words
-from limelight.models.protocol import CAPABILITIES, Capability, Link
+from limelight.models.protocol import CAPABILITIES, Capability, Link, check_writing
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Answer, Document, Features, checked_text, one_line
@@ -126,14 +128,21 @@ class Endpoint:
             )
         if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that has {_TEXT} in it once.")
-        for name in ("max_new_tokens", "parallel"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InputError(f"{name} must be a whole number from 1; got {number!r}.")
+        check_writing(self.max_new_tokens, self.per_token)
+        if type(self.parallel) is not int or self.parallel < 1:
+            raise InputError(f"parallel must be a whole number from 1; got {self.parallel!r}.")
         for name in ("requests_per_minute", "timeout"):
             amount = getattr(self, name)
-            if amount is not None and not (isinstance(amount, int | float) and amount > 0):
+            known = isinstance(amount, int | float) and not isinstance(amount, bool)
+            if amount is not None and not (known and 0 < amount < math.inf):
                 raise InputError(f"{name} must be a positive number; got {amount!r}.")
+        if not isinstance(self.per_token, bool):
+            raise InputError(f"per_token must be True or False; got {self.per_token!r}.")
+        listed = isinstance(self.stop, list | tuple)
+        if not listed or not all(isinstance(one, str) and one for one in self.stop):
+            raise InputError(f"stop must be a list of strings; got {self.stop!r}.")
+        if self.estimate is not None and not callable(self.estimate):
+            raise InputError(f"estimate must be a function or None; got {self.estimate!r}.")
         if self.key_variable is not None:
             _key(self.key_variable)  # refused here if it is not set
 
@@ -157,6 +166,11 @@ class Endpoint:
             "pieces": "a server does not say how it cuts words into pieces",
             "cuts": "a server gets every prompt whole, and refuses one that is too long",
         }
+
+    @property
+    def writing(self) -> Mapping[str, Any]:
+        """How it writes an answer that is not given."""
+        return {"max_new_tokens": self.max_new_tokens, "stop": list(self.stop)}
 
     def written(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
@@ -191,7 +205,12 @@ class Endpoint:
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
             text, _ = left(np.append(keep, True)[features.of_token])  # at -1 the last: no feature
-            return self._prompt(text), document.asked
+            if not (prompt := self._prompt(text)) and self._traffic.scores_first is False:
+                raise self._refusal(
+                    "says nothing about the first token that it reads, which is the answer's where "
+                    f"no text is left: put words into the template before {_TEXT}"
+                )
+            return prompt, document.asked
 
         return lambda keep: self._engine([item(row) for row in keep])
 
@@ -223,10 +242,15 @@ class Endpoint:
         # at the end of all is the answer's: tokenizers count it to the word that follows.
         return self.template.replace(_TEXT, text.strip()).rstrip(" ")
 
-    def _gap(self, prompt: str, answer: str) -> str:
-        """Return the space between prompt and answer, where one belongs."""
-        bare = answer[:1].isspace() or answer[:1] in _CLOSING or not prompt
-        return "" if bare or prompt[-1].isspace() or prompt[-1] in _MARKS else " "
+    def _gap(self, answer: str) -> str:
+        """Return the space between prompt and answer, where one belongs.
+
+        It must not depend on what is left of a text, or an answer would have other tokens then: the
+        end of the template says it, and where the text is the end, there is a space.
+        """
+        end = self.template.split(_TEXT)[1].rstrip(" ")[-1:]
+        bare = answer[:1].isspace() or answer[:1] in _CLOSING
+        return "" if bare or end.isspace() or (end and end in _MARKS) else " "
 
     def _written(self, prompt: str, most: int) -> tuple[str, bool]:
         """Return what the server writes, and whether it came to an end.
@@ -237,14 +261,16 @@ class Endpoint:
         stop = {"stop": list(self.stop)} if self.stop else {}
         found = self._posted({"prompt": prompt, "max_tokens": most, **stop})
         text, wrote = found["choices"][0]["text"], _Scores.of(found)
-        answer = text.removeprefix(self._gap(prompt, text.lstrip(" ")))
+        answer = text.removeprefix(self._gap(text.lstrip(" ")))
         if answer.strip():
             again = self._echoed(prompt, answer)
             own = list(zip(wrote.tokens, wrote.logs, strict=False))[: len(again)]
             # Where it reads its answer in other tokens than it wrote, there is nothing to compare.
             same = [one[0] for one in own] == [token for _, token, _ in again]
             for (token, log), (_, _, given) in zip(own, again, strict=False):
-                if same and abs(float(log or 0.0) - given) > _SAME:
+                if same and log is None:
+                    raise self._refusal(f"wrote {token!r} and gives no log-probability for it")
+                if same and log is not None and abs(log - given) > _SAME:
                     raise self._refusal(
                         f"wrote {token!r} with log-probability {log:.2f}, and says that it has "
                         f"{given:.2f} there"
@@ -280,7 +306,7 @@ class Endpoint:
 
     def _echoed(self, prompt: str, answer: str) -> list[tuple[int, str, float]]:
         """Return each token of a given answer: its first letter, itself, its log-probability."""
-        gap = self._gap(prompt, answer)
+        gap = self._gap(answer)
         found = self._posted({"prompt": prompt + gap + answer, "max_tokens": 1, "echo": True})
         scores = _Scores.of(found)
         self._traffic.tokens = max(self._traffic.tokens, len(scores.tokens))
@@ -289,6 +315,10 @@ class Endpoint:
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
                 f"the last tokens that it shows are {one_line(repr(scores.tokens[-6:]), 80)}"
             )
+        self._traffic.scores_first = scores.from_start(len(prompt + gap + answer))
+        for _, token, log in tokens:
+            if not math.isfinite(log):
+                raise self._refusal(f"gives {token!r} the logarithm {log}, which is not finite")
         spaces = [len(token) - len(token.lstrip()) for _, token, _ in tokens]
         return [
             (max(start - len(gap) + (space if token.strip() else 0), 0), token, log)
@@ -373,6 +403,7 @@ class _Traffic:
     def __init__(self) -> None:
         self._lock, self._next = threading.Lock(), 0.0
         self.tokens = 0  # of the longest prompt, with its answer
+        self.scores_first: bool | None = None  # whether the first token of a prompt has a number
         self.checked = False  # whether log-probabilities are those of the right tokens
 
     def take_turn(self, per_minute: int | float | None) -> None:
@@ -415,6 +446,17 @@ class _Scores(NamedTuple):
                 return _Scores(strings, known, offsets, written)
         return _Scores([], [], [], 0)
 
+    @property
+    def _end(self) -> int:
+        """Where the prompt ends, and with it what was echoed."""
+        last = len(self.tokens) - self.written
+        return self.offsets[last] if self.written else self.offsets[-1] + len(self.tokens[-1])
+
+    def from_start(self, length: int) -> bool:
+        """Return whether the first token of a prompt so long has a log-probability."""
+        both = zip(self.offsets, self.logs, strict=False)
+        return any(log is not None and offset <= self._end - length for offset, log in both)
+
     def ending(self, answer: str) -> list[tuple[int, str, float]] | None:
         """Return start, token and log-probability of each token of ``answer``, which was echoed.
 
@@ -424,8 +466,7 @@ class _Scores(NamedTuple):
         if last < 1 or not len(self.logs) == len(self.offsets) == len(self.tokens):
             return None
         # Counted from the end: some servers show the token that begins a text, some leave it out.
-        end = self.offsets[last] if self.written else self.offsets[-1] + len(self.tokens[-1])
-        found = []
+        end, found = self._end, []
         for offset, token, log in list(zip(self.offsets, self.tokens, self.logs, strict=True))[
             :last
         ]:
@@ -457,8 +498,15 @@ def _retry_after(headers: Mapping[str, str], otherwise: float) -> float:
         return otherwise
 
 
-def _key(variable: str) -> str:
+def _key(variable: Any) -> str:
     """Return the key that the environment holds, which is never part of a sentence."""
+    # What is no name, or not written as such names are, may be the key itself.
+    if not isinstance(variable, str) or not (
+        re.fullmatch("[A-Z_][A-Z0-9_]*", variable) or variable in os.environ
+    ):
+        raise InputError(
+            "key_variable must be the name of an environment variable; what was given is none."
+        )
     key = os.environ.get(variable, "").strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         why = "holds what no key is made of" if key else "is not set"

@@ -110,11 +110,17 @@ def load(
     return model
 
 
-def _given(template: Any, labels: Any, max_new_tokens: Any, per_token: bool) -> _Asked:
+def _given(template: Any, labels: Any, max_new_tokens: Any, per_token: Any) -> _Asked:
     """Return how a language model is asked, as far as anything is said about that."""
     given = {"template": template, "labels": labels, "max_new_tokens": max_new_tokens}
     said = {name: value for name, value in given.items() if value is not None}
-    return (said | ({"per_token": True} if per_token else {})) or None
+    said |= {} if per_token is False else {"per_token": per_token}
+    if said and template is None and labels is None:
+        raise InputError(
+            f"{min(said)} is about an answer that a language model writes; add template=, what it "
+            "is asked, with {text} in it."
+        )
+    return said or None
 
 
 def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Asked) -> Model:

@@ -260,7 +260,8 @@ class Spans(Protocol):
 class Answers(Protocol):
     """Capability "answers": a language model, asked for the log-probability of what it may write.
 
-    It has one class, "answer", and the link "none".
+    It has one class, "answer", and the link "none". It may say as ``writing`` how it writes what is
+    not given to it, by name: a run goes on only where that is the same.
     """
 
     def written(self, text: Any) -> Answer:
@@ -271,6 +272,20 @@ class Answers(Protocol):
 
         They are the same answer, each about another part of it.
         """
+
+
+def writing_of(model: Model) -> dict[str, Any] | None:
+    """Return how ``model`` says that it writes what is not given to it, None where it does not."""
+    own: Mapping[str, Any] | None = getattr(model, "writing", None)
+    return None if own is None else dict(own)
+
+
+def check_writing(max_new_tokens: Any, per_token: Any) -> None:
+    """Refuse what does not say how long an answer may be, or whether a mean is explained."""
+    if type(max_new_tokens) is not int or max_new_tokens < 1:  # True is no number of tokens
+        raise InputError(f"max_new_tokens must be a whole number from 1; got {max_new_tokens!r}.")
+    if not isinstance(per_token, bool):
+        raise InputError(f"per_token must be True or False; got {per_token!r}.")
 
 
 def why_not(model: Model, capability: Capability) -> str | None:

@@ -28,7 +28,7 @@ from limelight.explainers.registry import one_method, several_methods
 from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
-from limelight.models.protocol import asked_of_spans, playing
+from limelight.models.protocol import asked_of_spans, playing, writing_of
 from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
@@ -184,6 +184,7 @@ def planned(
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
+    given = question.answer is not None or data.columns.at is not None
     return RunRecord(
         schema="limelight.run/1",
         version=__version__,
@@ -199,6 +200,7 @@ def planned(
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
+        writing=None if given else writing_of(model),
     )
 
 
@@ -349,6 +351,9 @@ def explain_data(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."
         )
+    if answer_column is not None and (question.answer is not None or at_column is not None):
+        other = "answer" if question.answer is not None else "at_column"
+        raise InputError(f"give {other} or answer_column, not both.")
     asks: Capability = "spans" if answer_column is None else "answers"
     asked_column = at_column if answer_column is None else answer_column
     if asked_column is not None and (why := why_not(model, asks)) is not None:

@@ -60,6 +60,7 @@ class RunRecord:
     shards: ShardPlan
     budget: str | None = None  # calls of the model that all methods together may spend on a text
     cutter: str | None = None  # the fingerprint of a function that cuts texts: what it does
+    writing: dict[str, Any] | None = None  # how the model writes, where answers are not given
     sha256: str | None = None  # of all the rest, as it was written; runs of 0.2 have none
 
     @property
@@ -127,8 +128,9 @@ def write_record(path: Path, record: RunRecord) -> None:
         written["data"].pop("labels", None)
     if record.data.columns.at is None:
         written["data"]["columns"].pop("at", None)
-    if record.cutter is None:
-        written.pop("cutter", None)
+    for name in ("cutter", "writing"):
+        if written.get(name) is None:
+            written.pop(name, None)
     written["sha256"] = _digest(written)
     write_whole(path, msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
 
@@ -162,6 +164,7 @@ def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     if old.cutter != new.cutter:
         yield f"its cutter, {unit_name(new.question.features)}, has changed since"
     yield from _other_data(old.data, new.data)
+    yield from _unequal("its {}", old.writing or {}, new.writing or {})
     if old.shards != new.shards:
         yield f"its shards have {old.shards.texts} texts, not {new.shards.texts}"
 

@@ -76,6 +76,7 @@ class Answer:
     written: bool = field(default=False, compare=False)
     note: str = field(default="", compare=False)
     length: int = field(default=1, compare=False)  # in tokens, once a model has read it
+    mean: bool = field(default=False, compare=False)  # whether the model gives the mean of these
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():

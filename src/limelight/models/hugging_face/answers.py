@@ -7,7 +7,7 @@ log-probability counts to the part s that is asked about.
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, final
 
@@ -26,6 +26,7 @@ from limelight.models.hugging_face.forward import (
 )
 from limelight.models.hugging_face.pieces import pieces_in
 from limelight.models.hugging_face.prompt import PromptTokenizer, prompt_of
+from limelight.models.protocol import check_writing
 from limelight.shapes import Int
 from limelight.text import Answer, Document, Span, one_line
 
@@ -33,6 +34,9 @@ _SHARED = 8  # tokens that all rows of a batch begin with, from which on they ar
 _SAME = 1e-4  # by which log-probabilities may differ when they are
 _ASIDE, _COUNTS = 1, 2  # marks
 MAX_NEW_TOKENS = 64
+# Where a configuration says how far back a layer reads, and which layers do.
+_WINDOWS = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
+_LAYERS = ("layer_types", "attention_layers", "attention_types")
 
 
 def writing(
@@ -40,8 +44,8 @@ def writing(
     tokenizer: Any,
     template: Any,
     *,
-    per_token: bool = False,
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    per_token: Any = False,
+    max_new_tokens: Any = MAX_NEW_TOKENS,
 ) -> "tuple[AnswerForSequenceClassification, PromptTokenizer]":
     """Return network and tokenizer of a language model whose answers are explained."""
     if not getattr(language_model, "can_generate", lambda: False)():
@@ -49,8 +53,7 @@ def writing(
             "a template without labels is for language models that write (…ForCausalLM, "
             f"…ForConditionalGeneration); got {type(language_model).__name__}."
         )
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise InputError(f"max_new_tokens must be a whole number from 1; got {max_new_tokens!r}.")
+    check_writing(max_new_tokens, per_token)
     encodes = bool(getattr(language_model.config, "is_encoder_decoder", False))
     prompt = prompt_of(tokenizer, template)._replace(closed=encodes)
     config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
@@ -88,7 +91,9 @@ class AnswerForSequenceClassification(AnotherHead):
         self.encodes = bool(getattr(config, "is_encoder_decoder", False))
         given = inspect.signature(language_model.forward).parameters
         self._keeps = "logits_to_keep" in given  # else all places are turned into words
-        self.shares = not self.encodes and "position_ids" in given
+        self.shares = (
+            not self.encodes and "position_ids" in given and not _has_window(config.to_dict())
+        )
         self._prefix: tuple[Any, Any] = (None, None)
         self.training = language_model.training
         self.shares = self.shares and self._shares_rightly()
@@ -237,6 +242,23 @@ class AnswerForSequenceClassification(AnotherHead):
             self._prefix = (None, None)
 
 
+def _has_window(config: Any) -> bool:
+    """Whether a layer reads only so many places back, in a configuration or a part of it.
+
+    Places are counted in the row, whatever its position_ids: padding in the middle would use up the
+    window. A short trial does not show that.
+    """
+    if isinstance(config, str):
+        return any(kind in config for kind in ("sliding", "local", "chunked"))
+    if isinstance(config, Mapping):
+        return any(
+            bool(value) if name in _WINDOWS else _has_window(value)
+            for name, value in config.items()
+            if name in (*_WINDOWS, *_LAYERS) or isinstance(value, Mapping)
+        )
+    return isinstance(config, list | tuple) and any(map(_has_window, config))
+
+
 def _log_probability(logits: Any, tokens: Any) -> Any:
     """Return log p of each token, in single precision at least."""
     z = logits if logits.dtype == torch.float64 else logits.float()
@@ -251,10 +273,13 @@ def answering(
     tokenizer: PromptTokenizer,
     ids: Sequence[int],
     spans: Sequence[Span],
+    *,
+    mean: bool,
 ) -> Document:
     """Return ``document`` with the tokens of an answer after it, marked by what is asked of them.
 
-    A token belongs to the part in which the first of its letters stands.
+    A token belongs to the part in which the first of its letters stands. ``mean`` is whether the
+    model gives the mean of their log-probabilities, and not the sum.
     """
     answer, pieces = asked[0].text, pieces_in(document)
     if any(one.text != answer for one in asked):
@@ -294,13 +319,12 @@ def answering(
     return replace(
         document,
         input=marked,
-        asked=tuple(map(_of_length, asked, lengths)),
+        asked=tuple(
+            replace(one, length=length, mean=mean)
+            for one, length in zip(asked, lengths, strict=True)
+        ),
         notices=document.notices + notes,
     )
-
-
-def _of_length(asked: Answer, tokens: int) -> Answer:
-    return replace(asked, length=tokens)
 
 
 def _letter(answer: str, span: Span) -> int:
@@ -334,7 +358,11 @@ def written_answer(
     ends = np.atleast_1d([] if own.eos_token_id is None else own.eos_token_id).tolist()
     finished = bool(new) and new[-1] in ends
     new = new[:-1] if finished else new
-    text = tokenizer.decode(new, skip_special_tokens=True).removeprefix(tokenizer.prompt.gap)
+    text = tokenizer.decode(new, skip_special_tokens=True)
+    while new and text.endswith("\ufffd"):  # an answer that is cut inside a character
+        new = new[:-1]
+        text = tokenizer.decode(new, skip_special_tokens=True)
+    text = text.removeprefix(tokenizer.prompt.gap)
     if not text.strip():
         raise InputError(
             "the model writes nothing after this text, so there is no answer to explain; give one: "

@@ -50,6 +50,8 @@ from limelight.models.hugging_face.masking import (
     replacement_tokens,
 )
 from limelight.models.hugging_face.pieces import (
+    SPAN_CUT,
+    WINDOWS,
     document_of,
     encodings,
     ids_read,
@@ -257,6 +259,12 @@ class HuggingFace:
         """The network as one that writes an answer, None where it classifies."""
         return self.network if isinstance(self.network, AnswerForSequenceClassification) else None
 
+    @property
+    def writing(self) -> Mapping[str, Any] | None:
+        """How it writes an answer that is not given, None where it classifies."""
+        head = self._writes
+        return None if head is None else {"max_new_tokens": head.max_new_tokens}
+
     def written(self, text: Given) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
         document = self.read(text)
@@ -299,7 +307,7 @@ class HuggingFace:
         limit = self.limit if writes is None else writes.room(self.limit, len(answer[0]))
         (document,) = self._documents([text], limit=limit, pieces=pieces)
         if asked and writes is not None:
-            document = answering(document, asked, self.tokenizer, *answer)
+            document = answering(document, asked, self.tokenizer, *answer, mean=writes.per_token)
             self.check_ids(pieces_in(document).ids)
         if asked and writes is None:
             words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
@@ -312,7 +320,9 @@ class HuggingFace:
         return self._documents(texts, limit=self.limit, pieces=pieces)
 
     def _documents(self, texts: Sequence[Given], *, limit: int, pieces: bool) -> Iterator[Document]:
-        windows = self._asked_at is None and self._writes is None
+        if_cut = WINDOWS if self._asked_at is None else SPAN_CUT
+        if self._writes is not None:
+            if_cut = ""
         classes, found = self.classes, self._encodings(texts)
         for text, encoding in zip(texts, found, strict=True):
             document = document_of(
@@ -321,7 +331,7 @@ class HuggingFace:
                 limit=limit,
                 apart=pieces,
                 classes=classes,
-                windows=windows,
+                if_cut=if_cut,
                 encoding=encoding,
             )
             self.check_ids(pieces_in(document).ids)

@@ -152,6 +152,11 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
     return of_token[pieces.token]
 
 
+# What is said of a text that is cut.
+WINDOWS = "; window='auto' (--window auto) explains all"
+SPAN_CUT = "; a span that the cut goes through is left out"
+
+
 def document_of(
     tokenizer: Any,
     given: Given,
@@ -159,13 +164,13 @@ def document_of(
     limit: int,
     apart: bool,
     classes: tuple[str, ...] = (),
-    windows: bool = True,
+    if_cut: str = WINDOWS,
     encoding: Any = None,
 ) -> Document:
     """Return a text in words (what the pre-tokenizer says), or with pieces kept ``apart``.
 
-    A single text is told of where the names of the ``classes`` are about two; ``windows`` are
-    advised for a long one.
+    A single text is told of where the names of the ``classes`` are about two; ``if_cut`` is
+    said of a long one.
     """
     pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart, encoding=encoding)
     text, parts = joined(given)
@@ -177,7 +182,7 @@ def document_of(
         Tokens(pieces.strings[:count], tuple(spans[:count])),
         # Where the reading ends; a first text that was cut is told of in a notice only.
         cut=spans[count - 1][1] if read < there else None,
-        notices=tuple(_notices(pieces, tokenizer, classes, windows)),
+        notices=tuple(_notices(pieces, tokenizer, classes, if_cut)),
         input=pieces,
         parts=parts,
     )
@@ -197,7 +202,7 @@ def _check_words(pieces: Pieces, count: int) -> None:
 
 
 def _notices(
-    pieces: Pieces, tokenizer: Any, classes: tuple[str, ...], windows: bool
+    pieces: Pieces, tokenizer: Any, classes: tuple[str, ...], if_cut: str
 ) -> Iterator[str]:
     """Yield what a reader must know about how the text was read."""
     if pieces.cut and pieces.side is not None:
@@ -211,12 +216,7 @@ def _notices(
         total = len(pieces.ids) - pieces.before - pieces.after
         yield (
             f"The text has {total} tokens; the model reads the first {pieces.room}, "
-            f"and the last {pieces.cut} were cut off"
-            + (
-                "; window='auto' (--window auto) explains all."
-                if windows
-                else "; a span that the cut goes through is left out."
-            )
+            f"and the last {pieces.cut} were cut off{if_cut}."
         )
     read = pieces.inside[pieces.token[pieces.inside] >= 0]
     unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none
