@@ -33,6 +33,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "games": "the layers of a deep network mix its words",
         "spans": "it classifies whole texts",
         "signals": "its states are not shown",
+        "answers": "it is a classifier",
         "pieces": _WORDS,
         "cuts": "the deep networks are explained on the window they were trained for",
         "shuffles": "the deep networks are explained as they were trained",
