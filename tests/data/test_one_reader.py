@@ -84,7 +84,8 @@ def read_by(monkeypatch, model):
         monkeypatch.setattr(f"limelight.{place}", lambda data, **_: arrives(data))
 
     def explain(path):
-        DataRun(data=(path,)).explain(None, QuestionOptions(), Asking(), all_classes=False)
+        run = DataRun(data=(path,))
+        run.explain(None, QuestionOptions(), Asking(), all_classes=False, sentences=False)
 
     commands = {
         "explain": explain,

@@ -217,8 +217,8 @@ def test_lime_under_deletion_really_deletes():
     assert e.bound < 1e-8
     for options, why in (
         ({}, "'w5' repeats"),
-        ({"protect": ["w1"]}, "not every word is a feature of its own"),
-        ({"features": "sentences"}, "not every word is a feature of its own"),
+        ({"protect": ["w1"]}, "not every token is a feature of its own"),
+        ({"features": "sentences"}, "not every token is a feature of its own"),
     ):
         with pytest.raises(InputError, match=why):
             limelight.explain(MODEL, TEXT + " . w9", "lime", replacement="delete", **options)

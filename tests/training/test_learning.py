@@ -162,8 +162,9 @@ def test_errors_of_a_network_hold_against_enumeration(bert, of_bert):
 @pytest.mark.slow
 def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
     plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), learning.WITHOUT_STATES
-    drawn = learning.drawn_values(bert, plan, range(100), Question())
-    examples = learning.examples_of(bert, plan.texts, drawn, Question(), signals)
+    question = Question().to(bert)
+    drawn = learning.drawn_values(bert, plan, range(100), question)
+    examples = learning.examples_of(bert, plan.texts, drawn, question, signals)
     alone = fitting.fit_examples(examples, plan.held, seed=0)
     assert of_bert.report["r2"] > alone.report["r2"] + 0.02
 
@@ -225,7 +226,7 @@ def test_a_check_asks_the_model(function, of_function):
 
 @pytest.mark.slow
 def test_shuffled_values_teach_nothing(bert):
-    question = Question()
+    question = Question().to(bert)
     plan = learning.Plan(texts_of(PLAIN, 60, seed=3), 2, 0)
     drawn = learning.drawn_values(bert, plan, range(60), question)
     examples = learning.examples_of(bert, plan.texts, drawn, question, learning.WITH_STATES)

@@ -180,8 +180,8 @@ class CollapsedDocuments:
         document, tables = self.documents[i], self.model.tables
         if (why := _inexact(document, self.features[i])) is not None:
             raise DomainError(
-                "LIME under deletion is exact for texts that fit the window and repeat no word; in "
-                f"this one {why}. Use method 'lime-sampled', or replacement 'unk'."
+                "LIME under deletion is exact for texts that fit the window and repeat no token; "
+                f"in this one {why}. Use method 'lime-sampled', or replacement 'unk'."
             )
         ids = encoded(document).ids
         d = len(ids)
@@ -306,7 +306,7 @@ def _inexact(document: Document, features: Features) -> str | None:
     repeated = next((s for s in strings if strings.count(s) > 1), None)
     if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
         return f"{repeated!r} repeats"
-    return "not every word is a feature of its own"
+    return "not every token is a feature of its own"
 
 
 def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
