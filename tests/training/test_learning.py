@@ -161,7 +161,7 @@ def test_errors_of_a_network_hold_against_enumeration(bert, of_bert):
 
 @pytest.mark.slow
 def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
-    plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), learning.WITHOUT_STATES
+    plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), ("words", "places")
     question = Question().to(bert)
     drawn = learning.drawn_values(bert, plan, range(100), question)
     examples = learning.examples_of(bert, plan.texts, drawn, question, signals)
