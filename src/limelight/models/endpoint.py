@@ -23,7 +23,15 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.engine import Engine, said
 from limelight.models.functions import Function, removed_words
-from limelight.models.protocol import CAPABILITIES, Capability, Link, check_writing
+from limelight.models.protocol import (
+    CAPABILITIES,
+    NOTHING_WRITTEN,
+    Capability,
+    Link,
+    check_writing,
+    no_token,
+    notes_of_one,
+)
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Answer, Document, Features, checked_text, one_line
@@ -136,8 +144,6 @@ class Endpoint:
             known = isinstance(amount, int | float) and not isinstance(amount, bool)
             if amount is not None and not (known and 0 < amount < math.inf):
                 raise InputError(f"{name} must be a positive number; got {amount!r}.")
-        if not isinstance(self.per_token, bool):
-            raise InputError(f"per_token must be True or False; got {self.per_token!r}.")
         listed = isinstance(self.stop, list | tuple)
         if not listed or not all(isinstance(one, str) and one for one in self.stop):
             raise InputError(f"stop must be a list of strings; got {self.stop!r}.")
@@ -176,10 +182,7 @@ class Endpoint:
         """Return what the model writes after a text, the likeliest token each time."""
         answer, finished = self._written(self._prompt(checked_text(text)), self.max_new_tokens)
         if not answer.strip():
-            raise InputError(
-                "the model writes nothing after this text, so there is no answer to explain; give "
-                "one: answer='…' (--answer)."
-            )
+            raise InputError(NOTHING_WRITTEN)
         length = f"{self.max_new_tokens} token{'s' * (self.max_new_tokens > 1)}"
         note = f"The answer was cut after {length}; with max_new_tokens the model may write more."
         return Answer(answer, written=True, note="" if finished else note)
@@ -188,10 +191,7 @@ class Endpoint:
         """Return a text that is asked about an answer, or parts of one; else what is written."""
         document = _WORDS.read(checked_text(text), pieces=pieces)
         asked = asked or (self.written(text),)
-        if any(one.text != asked[0].text for one in asked):
-            raise InputError("what is asked about together must be parts of one answer.")
-        notes = tuple(dict.fromkeys(one.note for one in asked if one.note))
-        return replace(document, asked=asked, notices=notes)
+        return replace(document, asked=asked, notices=notes_of_one(asked))
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of what is asked about, after each text."""
@@ -297,10 +297,7 @@ class Endpoint:
             # A token belongs to the part in which the first of its letters stands.
             own = [log for place, _, log in tokens if one.start <= place < one.end]
             if not own:
-                raise InputError(
-                    f"no token of the answer begins at {one.start}:{one.end}; ask about a part of "
-                    "it that the tokenizer reads by itself."
-                )
+                raise no_token(one)
             found.append(sum(own) / (len(own) if self.per_token else 1))
         return found
 

@@ -288,6 +288,27 @@ def check_writing(max_new_tokens: Any, per_token: Any) -> None:
         raise InputError(f"per_token must be True or False; got {per_token!r}.")
 
 
+NOTHING_WRITTEN = (
+    "the model writes nothing after this text, so there is no answer to explain; give one: "
+    "answer='…' (--answer)."
+)
+
+
+def notes_of_one(asked: Sequence[Answer]) -> tuple[str, ...]:
+    """Return what must be said about an answer, which all of ``asked`` must be parts of."""
+    if any(one.text != asked[0].text for one in asked):
+        raise InputError("what is asked about together must be parts of one answer.")
+    return tuple(dict.fromkeys(one.note for one in asked if one.note))
+
+
+def no_token(one: Answer) -> InputError:
+    """Return the error of a part of an answer in which no token begins."""
+    return InputError(
+        f"no token of the answer begins at {one.start}:{one.end}; ask about a part of it that the "
+        "tokenizer reads by itself."
+    )
+
+
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
     unsaid = f"{type(model).__name__} does not offer that"

@@ -26,7 +26,7 @@ from limelight.models.hugging_face.forward import (
 )
 from limelight.models.hugging_face.pieces import pieces_in
 from limelight.models.hugging_face.prompt import PromptTokenizer, prompt_of
-from limelight.models.protocol import check_writing
+from limelight.models.protocol import NOTHING_WRITTEN, check_writing, no_token, notes_of_one
 from limelight.shapes import Int
 from limelight.text import Answer, Document, Span, one_line
 
@@ -281,17 +281,12 @@ def answering(
     A token belongs to the part in which the first of its letters stands. ``mean`` is whether the
     model gives the mean of their log-probabilities, and not the sum.
     """
-    answer, pieces = asked[0].text, pieces_in(document)
-    if any(one.text != answer for one in asked):
-        raise InputError("what is asked about together must be parts of one answer.")
+    answer, pieces, notes = asked[0].text, pieces_in(document), notes_of_one(asked)
     mark, lengths = np.full(len(ids), _ASIDE), list[int]()
     for number, one in enumerate(asked):
         own = [one.start <= _letter(answer, span) < one.end for span in spans]
         if not any(own):
-            raise InputError(
-                f"no token of the answer begins at {one.start}:{one.end}; ask about a part of it "
-                "that the tokenizer reads by itself."
-            )
+            raise no_token(one)
         if (mark[own] != _ASIDE).any():
             raise InputError("parts of an answer that are asked about together must not overlap.")
         mark[own] = _COUNTS + number
@@ -304,7 +299,6 @@ def answering(
         after=pieces.after + len(ids),
         mark=np.concatenate([np.zeros_like(pieces.ids), mark]),
     )
-    notes = tuple(dict.fromkeys(one.note for one in asked if one.note))
     unknown = [
         repr(answer[max(start, 0) : end].strip())
         for i, (start, end), counts in zip(ids, spans, mark, strict=True)
@@ -364,10 +358,7 @@ def written_answer(
         text = tokenizer.decode(new, skip_special_tokens=True)
     text = text.removeprefix(tokenizer.prompt.gap)
     if not text.strip():
-        raise InputError(
-            "the model writes nothing after this text, so there is no answer to explain; give one: "
-            "answer='…' (--answer)."
-        )
+        raise InputError(NOTHING_WRITTEN)
     notes = []
     if not finished:
         notes.append(
