@@ -1,4 +1,4 @@
-"""Write the ERASER tables of docs/judging.md from the result files: their numbers are those measured.
+"""Write the ERASER tables of docs/judging.md from the result files: its numbers were measured.
 
 python benchmarks/eraser_page.py            write
 python benchmarks/eraser_page.py --check    fail where the page and the files differ
