@@ -24,6 +24,7 @@ from limelight.text.features import (
     in_units,
     name_of_one,
     nested,
+    plural,
     unit_name,
     unit_spans,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "nested",
     "one_line",
     "place_at",
+    "plural",
     "read_asked",
     "sentence_spans",
     "side_at",
