@@ -25,6 +25,7 @@ from limelight.text.features import (
     is_unit,
     name_of_one,
     nested,
+    plural,
     unit_name,
     unit_spans,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "one_line",
     "picture_of",
     "place_at",
+    "plural",
     "read_asked",
     "sentence_spans",
     "side_at",

@@ -149,6 +149,11 @@ def features_of(
     return Features(name, *named, np.array(of_token), _joined_notice(document, unit, cut))
 
 
+def plural(noun: str) -> str:
+    """Return what several units are called: "words", "patches"."""
+    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+
+
 def unit_name(unit: Any) -> str:
     """Return what a result calls its units: a name of ours, or a cutter as module:name."""
     if isinstance(unit, str):
