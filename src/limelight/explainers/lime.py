@@ -26,6 +26,7 @@ from limelight.explainers.method import (
     Way,
     at_least,
     by_quadrature,
+    made,
     settings_class,
 )
 from limelight.explainers.reading import Reading
@@ -380,8 +381,9 @@ def plan(
     `lime` package), "balanced" or by "importance"; the defaults are its own. The other arguments
     are those of :func:`limelight.explain`.
     """
-    within = _Within(error=error, pilot=pilot)
-    planned = LimeSampled(bandwidth=bandwidth, ridge=ridge, row0=row0, sizes=sizes, seed=seed)
+    within: _Within = made(_Within, error=error, pilot=pilot)
+    settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
+    planned: LimeSampled = made(LimeSampled, **settings)
     reading = one_reading(
         model,
         text,

@@ -92,7 +92,7 @@ def settings_class(cls: _Class) -> _Class:
 
 
 def _check_values(settings: Any) -> None:
-    """Refuse settings of the wrong type or outside their range; 100.0 samples are 100."""
+    """Refuse settings of the wrong type or outside their range."""
     for name, default, allowed, ranges in settings.declared:
         value = getattr(settings, name)
         # What nobody has set is right, and most settings are not set.
@@ -110,6 +110,12 @@ def _check_values(settings: Any) -> None:
                     raise InputError(nearest(name, value, one.known))
             elif not one.holds(value):
                 raise InputError(f"{name} must {one.said}; got {value}.")
+
+
+def made(cls: type[Any], **given: Any) -> Any:
+    """Return settings of the class with what was ``given``: 100.0 samples are 100."""
+    kinds = {one.name: one.allowed for one in cls.declared}
+    return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
 
 def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
@@ -364,7 +370,7 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
     # What is no word is refused as every setting is.
     if "replacement" in way.settings and isinstance(values["replacement"], str):
         own["replacement"] = way.replaced(model, values["replacement"])
-    return Chosen(method, way, method.settings(**own), model)
+    return Chosen(method, way, made(method.settings, **own), model)
 
 
 def setting_defaults(method: Method) -> dict[str, Any]:
