@@ -59,7 +59,7 @@ from limelight.results import Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.codec import settings_with_facts
 from limelight.results.table import Cell, Column, Table
 from limelight.shapes import Float
-from limelight.text import Answer
+from limelight.text import Answer, plural
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -141,7 +141,7 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
         each = "span" if first.asked != explanations[1].asked else "method"
-        after = f": the number after its {first.noun}s is the deepest colour"
+        after = f": the number after its {plural(first.noun)} is the deepest colour"
         if each == "span" and isinstance(first.asked, Answer):  # whose numbers stand below
             each, after = "sentence of the answer", ""
         note += f" Each {each} has its own scale{after}."
@@ -183,7 +183,7 @@ def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
             }
         )
     few = len(rows) < len(e.features)
-    several = f"{e.noun}s"
+    several = plural(e.noun)
     caption = (
         f"The {len(rows)} strongest of {len(e.features)} {several}" if few else f"All {several}"
     )
@@ -244,7 +244,7 @@ def _pair_matrix(e: Explanation, pairs: Pairs) -> Table:
     return Table(
         [Column(words=True), *(Column(e.names[j], number) for j in shown)],
         [(e.names[i], *(cell(frozenset((i, j))) for j in shown)) for i in shown],
-        f"What two {e.noun}s do together beyond what each does alone",
+        f"What two {plural(e.noun)} do together beyond what each does alone",
     )
 
 
@@ -362,7 +362,7 @@ def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> 
     title = f"What speaks for {aims(first)}{where(first)}?"
     if isinstance(first.asked, Answer):
         made = "made the model write" if first.asked.written else "speak for the answer"
-        title = f"Which {first.noun}s {made}{where(first)}?"
+        title = f"Which {plural(first.noun)} {made}{where(first)}?"
     rest = first.text[first.explained_end :]
     view = {"outcomes": [one._asdict() for one in known], "attention": shown.get("attention")}
     body = rendered(
@@ -426,7 +426,7 @@ def spans_page(found: SpanExplanations) -> str:
         protected=f"Scores by {found[0].label}. {protected}",
         title="What speaks for each span?"
         if found.answer is None
-        else f"Which {found[0].noun}s carried which sentence of the answer?",
+        else f"Which {plural(found[0].noun)} carried which sentence of the answer?",
     )
 
 

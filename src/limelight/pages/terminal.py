@@ -56,6 +56,7 @@ from limelight.pages.wording import (
 )
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Table
+from limelight.text import plural
 
 WHITE = Color.from_rgb(255, 255, 255)
 BOXED = 0.25  # strength from which a word is white on colour, not coloured
@@ -389,7 +390,7 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
         pair = ", ".join(sign for hue, sign in signs.items() if hue != "neutral")
         noun = explanations[0].noun
-        faint = f"bare {noun}s are below {FAINTEST:.0%} of it."
+        faint = f"bare {plural(noun)} are below {FAINTEST:.0%} of it."
         parts = [pair, signs.get("neutral"), f"*strongest {noun}*", faint]
         text.append("; ".join(filter(None, parts)))
     if any(len(spans) > 1 for spans in explanations[0].spans):
@@ -400,7 +401,7 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
 def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid = RichTable(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column("method", no_wrap=True, max_width=18, overflow="ellipsis")
-    grid.add_column(f"{c.explanations[0].noun}s", overflow="fold", ratio=1)
+    grid.add_column(plural(c.explanations[0].noun), overflow="fold", ratio=1)
     grid.add_column("full colour" if look.colour else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
