@@ -202,8 +202,8 @@ class PatchModule(AttentionModule):
         self.register_buffer("pictures", pictures)
         self.register_buffer("patch_mean", weights["patch_mean"])
         if "position_table" in weights:
-            del self.positions  # the sines and cosines
-            self.positions = nn.Parameter(weights["position_table"].clone())
+            del self._buffers["positions"]  # the sines and cosines
+            self.register_parameter("positions", nn.Parameter(weights["position_table"].clone()))
 
     def _made(self, **given: Any) -> PictureClassifier:
         learned = {"position_table": given.pop("positions")} if "positions" in given else {}

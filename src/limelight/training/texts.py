@@ -185,7 +185,7 @@ def _patched(
     for i, one in enumerate(pictures):
         pixels = fitted_pixels(one.pixels, whole, channels)
         rows[2 + i * T : 2 + (i + 1) * T] = cut(pixels, (grid, grid))
-    ids = padded_ids((2 + np.arange(len(rows) - 2)).reshape(-1, T), T_max=1 + T)
+    ids = padded_ids(list((2 + np.arange(len(rows) - 2)).reshape(-1, T)), T_max=1 + T)
     n, nothing = len(data), EncodedTexts(ids[:0], data.labels[:0])
     # In float32, as the weights are, by whole numbers: the same on any machine.
     mean = rows[2 : 2 + n * T].sum(axis=0, dtype=np.int64) / (255 * n * T)

@@ -77,9 +77,7 @@ def _notices(
     return tuple(notices)
 
 
-def rows_of_removed(
-    documents: Sequence[Document], *, T_max: int
-) -> Int[np.ndarray, "*n"]:
+def rows_of_removed(documents: Sequence[Document], *, T_max: int) -> Int[np.ndarray, "*n"]:
     """Return the rows that stand in the place of removed tokens: UNK, or one for each."""
     rows = [row for document in documents if (row := encoded(document).removed) is not None]
     return padded_ids(rows, T_max=T_max) if rows else np.array(UNK, dtype=np.int32)

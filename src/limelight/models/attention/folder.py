@@ -110,7 +110,8 @@ def _options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str
         found[name] = config.pop(name, usable[0])
         if found[name] not in usable or type(found[name]) not in map(type, usable):  # 1 == True
             raise _unusable(name, found[name])
-    return found if (patches := config.pop("patches", None)) is None else found | _patches(patches, weights)
+    patches = config.pop("patches", None)
+    return found if patches is None else found | _patches(patches, weights)
 
 
 def _patches(said: Any, weights: dict[str, np.ndarray]) -> dict[str, Any]:

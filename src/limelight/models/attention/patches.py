@@ -6,7 +6,6 @@ pictures at hand those rows are made (``with_patches``); from there on nothing d
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -27,6 +26,7 @@ from limelight.theory.table_rounding import ROUNDING, product_error
 
 _CHUNK = 256  # pictures at a time: their patches' rows of tables stay a few megabytes
 _MOST = 1 << 17  # pixels of a patch, and patches of a picture
+_OF_WORDS = ("tables", "table_errors", "_factored", "device_tables")  # made of the vocabulary
 REMOVALS = ("mean", "black", "blurred")
 _GREY = (0.299, 0.587, 0.114)  # of red, green and blue in grey, as Pillow and television have it
 
@@ -67,13 +67,15 @@ class PictureClassifier(AttentionClassifier):
         shape = (*self.grid, *self.patch_size, self.channels)
         if len(shape) != 5 or any(type(n) is not int or not 1 <= n <= _MOST for n in shape):
             raise InputError(
-                "patches must have a size and stand in a grid, two whole numbers from 1 each, and "
-                f"have 1 or 3 channels; got {self.patch_size}, {self.grid} and {self.channels}."
+                "patches must have a size and stand in a grid, two whole numbers from 1 each; got "
+                f"{self.patch_size} and {self.grid}, in {self.channels} channels."
             )
         pixels, patches = shape[2] * shape[3] * shape[4], shape[0] * shape[1]
         if self.channels not in (1, 3) or pixels > _MOST or patches >= _MOST:
-            raise InputError(f"patches of {pixels:,} numbers in {self.channels} channels, {patches:,} "
-                "to a picture, cannot be read.")
+            raise InputError(
+                "patches have 1 or 3 channels, and there is an end to their size and number; got "
+                f"{patches:,} patches of {pixels:,} numbers in {self.channels} channels."
+            )
         if np.shape(self.patch_mean) != (pixels,) or self.T_max != 1 + patches:
             raise InputError(
                 f"a picture of {patches} patches of {pixels} numbers needs T_max {1 + patches} and "
@@ -189,10 +191,10 @@ class PictureClassifier(AttentionClassifier):
         specials = self.embedding.astype(np.float64)
         # No copy by `replace`: it would check all weights again, and lose what is known of them.
         seen = object.__new__(PictureClassifier)
-        own = {k: x for k, x in vars(self).items() if k not in ("tables", "table_errors", "_factored", "device_tables")}
-        own["embedding"] = np.concatenate([specials, rows])
-        own["embedding_error"] = np.concatenate([np.zeros_like(specials), errors])
-        vars(seen).update(own)
+        known = {name: x for name, x in vars(self).items() if name not in _OF_WORDS}
+        known["embedding"] = np.concatenate([specials, rows])
+        known["embedding_error"] = np.concatenate([np.zeros_like(specials), errors])
+        vars(seen).update(known)
         ids = (len(specials) + np.arange(len(rows), dtype=np.int32)).reshape(-1, T)
         removed = [None] * n if removal == "mean" else ids[n:]
         return seen, tuple(

@@ -99,7 +99,7 @@ def check_weights(model: Any) -> None:
     _check_attention(model)
     size: dict[str, int] = {"V": len(model.vocabulary), "T_max": model.T_max}
     for name, axes in letters.items():
-        array = getattr(model, name, None)
+        array: Any = getattr(model, name, None)
         if array is None and name not in WEIGHTS:
             continue
         if "K·d_e" in axes:
