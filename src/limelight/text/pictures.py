@@ -24,6 +24,7 @@ Labels = Int[np.ndarray, "H W"]
 LONGEST = 448  # pixels of the longer side of what a result stores
 SEGMENTS = 255  # at most: what a pixel of the stored map can tell apart
 _GRID = re.compile(r"([1-9]\d{0,3}) ?[x×] ?([1-9]\d{0,3}) patches")
+_ADDRESS = re.compile(r"data:image/[\w*+.-]+(?:;name=(?P<name>[^;,]+))?;base64,")
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -89,6 +90,8 @@ def picture_of(given: Any, name: str | None = None) -> Picture:
         if not isinstance(inner, str | bytes):
             raise InputError("a picture in a table has its 'bytes' or a 'path'; this one has none.")
         return picture_of(inner, name or own)
+    if isinstance(given, str) and (found := _ADDRESS.match(given)):
+        return picture_of(_decoded(given[found.end() :]), name or found["name"])
     if isinstance(given, str | Path):
         return _read(Path(given), name or Path(given).name)
     if isinstance(given, bytes):
@@ -250,12 +253,15 @@ class Image:
 
 @lru_cache(maxsize=16)  # several methods explain one picture
 def _check_png(stored: str, name: str) -> None:
-    try:
-        found = b64decode(stored, validate=True).startswith(_SIGNATURE)
-    except ValueError:
-        found = False
-    if not found:
+    if not _decoded(stored).startswith(_SIGNATURE):
         raise InputError(f"{name} of a picture must be a PNG file in base64; this is none.")
+
+
+def _decoded(content: str) -> bytes:
+    try:
+        return b64decode(content, validate=True)
+    except ValueError:
+        return b""  # which is no picture
 
 
 class Pictured(NamedTuple):
