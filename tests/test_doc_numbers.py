@@ -141,7 +141,7 @@ SPOKEN = {
 
 
 @pytest.mark.parametrize(("model", "line"), [(m, x) for m, lines in SPOKEN.items() for x in lines])
-def test_words_that_the_page_of_summaries_speaks_of_are_those_stored(model, line):
+def test_words_that_the_page_of_data_sets_speaks_of_are_those_stored(model, line):
     """Its tables are held by `benchmarks/tables.py --check`."""
     value = {}
     for name in ("shipped", "minilm"):
@@ -150,7 +150,7 @@ def test_words_that_the_page_of_summaries_speaks_of_are_those_stored(model, line
         for word, one in found["spoken"].items():
             value[f"{start}{word}"] = f"{one['mean']:+.2f}".replace("-", "−")
             value[f"{start}{word}_texts"] = f"{one['texts']:,}"
-    text = (ROOT / "docs/summaries.md").read_text("utf-8")
+    text = (ROOT / "docs/datasets.md").read_text("utf-8")
     for key, told in value.items():  # names of words may be numbers, which format() would count
         line = line.replace("{" + key + "}", told)
     assert "{" not in line

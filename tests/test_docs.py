@@ -8,6 +8,9 @@ import pkgutil
 import re
 import shlex
 import sys
+import unicodedata
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -149,11 +152,38 @@ def test_readme_counts_the_methods_right():
     assert f"with {words[len(METHODS)]} methods" in (ROOT / "README.md").read_text("utf-8")
 
 
+@cache
+def anchors(page):
+    """The places of a page that a link may name, as the site makes them of its headings."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    found = Counter(re.findall(r'<a id="([\w-]+)">', text))
+    for heading in re.findall(r"^#+ (.*)$", text, re.M):
+        bare = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        bare = unicodedata.normalize("NFKD", bare).encode("ascii", "ignore").decode()
+        bare = re.sub(r"[^\w\s-]", "", bare).strip().lower()
+        found[re.sub(r"[-\s]+", "-", bare)] += 1
+    return {f"{name}_{i}" if i else name for name, times in found.items() for i in range(times)}
+
+
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    for target, place in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text("utf-8")):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), target
+        if place and file.suffix == ".md" and "api" not in file.parts:  # those are of docstrings
+            assert place in anchors(file), f"{target}#{place}"
+
+
+def test_a_guide_begins_with_what_its_reader_can_do_afterwards():
+    from docs_site.navigation import sections
+
+    guides = [page for section in sections() if section.title == "Guides" for page in section.pages]
+    assert len(guides) >= 10
+    for page in guides:
+        _, first, *_ = page.read_text("utf-8").split("\n\n")
+        assert first.startswith("After reading this you "), page.name
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from docs_site.__main__ import LIVE, PAPER, build, with_live_pages
 from docs_site.built_pages import faults, read
+from docs_site.moved import MOVED, write_moved
 from docs_site.navigation import INDEX, sections, sources
 from docs_site.paper_page import FIGURES, paper_page
 from docs_site.settings import settings
@@ -189,6 +190,19 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("documentation")
     assert build(folder) == []
     return folder / "site"
+
+
+def test_an_address_of_an_earlier_version_leads_on(browser, tmp_path):  # noqa: F811
+    assert not {placed(page).with_suffix(".html").as_posix() for page in sources()} & set(MOVED)
+    write_moved(tmp_path)
+    for name in {target.partition("#")[0] for target in MOVED.values()}:
+        (tmp_path / name).write_text("<title>new</title><p id=mistakes>here</p>")
+    for fragment, arrived in (
+        ("", "datasets.html#what-drives-a-model"),
+        ("#mistakes", "datasets.html#mistakes"),
+    ):
+        with watched_page(browser, tmp_path / "summaries.html", fragment=fragment) as opened:
+            opened.wait_for_url(f"**/{arrived}")
 
 
 @pytest.mark.slow

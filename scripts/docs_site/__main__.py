@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import limelight
 from docs_site.built_pages import faults
+from docs_site.moved import write_moved
 from docs_site.navigation import ROOT, sections
 from docs_site.paper_page import paper_page
 from docs_site.settings import settings
@@ -89,6 +90,7 @@ def build(folder: Path) -> list[str]:
     for page, text in written.items():
         worker = os.path.relpath(site / WORKER, page.parent)
         page.write_text(with_links(text.replace(_SHIM, worker), page, homes), "utf-8")
+    write_moved(site)
     return list(faults(site))
 
 

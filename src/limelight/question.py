@@ -341,6 +341,8 @@ class Question:
         """Return the features that are meant: by default those of the model's own kind."""
         if self.features is not None:
             return self.features
+        if model.capabilities.get("pictures", "") is None:
+            return "patches"
         return "sentences" if model.capabilities.get("answers", "") is None else "words"
 
     def grouped(self, model: Model) -> Model:

@@ -16,7 +16,8 @@ from limelight.text import Given
 from limelight.text.characters import LONE_SURROGATE
 
 # Usual names, best first.
-_TEXT = ("text", "sentence", "review", "content", "document", "comment", "body", "message", "tweet")
+_TEXT = ("text", "sentence", "review", "content", "document", "comment", "body", "message", "tweet",
+         "image", "img", "picture")  # fmt: skip
 _ID = ("id", "uid", "uuid", "guid", "key", "index", "idx")
 _LABEL = ("label", "labels", "class", "sentiment", "category")
 _PAIRS = (

@@ -91,7 +91,7 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         notices += (f"{NO_BASE}.",)
     own = {} if found.units is None else {"features": found.units.unit}
     if found.units is not None:
-        common = common | {"features": found.units.strings, "spans": found.units.spans}
+        common = common | found.units.of_result(reading.documents[i])
     return Explanation(
         **common
         | {

@@ -16,9 +16,11 @@ from limelight.text import (
     Document,
     Features,
     Given,
+    Pictured,
     Place,
     Span,
     checked_text_or_pair,
+    is_picture,
     joined,
     place_at,
 )
@@ -50,6 +52,7 @@ Capability = Literal[
     "spans",
     "answers",
     "signals",
+    "pictures",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
@@ -67,6 +70,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "spans": "a model that finds spans in a text",
     "answers": "a language model that writes an answer to a text",
     "signals": "what the model holds of every word, layer by layer",
+    "pictures": "a model that reads pictures",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -464,7 +468,7 @@ def document_by(
     asked: tuple[Asked, ...] = ()
     if isinstance(given, AskedText):
         asked, by, given = given.asked, by if given.by is None else given.by, given.given
-    _check_pair(model, given)
+    _check_kind(model, given)
     return read_asking(
         model, given, asked or asked_of(model, given, by, first_pieces=first_pieces), pieces=pieces
     )
@@ -491,7 +495,7 @@ def documents_by(
     several = [text.given if isinstance(text, AskedText) else text for text in texts]
     found = cast(Signals, model).read_together(several, pieces=pieces)
     for given in several:
-        _check_pair(model, given)
+        _check_kind(model, given)
         yield next(found)
 
 
@@ -530,7 +534,7 @@ def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = F
 
 def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
     """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
-    _check_pair(model, given)
+    _check_kind(model, given)
     return cast(Spans, model).spans(given, first_pieces=first_pieces)
 
 
@@ -571,8 +575,11 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
             yield own
 
 
-def _check_pair(model: Model, given: Any) -> None:
-    if isinstance(given, tuple):
+def _check_kind(model: Model, given: Any) -> None:
+    if is_picture(given):
+        if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
+            raise InputError(f"a picture needs {CAPABILITIES['pictures']}, and {why}.")
+    elif isinstance(given, tuple):
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
@@ -583,11 +590,14 @@ def told_ahead(model: Model) -> Callable[[int], None] | None:
     return getattr(model, "ahead", None)
 
 
-def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
+def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
     """Return a document whose words end where the units of ``cut`` do, if the model can read so.
 
     A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
+    A picture comes cut anew.
     """
+    if isinstance(cut, Pictured):
+        return document.with_cut(cut)
     edges = {edge for span in cut for edge in span}
     if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
         return document

@@ -15,7 +15,7 @@ from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
-from limelight.text import Answer, in_units
+from limelight.text import Answer, in_units, plural
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -47,6 +47,11 @@ def aims(e: Explanation) -> str:
 def where(e: Explanation) -> str:
     """Return the place that was asked about, " at “Jordan”"; "" where it is the whole text."""
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
+
+
+def thing(e: Explanation) -> str:
+    """Return what was explained: "text" or "picture"."""
+    return "text" if e.image is None else "picture"
 
 
 def span_labels(found: SpanExplanations, sentence: str = "sentence {} of the answer") -> list[str]:
@@ -441,8 +446,8 @@ class Disagreement(NamedTuple):
         if self.rank_correlation is not None:
             parts.append(f"rank correlation {self.rank_correlation:+.2f}")
         if self.sign_conflicts:
-            several = "s" * (self.sign_conflicts > 1)
-            parts.append(f"{self.sign_conflicts} {self.noun}{several} of opposite sign")
+            what = plural(self.noun) if self.sign_conflicts > 1 else self.noun
+            parts.append(f"{self.sign_conflicts} {what} of opposite sign")
         if self.shared_top is not None:
             parts.append(f"{self.shared_top} of the top {self.top} shared")
         return ", ".join(parts)
@@ -504,7 +509,9 @@ def disagreement_table(c: Comparison, title: str) -> Table:
         Column("method", widest=18),
         Column("rank correlation", "+.2f", short="rank\ncorr.", missing="–"),
         Column("opposite signs", "d", short="sign\nclashes", missing="–"),
-        Column(f"top {c.explanations[0].noun}s shared", "s", short="top 3\nshared", missing="–"),
+        Column(
+            f"top {plural(c.explanations[0].noun)} shared", "s", short="top 3\nshared", missing="–"
+        ),
     )
     return Table(columns, rows, title=f"{title} {c.explanations[reference(c)].label}")
 
@@ -531,7 +538,7 @@ def slice_table(view: "SummarizedView", noun: str) -> Table:
         Column("texts", ","),
         Column(f"called {view.target}", widest=22),
         *[Column("right")] * labelled,
-        Column(f"{noun}s that score otherwise", wide=110),
+        Column(f"{plural(noun)} that score otherwise", wide=110),
     ]
     rows = []
     for one in view.slices:
