@@ -49,6 +49,11 @@ def where(e: Explanation) -> str:
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
 
 
+def thing(e: Explanation) -> str:
+    """Return what was explained: "text" or "picture"."""
+    return "text" if e.image is None else "picture"
+
+
 def span_labels(found: SpanExplanations, sentence: str = "sentence {} of the answer") -> list[str]:
     """Return what each is about: "ORG “Jordan”", or ``sentence`` with its number, from 1 on."""
     if found.answer is not None:
