@@ -25,7 +25,7 @@ DOCS = [
     ROOT / "README.md",
     *sorted(
         page
-        for folder in ("", "tutorials", "api")
+        for folder in ("", "tutorials", "coming-from", "api")
         for page in (ROOT / "docs" / folder).glob("*.md")
     ),
 ]
@@ -194,6 +194,7 @@ def test_a_guide_begins_with_what_its_reader_can_do_afterwards():
     ],
     ids=lambda page: page.stem,
 )
+@pytest.mark.filterwarnings("ignore:The set_(bad|over|under):PendingDeprecationWarning")  # of shap
 def test_python_blocks_run_and_print_what_comments_say(page, tmp_path, monkeypatch, capsys):
     """In one session per page: a later block may use what an earlier one made.
 
