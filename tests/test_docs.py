@@ -185,7 +185,7 @@ QUESTIONS = {
     "why is it slow": ("quickstart.md#a-budget", 'budget="300 calls"'),
     "which method": ("choosing.md#all-methods", "shapley"),
     "what is ±": ("standard-errors.md", "within two of them in about 95 of 100 cases"),
-    "what does the score mean": ("choosing.md#the-same-choices-for-every-method", "logit"),
+    "what does the score mean": ("choosing.md#what-a-score-means", "+0.7 doubles the odds"),
     "my labels": ("datasets.md#the-data", "matched with classes by name"),
     "Chinese": ("units.md#scripts-without-spaces", "Chinese, Japanese, Thai"),
     "GPU": ("models.md#the-papers-classifier-on-a-gpu", 'device="cuda"'),
