@@ -10,8 +10,10 @@ stands anywhere. What is explained is the model's own answer, right or wrong, by
 
 How it is judged, written before the results of this script: at 16, 32, 64 and 128 calls no column
 (needle first, drop of the log-probability without the strongest one and three facts, LDS, share) of
-our default, `shapley`, may be worse than that of `context-cite` at as many calls by more than the
-half-width of the interval of their difference; where one is, the page says so.
+our default may be worse than that of `context-cite` at as many calls by more than the half-width of
+the interval of their difference; where one is, the page says so. The default for answers is the one
+of `shapley` and `banzhaf` that is worse so in fewer of the ten columns at 64 and 128 calls; equally
+many leave `shapley`, the default elsewhere.
 
 The ratio to bare generation is that of asking about 64 masked contexts to writing as many answers
 of the same length by ``generate``.

@@ -1,4 +1,4 @@
-"""What drives a model, from a stored run: the tables of docs/summaries.md.
+"""What drives a model, from a stored run: the tables of docs/datasets.md.
 
 limelight explain --data ../shared/data/imdb/test.parquet --labels negative,positive \\
     --method lime --output runs/imdb

@@ -1,4 +1,4 @@
-"""Write the tables of docs/eraser.md from the result files, so that its numbers are those measured.
+"""Write the ERASER tables of docs/judging.md from the result files: its numbers were measured.
 
 python benchmarks/eraser_page.py            write
 python benchmarks/eraser_page.py --check    fail where the page and the files differ
@@ -14,7 +14,7 @@ from typing import Any
 
 from results import RESULTS
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "eraser.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "judging.md"
 BLOCK = re.compile(r"(<!-- (eraser_\w+) -->\n).*?(<!-- end -->\n)", re.S)
 SAME = 0.995  # rank correlation of methods that stand together
 NAMES = {
@@ -33,7 +33,7 @@ def main() -> None:
     if not parser.parse_args().check:
         PAGE.write_text(new, encoding="utf-8")
     elif new != page:
-        sys.exit("docs/eraser.md is not what its results say; run benchmarks/eraser_page.py.")
+        sys.exit("docs/judging.md is not what its results say; run benchmarks/eraser_page.py.")
 
 
 def section(name: str) -> str:

@@ -17,9 +17,8 @@ from transformer_table import transformer_table
 README = Path(__file__).parent / "README.md"
 STANDARD_ERRORS = Path(__file__).parents[1] / "docs" / "standard-errors.md"
 DATASETS = Path(__file__).parents[1] / "docs" / "datasets.md"
-TRANSFORMERS = Path(__file__).parents[1] / "docs" / "transformers.md"
+CHOOSING = Path(__file__).parents[1] / "docs" / "choosing.md"
 COEFFICIENTS = Path(__file__).parents[1] / "docs" / "coefficients.md"
-SUMMARIES = Path(__file__).parents[1] / "docs" / "summaries.md"
 ORDER = (
     "prediction",
     "gradients",
@@ -60,6 +59,8 @@ ORDER = (
     "surrogate",
     "surrogate_cuda",
     "surrogate_coverage",
+    "surrogate_rivals_cuda",
+    "lime_law",
     "learning",
     "tags",
 )
@@ -95,10 +96,10 @@ def _tables() -> tuple[tuple[Path, str, str], ...]:
         (README, sections(), "results"),
         (STANDARD_ERRORS, coverage_table(), "results"),
         (DATASETS, cost_table(), "results"),
-        (TRANSFORMERS, transformer_table(), "results"),
+        (CHOOSING, transformer_table(), "transformer"),
         (COEFFICIENTS, coefficient_table(), "results"),
-        (SUMMARIES, drives_table("shipped"), "shipped model"),
-        (SUMMARIES, drives_table("minilm"), "MiniLM"),
+        (DATASETS, drives_table("shipped"), "shipped model"),
+        (DATASETS, drives_table("minilm"), "MiniLM"),
     )
 
 

@@ -103,6 +103,16 @@ def test_how_tight_ceilings_are_is_what_was_measured(line):
     assert line.format(**value) in page
 
 
+@pytest.mark.parametrize("kind", ["reviews", "sentences"])
+def test_local_models_of_a_transformer_stand_as_they_were_measured(kind):
+    found = json.loads((ROOT / "benchmarks/results/surrogate_rivals_cuda.json").read_text("utf-8"))
+    value = {measure["id"]: measure["value"] for measure in found["measures"]}
+    names = ("line", "pairs", "boosting", "slalom", "ratio_game")
+    cells = (f"{value[f'r2_{kind}_mask_1000_{name}']:.2f}" for name in names)
+    page = (ROOT / "docs/methods/surrogate.md").read_text("utf-8")
+    assert f"| {kind} | {' | '.join(cells)} |" in page
+
+
 def test_how_long_ten_thousand_texts_take_is_what_was_measured():
     found = json.loads((ROOT / "benchmarks/results/datasets.json").read_text("utf-8"))
     speed = {measure["id"]: measure["value"] for measure in found["measures"]}[
@@ -131,7 +141,7 @@ SPOKEN = {
 
 
 @pytest.mark.parametrize(("model", "line"), [(m, x) for m, lines in SPOKEN.items() for x in lines])
-def test_words_that_the_page_of_summaries_speaks_of_are_those_stored(model, line):
+def test_words_that_the_page_of_data_sets_speaks_of_are_those_stored(model, line):
     """Its tables are held by `benchmarks/tables.py --check`."""
     value = {}
     for name in ("shipped", "minilm"):
@@ -140,7 +150,7 @@ def test_words_that_the_page_of_summaries_speaks_of_are_those_stored(model, line
         for word, one in found["spoken"].items():
             value[f"{start}{word}"] = f"{one['mean']:+.2f}".replace("-", "−")
             value[f"{start}{word}_texts"] = f"{one['texts']:,}"
-    text = (ROOT / "docs/summaries.md").read_text("utf-8")
+    text = (ROOT / "docs/datasets.md").read_text("utf-8")
     for key, told in value.items():  # names of words may be numbers, which format() would count
         line = line.replace("{" + key + "}", told)
     assert "{" not in line

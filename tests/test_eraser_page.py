@@ -20,14 +20,14 @@ def run(*arguments):
 def test_the_tables_of_the_page_are_those_of_the_result_files():
     done = run(BENCHMARKS / "eraser_page.py", "--check")
     assert done.returncode == 0, done.stderr
-    page = (ROOT / "docs" / "eraser.md").read_text("utf-8")
+    page = (ROOT / "docs" / "judging.md").read_text("utf-8")
     found = json.loads((BENCHMARKS / "results" / "eraser_shipped.json").read_text("utf-8"))
     best = found["judged"]["faithful"][0]
     assert f"| {best['method']} | {best['share']:.3f} [" in page
 
 
 def test_the_numbers_in_its_sentences_are_those_of_the_result_file():
-    page = (ROOT / "docs" / "eraser.md").read_text("utf-8")
+    page = (ROOT / "docs" / "judging.md").read_text("utf-8")
     found = json.loads((BENCHMARKS / "results" / "eraser_shipped.json").read_text("utf-8"))
     plausible = found["judged"]["plausible"]
     rows = {one["method"]: one for one in (*plausible["methods"], *plausible["references"])}

@@ -206,7 +206,7 @@ def test_a_probability_that_never_moves_may_yet_move_by_one():
             np.testing.assert_allclose(e.stderr, 1.5 * step)
 
 
-@pytest.mark.parametrize(("method", "least"), [("banzhaf", 44), ("interactions", 22)])
+@pytest.mark.parametrize(("method", "least"), [("banzhaf", 74), ("interactions", 42)])
 def test_too_few_samples_are_refused_before_the_model_is_asked(method, least):
     model, asked = wrapped(lambda kept: float(len(kept)))
     text = " ".join(WORDS)
@@ -216,19 +216,21 @@ def test_too_few_samples_are_refused_before_the_model_is_asked(method, least):
     limelight.explain(model, text, method, samples=least)
 
 
-def test_samples_that_do_not_determine_banzhaf_values_are_refused_in_a_sentence():
-    """Just above the fewest, one mask alone may decide a slope: its error is then unknown."""
-    model, _ = wrapped(lambda kept: float(len(kept)) ** 2)
-    said = []
+@pytest.mark.parametrize("d", [7, 16, 20])
+def test_the_fewest_samples_determine_banzhaf_values_or_it_is_said(d):
+    """Of seven words, whose blocks determine slopes and no errors, one mask alone decides some."""
+    model, _ = wrapped(bumpy(3, d))
+    fewest, said = limelight.explainers.Banzhaf().draws.determining(d), set()
     for seed in range(20):
+        own = {"samples": fewest, "max_samples": fewest, "seed": seed}
         try:
-            limelight.explain(model, " ".join(WORDS), "banzhaf", samples=24 + 20, seed=seed)
+            e = limelight.explain(model, " ".join(WORDS[:d]), "banzhaf", **own)
         except DomainError as error:
-            said.append(str(error))
-    assert said
-    assert set(said) == {
-        "44 samples do not determine the Banzhaf values of 20 words. Set samples to 86 or more."
-    }
+            said.add(str(error))
+        else:
+            assert np.isfinite(e.stderr).all()
+    sentence = "28 samples do not determine the Banzhaf values of 7 words. Set samples to 56."
+    assert said == ({sentence} if d == 7 else set())
 
 
 def test_pairs_show_their_errors_everywhere():

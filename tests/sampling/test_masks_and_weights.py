@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from limelight.errors import InputError
 from limelight.sampling.masks import (
     SIZES,
+    balanced_masks,
     coin_masks,
     cosine_distance,
     kernel_weight,
@@ -76,6 +77,26 @@ def test_coins_are_fair_and_independent():
     keep = coin_masks(9, n, np.random.default_rng(0))
     together = keep.T.astype(float) @ keep / n
     np.testing.assert_allclose(together, 0.25 + 0.25 * np.eye(9), atol=5 * 0.5 / np.sqrt(n))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 70), st.integers(1, 200), seeds)
+def test_balanced_coins_fall_together_as_often_as_apart(d, n, seed):
+    keep = balanced_masks(d, n, np.random.default_rng(seed))
+    assert keep.shape == (n, d)
+    size = next(2**k for k in range(1, 9) if 2**k > d)
+    sign = 2.0 * keep[: n - n % size].reshape(-1, size, d) - 1
+    np.testing.assert_array_equal(sign.sum(axis=1), 0)
+    together = np.einsum("bij,bik->bjk", sign, sign)
+    np.testing.assert_array_equal(together, size * np.eye(d) + np.zeros_like(together))
+
+
+def test_every_balanced_mask_is_as_likely_as_any_other():
+    rng = np.random.default_rng(0)
+    for place in (0, 3):  # of a block of four
+        keep = np.concatenate([balanced_masks(3, 4, rng)[place:][:1] for _ in range(8000)])
+        seen = np.bincount(keep @ (1, 2, 4), minlength=8)
+        assert np.abs(seen - 1000).max() <= 5 * np.sqrt(1000 * 7 / 8)
 
 
 @settings(deadline=None)

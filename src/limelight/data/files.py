@@ -26,14 +26,18 @@ _BATCH = 1000  # rows
 _LONGEST = 1 << 28  # characters of a line or of a cell
 _SAMPLED = 1000  # lines of JSON that say which columns there are
 _OF_TEXT = re.compile(r"(dictionary<values=)?(large_)?(string|binary)(_view)?(,|$)")
+_OF_PICTURE = re.compile(r"struct<bytes: (large_)?binary, path: ")
 # Cells of some columns as Python values, column by column, and other columns as Arrow arrays.
 Batch = tuple[list[list[Any]], list[Any]]
 _Row = dict[str, Any]
 
 
 def is_text(kind: str) -> bool:
-    """Return whether a column of this type may hold texts: strings, or bytes that may be UTF-8."""
-    return _OF_TEXT.match(kind) is not None
+    """Return whether a column of this type may hold texts: strings, or bytes that may be UTF-8.
+
+    Or pictures, which come as strings too.
+    """
+    return (_OF_TEXT.match(kind) or _OF_PICTURE.match(kind)) is not None
 
 
 def repaired(text: str) -> str:
@@ -193,6 +197,10 @@ def _plain(column: Any) -> Any:
 
 
 def _cells(column: Any) -> list[Any]:
+    if _OF_PICTURE.match(str(column.type)):
+        from limelight.data.pictures import cell_of
+
+        return [cell_of(cell) for cell in column.to_pylist()]
     if not is_text(str(column.type)):
         return list(column.to_pylist())
     try:
@@ -437,7 +445,11 @@ def _sources_at(path: Path) -> list[Source]:
     if not path.is_dir():
         return [_source(path)]
     if not (found := data_files(path)):
-        raise InputError(f"'{path}' has no .parquet, .csv, .tsv or .jsonl file.")
+        from limelight.data.pictures import pictures_at
+
+        if (pictures := pictures_at(path)) is not None:
+            return [pictures]
+        raise InputError(f"'{path}' has no .parquet, .csv, .tsv or .jsonl file, and no pictures.")
     return [_source(one) for one in found]
 
 
@@ -456,7 +468,11 @@ def _source(path: Path) -> Source:
             return _Lines(path, partial(_separated, records=records), newline="")
         case ".jsonl":
             return _Lines(path, _objects, newline="\n")
+        case ".npz":
+            from limelight.data.pictures import arrays_at
+
+            return arrays_at(path)
     raise InputError(
         f"cannot read '{path}': data are .parquet, .csv, .tsv or .jsonl files, the last three also "
-        "packed as .gz."
+        "packed as .gz; pictures are a folder of them, or arrays in a .npz file."
     )

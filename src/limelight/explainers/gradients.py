@@ -32,7 +32,7 @@ from limelight.theory.path_quadrature import nested_rules
 _BACKWARD = "one forward and one backward pass"
 _ROUNDING = 1e-4  # of the mean size of the gradient
 # Shares of the way from a random order (0) to the best order known (1): docs/judging.md and
-# docs/models.md.
+# docs/choosing.md.
 _WORSE_THAN_CHANCE = (
     "Worse than chance: of the way from a random order of the words to the best possible one, it "
     "goes −0.64 on the shipped model and 1,000 IMDB reviews, where Shapley values go 0.99. Its "

@@ -33,7 +33,7 @@ from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, against_indices, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.text import FEATURES, Document, Features, features_of, in_units, unit_spans
+from limelight.text import FEATURES, Document, Features, features_of, in_units, is_unit, unit_spans
 from limelight.text.document import Windows
 from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
@@ -226,8 +226,7 @@ class Reading:
             (target,), (against,) = targets.names(), targets.names_against()
             self._common[i] = {
                 "text": document.text,
-                "features": features.strings,
-                "spans": features.spans,
+                **features.of_result(document),
                 "target": target,
                 "against": against,
                 "classes": self.model.classes,
@@ -431,7 +430,7 @@ def _checked_outputs(
 
 def _reads_pieces(model: Model, unit: Any) -> bool:
     """Whether the units are the model's own tokens; refuse those that it has not."""
-    if not isinstance(unit, str) or unit in FEATURES:  # groups may come as an array
+    if is_unit(unit):
         return False
     why = why_not(model, "pieces")
     if unit != "tokens":

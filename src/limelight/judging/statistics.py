@@ -24,6 +24,7 @@ from limelight.results.judgement import (
     shown_end,
 )
 from limelight.shapes import Float, Int
+from limelight.text import plural
 
 DRAWS = 2000
 # For each column at least: the smallest p-value is 2/draws, and Holm multiplies it by as many
@@ -516,8 +517,8 @@ def judging_notices(
             " cannot tell any order from guessing, since their ceiling is their chance; they "
             "are in no share.",
         ),
-        f"Some {noun}s have the same score ({', '.join(tied)}); an area is then the mean over "
-        "their orders."
+        f"Some {plural(noun)} have the same score ({', '.join(tied)}); an area is then the mean "
+        "over their orders."
         if tied
         else "",
         *(
@@ -532,8 +533,8 @@ def judging_notices(
         ),
         _said_of(
             unsigned,
-            f"no signs: {noun}s are ranked by size, and the column of |change| asks only whether "
-            "large scores move the output, in whichever direction.",
+            f"no signs: {plural(noun)} are ranked by size, and the column of |change| asks only "
+            "whether large scores move the output, in whichever direction.",
             ("has", "have"),
         ),
         _searched(room),
@@ -595,7 +596,7 @@ def _imprecise(room: Sequence[JudgedText]) -> str:
 def second_notice(first: Judgement, second: Judgement) -> str:
     """Say whether the order of the methods is another one under the second replacement."""
     orders = [[m.method for m in j.ranked() if m.share is not None] for j in (first, second)]
-    replaced = f"With removed {first.noun}s replaced by {second.settings['replacement']!r}"
+    replaced = f"With removed {plural(first.noun)} replaced by {second.settings['replacement']!r}"
     if orders[0] == orders[1]:
         return f"{replaced}, the order of the methods is the same."
     # Methods that cannot be told apart change places by chance.

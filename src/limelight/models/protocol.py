@@ -16,9 +16,11 @@ from limelight.text import (
     Document,
     Features,
     Given,
+    Pictured,
     Place,
     Span,
     checked_text_or_pair,
+    is_picture,
     joined,
     place_at,
 )
@@ -50,6 +52,7 @@ Capability = Literal[
     "spans",
     "answers",
     "signals",
+    "pictures",
 ]
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
@@ -67,6 +70,7 @@ CAPABILITIES: Mapping[Capability, str] = {
     "spans": "a model that finds spans in a text",
     "answers": "a language model that writes an answer to a text",
     "signals": "what the model holds of every word, layer by layer",
+    "pictures": "a model that reads pictures",
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -224,6 +228,19 @@ class Freezes(Differentiates, Protocol):
 
 
 @runtime_checkable
+class Pieces(Protocol):
+    """Capability "pieces": a network with a tokenizer and a configuration of its own."""
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The number that the configuration gives to each class, None where it has names alone."""
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """Replacements of its kind that did not work when it was tried out, and why not."""
+
+
+@runtime_checkable
 class Cuts(Protocol):
     """Capability "cuts": a model that does not read all of a long text."""
 
@@ -260,9 +277,15 @@ class Spans(Protocol):
 class Answers(Protocol):
     """Capability "answers": a language model, asked for the log-probability of what it may write.
 
-    It has one class, "answer", and the link "none". It may say as ``writing`` how it writes what is
-    not given to it, by name: a run goes on only where that is the same.
+    It has one class, "answer", and the link "none".
     """
+
+    @property
+    def writing(self) -> Mapping[str, Any]:
+        """How it writes what is not given to it, by name: a run goes on only with the same."""
+
+    def ahead(self, calls: int) -> None:
+        """Hear how often it is about to be asked; one whose calls cost money says what they do."""
 
     def written(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
@@ -274,10 +297,9 @@ class Answers(Protocol):
         """
 
 
-def writing_of(model: Model) -> dict[str, Any] | None:
-    """Return how ``model`` says that it writes what is not given to it, None where it does not."""
-    own: Mapping[str, Any] | None = getattr(model, "writing", None)
-    return None if own is None else dict(own)
+def writing(model: Model) -> Answers | None:
+    """Return ``model`` as one that writes answers; None where it classifies."""
+    return cast(Answers, model) if why_not(model, "answers") is None else None
 
 
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
@@ -292,6 +314,17 @@ NOTHING_WRITTEN = (
     "the model writes nothing after this text, so there is no answer to explain; give one: "
     "answer='…' (--answer)."
 )
+
+OTHER_TOKENS = (
+    "The model wrote its answer in other tokens than those in which the tokenizer reads it; the "
+    "log-probability is that of the latter."
+)
+
+
+def cut_after(tokens: int, option: str) -> str:
+    """Say that a model would have written more, and what lets it."""
+    some = f"{tokens} token{'s' * (tokens > 1)}"
+    return f"The answer was cut after {some}; {option} lets the model write more."
 
 
 def notes_of_one(asked: Sequence[Answer]) -> tuple[str, ...]:
@@ -384,11 +417,11 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 def class_numbers(model: Model) -> tuple[int, ...] | None:
     """Return the number that ``model`` itself gives to each class, None where it has names alone.
 
-    A model may say so as ``numbers``; else classes that are called by whole numbers have these.
+    A network says so as ``numbers``; else classes that are called by whole numbers have these.
     Where None comes, a number in a file says nothing about which class is meant: the place of a
     class among the others is ours, and not the model's.
     """
-    own: tuple[int, ...] | None = getattr(model, "numbers", None)
+    own = cast(Pieces, model).numbers if why_not(model, "pieces") is None else None
     if own is None and all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in model.classes):
         own = tuple(map(int, model.classes))
     return own
@@ -426,8 +459,8 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name == "auto":
         return model.replacements[0]
     if name not in model.replacements:
-        # A model may have found, when it was tried out, that one of its kind does not work.
-        if (why := getattr(model, "withdrawn", {}).get(name)) is not None:
+        pieces = why_not(model, "pieces") is None
+        if pieces and (why := cast(Pieces, model).withdrawn.get(name)) is not None:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
@@ -464,7 +497,7 @@ def document_by(
     asked: tuple[Asked, ...] = ()
     if isinstance(given, AskedText):
         asked, by, given = given.asked, by if given.by is None else given.by, given.given
-    _check_pair(model, given)
+    _check_kind(model, given)
     return read_asking(
         model, given, asked or asked_of(model, given, by, first_pieces=first_pieces), pieces=pieces
     )
@@ -491,7 +524,7 @@ def documents_by(
     several = [text.given if isinstance(text, AskedText) else text for text in texts]
     found = cast(Signals, model).read_together(several, pieces=pieces)
     for given in several:
-        _check_pair(model, given)
+        _check_kind(model, given)
         yield next(found)
 
 
@@ -530,7 +563,7 @@ def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = F
 
 def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
     """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
-    _check_pair(model, given)
+    _check_kind(model, given)
     return cast(Spans, model).spans(given, first_pieces=first_pieces)
 
 
@@ -571,23 +604,24 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
             yield own
 
 
-def _check_pair(model: Model, given: Any) -> None:
-    if isinstance(given, tuple):
+def _check_kind(model: Model, given: Any) -> None:
+    if is_picture(given):
+        if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
+            raise InputError(f"a picture needs {CAPABILITIES['pictures']}, and {why}.")
+    elif isinstance(given, tuple):
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
 
 
-def told_ahead(model: Model) -> Callable[[int], None] | None:
-    """Return what hears how many calls are to come, of a model whose calls cost money."""
-    return getattr(model, "ahead", None)
-
-
-def cut_finer(model: Model, document: Document, cut: Sequence[Span]) -> Document:
+def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
     """Return a document whose words end where the units of ``cut`` do, if the model can read so.
 
     A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
+    A picture comes cut anew.
     """
+    if isinstance(cut, Pictured):
+        return document.with_cut(cut)
     edges = {edge for span in cut for edge in span}
     if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
         return document
@@ -609,6 +643,7 @@ _BROUGHT = {
         ("freezes", Freezes),
         ("collapses", Collapses),
         ("games", Games),
+        ("pieces", Pieces),
         ("cuts", Cuts),
         ("shuffles", Shuffles),
         ("spans", Spans),

@@ -22,7 +22,7 @@ from limelight.results.judgement import (
     RemovalCurve,
 )
 from limelight.results.judgement_json import described_column
-from limelight.text import in_units, one_line
+from limelight.text import in_units, one_line, plural
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -76,7 +76,7 @@ def _page_data(j: Judgement) -> str:
         "methods": [visible(m.method) for m in j.methods],
         "shared": [m.share is not None for m in j.methods],
         "ceiling": j.ceiling_name,
-        "units": f"{j.noun}s",
+        "units": plural(j.noun),
         "texts": [_row(text) for _, text in judged],
         "lost": [[t.id, visible(t.reason or "")] for t in j.texts if t.deletion is None],
         "curves": [_packed(text) if i < CURVES_SHOWN else None for i, text in judged],
@@ -139,7 +139,7 @@ def _gaps(values: Any) -> list[int]:
 
 def _meaning(j: Judgement) -> str:
     ceiling = (
-        f"what no order of the {j.noun}s exceeds, proven"
+        f"what no order of the {plural(j.noun)} exceeds, proven"
         if j.ceiling_kind == "proven"
         else "the best order found, which a better search might exceed"
     )

@@ -12,6 +12,7 @@ from limelight.pages.palette import palette_css
 from limelight.pages.pieces import visible
 from limelight.pages.wording import minus, percent, printed
 from limelight.results.table import Cell, Column, Table, plain_rows
+from limelight.text import plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,7 +38,12 @@ def _templates() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"thousands": "{:,}".format, "minus": minus, "printed": printed}
+    found.filters |= {
+        "thousands": "{:,}".format,
+        "minus": minus,
+        "printed": printed,
+        "plural": plural,
+    }
     found.filters["signed"] = lambda x: minus(f"{x:+.3f}")
     found.globals |= {"percent": percent}
     return found
@@ -149,7 +155,7 @@ def whole_page(
     program = "\n".join(bundled(_HERE / "elements" / name) for name in (script, "theme.js"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>'
     page = rendered(

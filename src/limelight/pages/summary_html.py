@@ -16,7 +16,7 @@ from limelight.results.summary import (
     SummarizedView,
     SummarizedWord,
 )
-from limelight.text import name_of_one
+from limelight.text import name_of_one, plural
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -131,7 +131,7 @@ def difference_page(d: RunDifference) -> str:
     unit = "Scores are shares of a text's total size, since two methods have no common unit."
     noun = name_of_one(d.units)
     heads = (noun, "for", "first (texts)", "second (texts)", "difference", "p (Holm)")
-    title, other = f"{noun.capitalize()}s that changed most", "Texts that changed most"
+    title, other = f"{plural(noun).capitalize()} that changed most", "Texts that changed most"
     none = f"No {noun}'s score changed for certain, of {d.compared:,} compared."
     changed = [
         (t.id, t.target, f"{t.change:.3f}", t.predicted, t.other_predicted) for t in d.changed

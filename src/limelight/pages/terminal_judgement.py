@@ -18,6 +18,7 @@ from limelight.results.judgement import (
 )
 from limelight.results.judgement_json import described_column
 from limelight.results.table import Column, Table
+from limelight.text import plural
 
 _NARROW = 60  # columns, below which the numbers of the interval give way to the axis
 _NARROW_PLAUSIBLE = 72  # columns, below which average precision stands alone
@@ -161,4 +162,4 @@ def _agreement(
     again = "; on the diagonal a sampled method with another seed" if found.again else ""
     left = len(names) - len(shown)
     more = f" {left} columns have no room here; the page has them." if left else ""
-    yield look.line(f"Rank correlations of the {j.noun}s{again}.{more}", "dim")
+    yield look.line(f"Rank correlations of the {plural(j.noun)}{again}.{more}", "dim")

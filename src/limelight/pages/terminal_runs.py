@@ -12,7 +12,7 @@ from limelight.pages.terminal import Look, View, bar, table_text
 from limelight.pages.wording import part_in_words, slice_table, sureness, written
 from limelight.results.summary import RunDifference, RunSummary, SummarizedView, SummarizedWord
 from limelight.results.table import Column, Table
-from limelight.text import name_of_one, one_line
+from limelight.text import name_of_one, one_line, plural
 
 _SHOWN, _FEW = 10, 3
 _WIDEST = 140
@@ -47,8 +47,8 @@ def _heading(view: SummarizedView, noun: str, look: Look) -> Text:
     if view.right is not None:
         right = f"\nright on {part_in_words(view.right)} of {view.right.of:,} labelled texts"
         text.append(look.safe(right), "not bold")
-    note = f"means over texts, 95 % intervals, shrunken for rare {noun}s"
-    return text.append(look.safe(f"\n{note}; {view.vocabulary:,} {noun}s\n"), "not bold dim")
+    note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
+    return text.append(look.safe(f"\n{note}; {view.vocabulary:,} {plural(noun)}\n"), "not bold dim")
 
 
 def _words(view: SummarizedView) -> Table:
@@ -108,14 +108,14 @@ def _lines(view: SummarizedView, noun: str, look: Look, width: int) -> list[Text
     if view.representatives:
         rows = ", ".join(one.id for one in view.representatives)
         share = view.representatives[-1].covered
-        said = f"{rows} show {noun}s of {share:.1%} of all importance"
+        said = f"{rows} show {plural(noun)} of {share:.1%} of all importance"
         found.append(_titled("representative", said, look, width))
     return [Text(), *found] if found else []
 
 
 def _differing(view: SummarizedView, noun: str) -> str:
     if not view.differing:
-        return f"none of {view.compared:,} {noun}s scores otherwise, by Holm's test at 5 %"
+        return f"none of {view.compared:,} {plural(noun)} scores otherwise, by Holm's test at 5 %"
     return ", ".join(
         f"{one.word} {one.first:+.2f} → {one.second:+.2f} (called {one.group})"
         for one in view.differing[:_FEW]

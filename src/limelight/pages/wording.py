@@ -15,7 +15,7 @@ from limelight.pages.palette import Side, largest, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
-from limelight.text import Answer, in_units
+from limelight.text import Answer, in_units, plural
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -49,6 +49,11 @@ def where(e: Explanation) -> str:
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
 
 
+def thing(e: Explanation) -> str:
+    """Return what was explained: "text" or "picture"."""
+    return "text" if e.image is None else "picture"
+
+
 def span_labels(found: SpanExplanations, sentence: str = "sentence {} of the answer") -> list[str]:
     """Return what each is about: "ORG “Jordan”", or ``sentence`` with its number, from 1 on."""
     if found.answer is not None:
@@ -66,7 +71,7 @@ def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
     for number, e in enumerate(found):
         if e.asked is not None and e.asked.start >= done:
             yield whole[done : e.asked.start], None, ""
-            says = e.target if answer is None else f"log-probability {e.prediction[e.target]:.3f}"
+            says = e.target if answer is None else f"{answer.number} {e.prediction[e.target]:.3f}"
             yield whole[e.asked.start : e.asked.end], number, says
             done = e.asked.end
     yield whole[done:], None, ""
@@ -75,7 +80,7 @@ def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
 def protected_sentence(found: SpanExplanations) -> str:
     """Say that the words of spans have no scores, where they have none; of an answer, what has."""
     if found.answer is not None:
-        return "Scores are of the log-probability of each sentence, given those before it."
+        return f"Scores are of the {found.answer.number} of each sentence, given those before it."
     kept = found[0].settings.get("protect_span", True)
     return "The words of all spans are protected: scores are of the others." if kept else ""
 
@@ -100,8 +105,8 @@ def hues(
     if len({one.target for one in explanations}) > 1:  # of several spans, each has its own
         target = "the tag of the span"
     found: dict[Side, str] = {}
-    if isinstance(explanations[0].asked, Answer):  # a number, which is no class
-        found = {"for": "raises the log-probability", "against": "lowers it"}
+    if isinstance(answer := explanations[0].asked, Answer):  # a number, which is no class
+        found = {"for": f"raises the {answer.number}", "against": "lowers it"}
         return found if all(e.signed for e in explanations) else found | {"neutral": unsigned}
     if any(e.signed for e in explanations):
         found["for"] = f"for {target}"
@@ -186,8 +191,8 @@ def outcomes(e: Explanation) -> list[Outcome]:
 
 def shown_outcomes(e: Explanation) -> list[Outcome]:
     """Return the same for readers, to whom the one number of an answer is a log-probability."""
-    answers = isinstance(e.asked, Answer)
-    return [one._replace(name="log-probability") if answers else one for one in outcomes(e)]
+    name = e.asked.number if isinstance(e.asked, Answer) else None
+    return [one._replace(name=name or one.name) for one in outcomes(e)]
 
 
 def _has_labels(e: Explanation) -> bool:
@@ -254,10 +259,10 @@ def _answered(
     e, part = explanations[0], asked.part
     begin = "The model writes " if asked.written else "The answer is "
     number = ", ".join(f"{value:.3f}" for value in e.prediction.values())
-    raised = f"its log-probability ({number})"
+    raised = f"its {asked.number} ({number})"
     if any(one.asked != asked for one in explanations):  # of several sentences, the whole
         part = asked.text.strip()
-        raised = "the log-probability of each sentence of it, given those before"
+        raised = f"the {asked.number} of each sentence of it, given those before"
     elif part != asked.text.strip():
         begin = f"A sentence of {'what the model writes' if asked.written else 'the answer'} is "
     up, down, neutral = (marks[side] for side in ("for", "against", "neutral"))
@@ -363,7 +368,7 @@ def base_sentence(e: Explanation) -> str:
     if isinstance(e.asked, Answer):
         what = "answer" if e.asked.part == e.asked.text.strip() else "sentence"
         value = _scaled(e, e.base_value)
-        return f"With every {e.noun} removed, the log-probability of the {what} is {value}."
+        return f"With every {e.noun} removed, the {e.asked.number} of the {what} is {value}."
     of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 
@@ -441,8 +446,8 @@ class Disagreement(NamedTuple):
         if self.rank_correlation is not None:
             parts.append(f"rank correlation {self.rank_correlation:+.2f}")
         if self.sign_conflicts:
-            several = "s" * (self.sign_conflicts > 1)
-            parts.append(f"{self.sign_conflicts} {self.noun}{several} of opposite sign")
+            what = plural(self.noun) if self.sign_conflicts > 1 else self.noun
+            parts.append(f"{self.sign_conflicts} {what} of opposite sign")
         if self.shared_top is not None:
             parts.append(f"{self.shared_top} of the top {self.top} shared")
         return ", ".join(parts)
@@ -504,7 +509,9 @@ def disagreement_table(c: Comparison, title: str) -> Table:
         Column("method", widest=18),
         Column("rank correlation", "+.2f", short="rank\ncorr.", missing="–"),
         Column("opposite signs", "d", short="sign\nclashes", missing="–"),
-        Column(f"top {c.explanations[0].noun}s shared", "s", short="top 3\nshared", missing="–"),
+        Column(
+            f"top {plural(c.explanations[0].noun)} shared", "s", short="top 3\nshared", missing="–"
+        ),
     )
     return Table(columns, rows, title=f"{title} {c.explanations[reference(c)].label}")
 
@@ -531,7 +538,7 @@ def slice_table(view: "SummarizedView", noun: str) -> Table:
         Column("texts", ","),
         Column(f"called {view.target}", widest=22),
         *[Column("right")] * labelled,
-        Column(f"{noun}s that score otherwise", wide=110),
+        Column(f"{plural(noun)} that score otherwise", wide=110),
     ]
     rows = []
     for one in view.slices:

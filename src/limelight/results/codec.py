@@ -17,7 +17,7 @@ from limelight.results.explanation import Anchor, Explanation, Pairs, check_indi
 from limelight.results.plan import SamplingPlan
 from limelight.results.values import each_value, read_value, written_value
 from limelight.shapes import Float
-from limelight.text import read_asked
+from limelight.text import Image, read_asked
 
 SCHEMAS = Path(__file__).parent / "schemas"
 _LARGEST = 1 << 30  # bytes; a book of a million words stays below
@@ -127,6 +127,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
     parts: list[tuple[int, int]] | None = None
     asked: dict[str, Any] | None = None
     units: str = "words"
+    image: Image | None = None
 
     @classmethod
     def of(cls, e: Explanation) -> "ExplanationRecord":
@@ -154,6 +155,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             diagnostics=each_value(written_value, e.diagnostics) or None,
             parts=list(e.parts) or None,
             asked=None if e.asked is None else e.asked.stored(),
+            image=e.image,
         )
 
     def value(self) -> Explanation:
@@ -178,6 +180,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             notices=tuple(self.notices),
             parts=tuple(self.parts or ()),
             asked=None if self.asked is None else read_asked(self.asked),
+            image=self.image,
             settings=rest,
             diagnostics=found | each_value(read_value, self.diagnostics or {}),
             **facts,

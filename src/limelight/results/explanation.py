@@ -20,6 +20,7 @@ from limelight.text import (
     Answer,
     Asked,
     Features,
+    Image,
     Span,
     name_of_one,
     one_line,
@@ -87,6 +88,8 @@ def check_explanation(e: Any) -> None:
         _check_parts(e.parts, e.text)
     if e.asked is not None:
         e.asked.check(e.text)
+    if e.image is not None:
+        e.image.check(d)
     if e.against == e.target:
         raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
@@ -168,7 +171,8 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     feature removed, None where the model has none; ``cut`` is the character at which the model
     stops reading, None if it reads everything. Where a pair was explained, ``text`` is both sides
     joined by a newline, and ``parts`` their two spans. ``asked`` is the place of ``text`` that the
-    model was asked about, or the answer that it was asked for, None where it is neither.
+    model was asked about, or the answer that it was asked for, None where it is neither. Where a
+    picture was explained, ``text`` is its label, ``spans`` are empty, and ``image`` has the boxes.
 
     How: ``method``, its ``label``, whether its scores are ``signed``, and the ``settings`` that
     compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.
@@ -213,6 +217,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     version: str = ""
     parts: tuple[Span, ...] = ()
     asked: Asked | None = None
+    image: Image | None = None
 
     def __post_init__(self) -> None:
         d = len(self.features)

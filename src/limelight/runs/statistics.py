@@ -88,7 +88,7 @@ class Shrunken(NamedTuple):
 
 
 def shrunken(moments: Moments) -> Shrunken:
-    """Return the means and intervals that ``docs/summaries.md`` defines; zeros without a text."""
+    """Return the means and intervals that ``docs/datasets.md`` defines; zeros without a text."""
     n, mean, variance = moments.texts, moments.mean, moments.variance
     freedom = np.maximum(n - 1, 0)
     common = float((freedom * variance).sum() / max(freedom.sum(), 1))

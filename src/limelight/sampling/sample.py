@@ -12,7 +12,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.sampling.masks import (
     SIZES,
-    coin_masks,
+    balanced_masks,
     cosine_distance,
     kernel_weight,
     lime_masks,
@@ -85,7 +85,7 @@ class LimeDraws:
 
 @dataclass(frozen=True)
 class CoinDraws:
-    """Masks that keep every word by a fair coin, all of weight 1."""
+    """Masks that keep every word by a fair coin, evenly balanced, all of weight 1."""
 
     d: int
 
@@ -93,7 +93,7 @@ class CoinDraws:
         self, n: int, rng: np.random.Generator
     ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
         """Return ``n`` masks and the weight of each."""
-        return coin_masks(self.d, n, rng), np.ones(n)
+        return balanced_masks(self.d, n, rng), np.ones(n)
 
 
 class Sample:

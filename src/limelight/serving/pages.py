@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from limelight.pages.markup import data_block, part, rendered
 from limelight.serving.served import Served, model_facts
 from limelight.serving.texts import MOST_CHARACTERS
-from limelight.text import name_of_one, unit_name
+from limelight.text import name_of_one, plural, unit_name
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -50,7 +50,10 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
         places.append(("./", "Type and see"))
     if served.run is not None:
         noun = name_of_one(unit_name(served.run.record.question.features))
-        places += [("texts", "Texts"), ("summary", f"{noun.capitalize()}s, mistakes, slices")]
+        places += [
+            ("texts", "Texts"),
+            ("summary", f"{plural(noun).capitalize()}, mistakes, slices"),
+        ]
     if served.judgement is not None:
         places.append(("judgement", "Judgement"))
     return part("navigation", places if len(places) > 1 else [], here, kept, served.notices)

@@ -12,16 +12,23 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
+from limelight.text.pictures import Picture, Pictured
 from limelight.text.places import Asked, AskedText
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
-Given = str | Pair  # what may be explained: a text, or two that belong together
+# What may be explained: a text, two that belong together, or a picture.
+Given = str | Pair | Picture
 SIDES = ("first", "second")
 
 
 def joined(given: Given) -> tuple[str, tuple[Span, ...]]:
-    """Return a text without parts, or both sides of a pair joined by a newline with their spans."""
+    """Return a text without parts, or both sides of a pair joined by a newline with their spans.
+
+    Of a picture it is the label.
+    """
+    if isinstance(given, Picture):
+        return given.label, ()
     if isinstance(given, str):
         return given, ()
     first, second = given
@@ -66,7 +73,7 @@ class Document:
     there are none where it is one text. ``asked`` is what is asked of the text: nothing more where
     it is empty, else a place of it or an answer to it each, and the model then answers for each of
     them in turn. Words of a ``divisible`` one may be cut anywhere: the model reads whatever is left
-    of a text.
+    of a text. Of a ``picture`` the tokens are patches or segments, and ``text`` is its label.
     """
 
     text: str
@@ -78,6 +85,18 @@ class Document:
     parts: tuple[Span, ...] = ()
     asked: tuple[Asked, ...] = ()
     divisible: bool = False
+    picture: Pictured | None = None
+
+    @staticmethod
+    def of_picture(cut: Pictured, **rest: Any) -> "Document":
+        """Return a picture as a model reads it, its tokens patches of a grid or segments."""
+        notices = (*cut.picture.notices, *rest.pop("notices", ()))
+        return Document(cut.picture.label, Tokens((), ()), notices=notices, **rest).with_cut(cut)
+
+    def with_cut(self, cut: Pictured) -> "Document":
+        """Return the same picture in other parts."""
+        names = cut.names()
+        return replace(self, tokens=Tokens(names, ((0, 0),) * len(names)), picture=cut)
 
     def cut_at(self, edges: Iterable[int]) -> "Document":
         """Return the same with its words cut at ``edges`` too."""
@@ -93,7 +112,9 @@ class Document:
 
     @property
     def given(self) -> Given:
-        """What was read: the text, or the pair of texts that :func:`joined` joined."""
+        """What was read: the text, the pair of texts that :func:`joined` joined, or the picture."""
+        if self.picture is not None:
+            return self.picture.picture
         if not self.parts:
             return self.text
         (a, b), (c, d) = self.parts
@@ -117,7 +138,7 @@ def checked_text(text: Any) -> str:
     return text
 
 
-def checked_text_or_pair(given: Any) -> Given:
+def checked_text_or_pair(given: Any) -> str | Pair:
     """Return ``given`` if it is a text or a pair of them; any other tuple is refused."""
     if not isinstance(given, tuple):
         return checked_text(given)

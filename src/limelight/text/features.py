@@ -12,10 +12,12 @@ from limelight.errors import InputError, nearest
 from limelight.shapes import Int
 from limelight.text.characters import few_names
 from limelight.text.document import SIDES, Document, side_at
+from limelight.text.pictures import Pictured, around, grid_boxes, grid_of, segments, slic_segments
 from limelight.text.tokens import Span
 from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_name
 
 FEATURES = ("words", "positions", *CUTTERS)
+OF_PICTURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
 Unit = str | Sequence[int] | Sequence[Span] | np.ndarray | Cutter
 _WORD = re.compile(r"\b([Ww])ord(s?)\b")
 _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
@@ -43,6 +45,12 @@ class Features:
     def noun(self) -> str:
         """What one of them is called."""
         return name_of_one(self.unit)
+
+    def of_result(self, document: Document) -> dict[str, Any]:
+        """Return the fields of an explanation that say what was scored, and where it stands."""
+        cut = document.picture
+        where = {} if cut is None else {"image": cut.image(self.of_token, len(self))}
+        return {"features": self.strings, "spans": self.spans, **where}
 
 
 class Nested(NamedTuple):
@@ -102,10 +110,15 @@ def features_of(
     Of a pair, a word that stands on both sides is two features: what it does for the model differs
     from one to the other. With ``side``, "first" or "second", only words of that side are scored.
     With ``protect_asked`` the words that are asked about stay, and what they do is not scored.
+
+    Of a picture: "patches" as the model reads them, "7 × 7 patches" or another grid, "segments", a
+    function from the pixels to a label for each, or groups of patches.
     """
-    name, parts, cut = unit_name(unit), document.parts, unit_spans(document, unit)
+    name, parts, cut = unit_name(unit), document.parts, None
     sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
-    if cut is None:
+    if document.picture is not None:
+        groups = _in_picture(document, document.picture, unit)
+    elif (cut := unit_spans(document, unit)) is None:
         groups = _groups(document, unit, sides)
     else:
         cut, groups = _joined_units(document.tokens.spans, cut)
@@ -127,11 +140,18 @@ def features_of(
             f"there is nothing to explain: no {name_of_one(name)} of this text is left that the "
             f"model reads and that is not protected{asked}."
         )
+    if document.picture is not None:
+        return Features(name, tuple(map(str, row)), ((),) * len(row), np.array(of_token))
     if name in ("words", "positions"):
         return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))
-    units = None if cut is None else [cut[g] for g in row]  # type: ignore[call-overload]
+    units = None if cut is None else [cut[g] for g in row]
     named = _named_runs(document, of_token, len(row), units)
     return Features(name, *named, np.array(of_token), _joined_notice(document, unit, cut))
+
+
+def plural(noun: str) -> str:
+    """Return what several units are called: "words", "patches"."""
+    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 
 def unit_name(unit: Any) -> str:
@@ -149,20 +169,40 @@ def name_of_one(unit: str) -> str:
     """Return what one of several units is called: "sentence", or "part" of somebody's own."""
     if unit in ("words", "positions"):
         return "word"
+    if unit == "patches" or grid_of(unit) is not None:
+        return "patch"
+    if unit == "segments":
+        return "segment"
     return unit.removesuffix("s") if unit in (*CUTTERS, "tokens") else "part"
 
 
 def in_units(said: str, one: str) -> str:
     """Return what is said of words as said of other units, each called ``one``."""
-    return _WORD.sub(lambda m: (one.capitalize() if m[1] == "W" else one) + m[2], said)
+    many = "es" if one.endswith("ch") else "s"
+    return _WORD.sub(lambda m: (one.capitalize() if m[1] == "W" else one) + (m[2] and many), said)
 
 
-def unit_spans(document: Document, unit: Any) -> list[Span] | None:
-    """Return where units stand that go by place; None for those that are sets of tokens."""
+def is_unit(unit: Any) -> bool:
+    """Whether units are no pieces of a tokenizer: of a name of ours, or anybody's own."""
+    if not isinstance(unit, str):  # groups may come as an array
+        return True
+    return unit in FEATURES or unit in OF_PICTURES or grid_of(unit) is not None
+
+
+def unit_spans(document: Document, unit: Any) -> Any:
+    """Return where units stand that go by place; None for those that are sets of tokens.
+
+    Of a picture it is the same, cut anew; :func:`limelight.models.protocol.cut_finer` takes both.
+    """
+    if document.picture is not None:
+        return _cut_anew(document, document.picture, unit)
     if isinstance(unit, str):
         if unit in ("words", "positions"):
             return None
         if unit not in CUTTERS:
+            of_picture = unit in OF_PICTURES or grid_of(unit) is not None
+            if of_picture:
+                raise InputError(f"features {unit!r} are parts of a picture, and this is a text.")
             raise InputError(nearest("features", unit, FEATURES))
         unit = CUTTERS[unit]
     elif not callable(unit):
@@ -179,6 +219,45 @@ def unit_spans(document: Document, unit: Any) -> list[Span] | None:
         for first, last in document.parts or [(0, len(document.text))]
         for start, end in called(unit, document.text[first:last], name)
     ]
+
+
+def _cut_anew(document: Document, cut: Pictured, unit: Any) -> Pictured | None:
+    """Return the picture in other parts than the model's own, None where those are grouped."""
+    if not isinstance(unit, str):
+        return segments(unit, cut.picture, cutter_name(unit)) if callable(unit) else None
+    if unit == "segments":
+        return segments(slic_segments, cut.picture, unit)
+    if (grid := grid_of(unit)) is not None:
+        whole = (0, 0, *cut.picture.size)
+        return Pictured(cut.picture, grid_boxes(whole, *grid)) if document.divisible else None
+    if unit not in ("patches", "positions"):
+        raise InputError(
+            f"features {unit!r} are parts of a text, and this is a picture. "
+            + nearest("features", unit, OF_PICTURES)
+        )
+    return None
+
+
+def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
+    """Return what each patch belongs to, by name."""
+    names, own = document.tokens.strings, list[Hashable]()
+    if not isinstance(unit, str) and not callable(unit):
+        groups = _own_groups(unit, len(names))
+        return [None if group is None else f"group {group}" for group in groups]
+    if not isinstance(unit, str) or (grid := grid_of(unit)) is None:
+        return list(names)
+    left, top, right, bottom = around(cut.boxes)
+    sizes = [len({box[side] for box in cut.boxes}) for side in (1, 0)]
+    if any(asked > there for asked, there in zip(grid, sizes, strict=True)):
+        raise InputError(
+            f"the model reads {sizes[0]} × {sizes[1]} patches, which can be joined and not cut; "
+            f"got a grid of {grid[0]} × {grid[1]}."
+        )
+    for x, y, z, w in cut.boxes:
+        row = (y + w - 2 * top) * grid[0] // (2 * (bottom - top))
+        column = (x + z - 2 * left) * grid[1] // (2 * (right - left))
+        own.append(f"row {row + 1}, column {column + 1}")
+    return own
 
 
 def _joined_units(tokens: Sequence[Span], cut: list[Span]) -> tuple[list[Span], list[Hashable]]:

@@ -313,7 +313,7 @@ def encodings(tokenizer: Any, several: Sequence[Given]) -> list[Any]:
 
     It may fail on a text where it reads others; with one text, that is named.
     """
-    sides = [(one,) if isinstance(one, str) else one for one in several]
+    sides = [one if isinstance(one, tuple) else (one,) for one in several]
     try:
         with restoring_tokenizer(tokenizer):
             columns = [list(column) for column in zip(*sides, strict=True)]
@@ -322,7 +322,7 @@ def encodings(tokenizer: Any, several: Sequence[Given]) -> list[Any]:
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # a panic of the library is not an Exception
-        text = one_line(" ".join(sides[0]), 80)
+        text = one_line(" ".join(map(str, sides[0])), 80)
         raise InputError(f"the tokenizer fails on the text {text!r} ({said(error)}).") from error
 
 

@@ -99,7 +99,7 @@ function lines() {
 function say(at) {
   const { removed, curves, words } = now, i = removed.findIndex((count) => count >= at);
   const count = removed[i], before = i ? removed[i - 1] : 0;
-  const what = count - before > 1 ? `${units} ${before + 1} to ${count}` : `${units.replace(/s$/, "")} ${count}`;
+  const what = count - before > 1 ? `${units} ${before + 1} to ${count}` : `${units.replace(/(?<=ch)es$|s$/, "")} ${count}`;
   const rows = data.methods.flatMap((name, m) => (curves[m] && !off.has(m) ? [[name,
     made("td", { class: "reason" }, i ? curves[m].order.slice(before, count).map((j) => words[j]).join(" ") : "–"), measured(curves[m].points[i])]] : []));
   byId("curve-words").replaceChildren(headedTable(["method", i ? what : "nothing yet", "output"], rows));

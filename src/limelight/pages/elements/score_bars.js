@@ -7,7 +7,7 @@
 
 import { all, defined, drawn, made } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
-import { isSigned, labelOf, largestScore, nounOf } from "./shades.js";
+import { isSigned, labelOf, largestScore, nounOf, pluralOf } from "./shades.js";
 import { featureName, visibleText } from "./text_pieces.js";
 
 // A bar from zero, with a whisker of one standard error each way.
@@ -65,7 +65,7 @@ export class ScoreBars extends HTMLElement {
         made("td", { class: "bar" }, bar(score, stderr, reach, signed)));
     });
     const noun = nounOf(e), names = [noun, "score", ...(sampled ? ["± s.e."] : []), ""];
-    const caption = shown.length < order.length ? `The ${shown.length} strongest of ${order.length} ${noun}s` : `All ${noun}s`;
+    const caption = shown.length < order.length ? `The ${shown.length} strongest of ${order.length} ${pluralOf(noun)}` : `All ${pluralOf(noun)}`;
     return this.replaceChildren(made("table", { class: "scores" },
       made("caption", {}, `${caption}, ${labelOf(e)}`),
       made("thead", {}, made("tr", {}, ...names.map((name) => (name ? made("th", { scope: "col" }, name) : made("td"))))),

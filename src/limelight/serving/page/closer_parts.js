@@ -2,41 +2,40 @@
 
 import { Refused, ServerGone, asked } from "./asking.js";
 import "../../pages/elements/attention_cells.js";
-import { made } from "../../pages/elements/nodes.js";
+import { made, markupOf } from "../../pages/elements/nodes.js";
 import { minus, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
 import "../../pages/elements/removal_curve.js";
 import "../../pages/elements/score_bars.js";
-import { labelOf, nounOf } from "../../pages/elements/shades.js";
+import { labelOf, nounOf, pluralOf } from "../../pages/elements/shades.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
 import { headedTable } from "../../pages/elements/text_table.js";
 import "../../pages/elements/word_arcs.js";
 
 const PAUSE = 500;
 
-// What the server made with the renderers of the reports, which escape whatever came from outside.
+// Tables of the reports, of which those that are folded there are open here.
 function markup(html) {
-  const place = document.createElement("template");
-  place.innerHTML = html;
-  for (const folded of place.content.querySelectorAll("details")) folded.replaceWith(...[...folded.children].filter((child) => child.tagName !== "SUMMARY"));
-  return place.content;
+  const found = markupOf(html);
+  for (const folded of found.querySelectorAll("details")) folded.replaceWith(...[...folded.children].filter((child) => child.tagName !== "SUMMARY"));
+  return found;
 }
 
 function curves({ lines, words, noun, kind, chance, ceiling, chance_error: error, methods, has_room: room }) {
   const curve = made("limelight-curve");
-  curve.dataset.units = `${noun}s`;
+  curve.dataset.units = pluralOf(noun);
   curve.words = words;
   curve.lines = lines;
   const rows = methods.map(({ label, area, share }) => [label, area === null ? "–" : written(area), share === null || !room ? "–" : minus(share.toFixed(3))]);
   const top = kind === "proven" ? "ceiling (proven: no order is above it)" : "best order found";
-  const note = `${noun[0].toUpperCase()}${noun.slice(1)}s go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
+  const note = `${noun[0].toUpperCase()}${pluralOf(noun).slice(1)} go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
   const table = headedTable(["method", "area", "share"], rows, "From chance to ceiling, on this text");
-  return [curve, made("p", { class: "note" }, note, room ? "" : ` No order of these ${noun}s is better than another.`), table];
+  return [curve, made("p", { class: "note" }, note, room ? "" : ` No order of these ${pluralOf(noun)} is better than another.`), table];
 }
 
 function pairs({ explanation }) {
   const arcs = made("limelight-arcs");
   queueMicrotask(() => { arcs.explanation = explanation; }); // when it is in the page and has a width
-  return [made("p", { class: "note" }, `What two ${nounOf(explanation)}s do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
+  return [made("p", { class: "note" }, `What two ${pluralOf(nounOf(explanation))} do together beyond what each does alone: green arcs for ${visibleText(explanation.target)}, dashed ones against it. ${precisionSentence(explanation)}`), arcs];
 }
 
 function attention(matrices) {

@@ -7,7 +7,7 @@ import "../../pages/elements/coloured_words.js";
 import { all, byId, dataIn, made, openingNodes } from "../../pages/elements/nodes.js";
 import { minus, percent, precisionSentence } from "../../pages/elements/numbers_in_words.js";
 import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
-import { labelOf } from "../../pages/elements/shades.js";
+import { labelOf, pluralOf } from "../../pages/elements/shades.js";
 import { featureName, visibleText } from "../../pages/elements/text_pieces.js";
 import { sortedRows } from "../../pages/elements/text_table.js";
 import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
@@ -55,7 +55,7 @@ function columnsOf({ columns, classes, methods, noun, is_probability: isProbabil
       { name: "mistake", label: "mistake", falling: true, value: (i) => (isWrong(i) ? sure(i) ?? 0 : null), shown: (i) => made("td", { class: isWrong(i) ? "wrong" : null }, columns.label[i] < 0 ? "–" : isWrong(i) ? "wrong" : "right") },
     ] : []),
     ...(methods.length > 1 ? [{ name: "disagreement", label: "disagreement", falling: true, value: (i) => columns.disagreement[i], shown: (i) => shownNumber(columns.disagreement[i]) }] : []),
-    { name: "words", label: `${noun}s`, falling: true, value: (i) => columns.words[i], shown: (i) => String(columns.words[i]) },
+    { name: "words", label: pluralOf(noun), falling: true, value: (i) => columns.words[i], shown: (i) => String(columns.words[i]) },
   ];
 }
 

@@ -1,0 +1,393 @@
+"""A picture in the place of a text: its pixels, the patches it is cut into, what a result keeps.
+
+NumPy alone is imported here; Pillow, of the extra ``images``, is when a file is read or written.
+"""
+
+import hashlib
+import re
+import warnings
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from limelight.errors import InputError, MissingExtraError
+from limelight.shapes import Int, Num
+
+Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels
+Labels = Int[np.ndarray, "H W"]
+LONGEST = 448  # pixels of the longer side of what a result stores
+SEGMENTS = 255  # at most: what a pixel of the stored map can tell apart
+_GRID = re.compile(r"([1-9]\d{0,3}) ?[x×] ?([1-9]\d{0,3}) patches")
+_ADDRESS = re.compile(r"data:image/[\w*+.-]+(?:;name=(?P<name>[^;,]+))?;base64,")
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Pixels of 8 bits, gray or in red, green and blue; ``notices`` say what was done to them."""
+
+    pixels: Num[np.ndarray, "H W C"]
+    name: str = "picture"
+    notices: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Picture) and self.label == other.label
+
+    def __hash__(self) -> int:
+        return hash(self.label)
+
+    def __repr__(self) -> str:
+        return f"<Picture {self.label}>"
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self.pixels.shape[1], self.pixels.shape[0]
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells these pixels from others: 12 digits of SHA-256 over shape and bytes."""
+        shape = repr(self.pixels.shape).encode()
+        return hashlib.sha256(shape + self.pixels.tobytes()).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """What stands for the picture where a text would: its name, size and digest."""
+        return f"{self.name} ({self.size[0]} × {self.size[1]}, {self.digest})"
+
+    def png(self, longest: int = LONGEST) -> bytes:
+        """Return a PNG file, the longer side of at most so many pixels."""
+        return _png(self.pixels, longest)
+
+
+def is_picture(given: Any) -> bool:
+    """Whether ``given`` can only be a picture; a string may be the path of one too."""
+    if isinstance(given, np.ndarray):
+        return given.ndim in (2, 3) and given.dtype.kind in "buif"
+    file = isinstance(given, Mapping) and ("bytes" in given or "path" in given)
+    return file or isinstance(given, Picture | Path | bytes) or _is_pillow(given)
+
+
+def picture_of(given: Any, name: str | None = None) -> Picture:
+    """Return a picture, an array, an image of Pillow, a path or the bytes of a file as a picture.
+
+    Hugging Face's ``{"bytes", "path"}`` is one too. What a camera turned is turned back, and what
+    is transparent lies on white, with a notice; 16 bits and numbers from 0 to 1 become 8 bits.
+    """
+    if isinstance(given, Picture):
+        return given
+    if isinstance(given, Mapping):
+        path = given.get("path")
+        own = Path(path).name if isinstance(path, str) and path else None
+        inner = given.get("bytes") or path
+        if not isinstance(inner, str | bytes):
+            raise InputError("a picture in a table has its 'bytes' or a 'path'; this one has none.")
+        return picture_of(inner, name or own)
+    if isinstance(given, str) and (found := _ADDRESS.match(given)):
+        return picture_of(_decoded(given[found.end() :]), name or found["name"])
+    if isinstance(given, str | Path):
+        return _read(Path(given), name or Path(given).name)
+    if isinstance(given, bytes):
+        return _opened(BytesIO(given), name or "picture")
+    if _is_pillow(given):
+        return _of_pillow(given, name or Path(getattr(given, "filename", "")).name or "picture")
+    if not hasattr(given, "__array__"):
+        raise InputError(
+            "a picture must be an array, an image of Pillow, a path or the bytes of a file; got "
+            f"{type(given).__name__}."
+        )
+    return _of_array(np.asarray(given), name or "picture")
+
+
+def _is_pillow(given: Any) -> bool:
+    return type(given).__module__.startswith("PIL.")
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtraError("pictures need the package Pillow", "images") from None
+    return Image
+
+
+def _read(path: Path, name: str) -> Picture:
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"a picture must be a file; {str(path)!r} {what}.")
+    return _opened(path, name)
+
+
+def _opened(file: Any, name: str) -> Picture:
+    Image = _pillow()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(file) as image:
+                return _of_pillow(image, name)
+    except InputError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        most = Image.MAX_IMAGE_PIXELS
+        raise InputError(
+            f"a picture may have {most:,} pixels at most; {name!r} has more."
+        ) from None
+    except Exception as error:  # a broken file raises almost anything
+        raise InputError(
+            f"{name!r} cannot be read as a picture, such as PNG or JPEG: {str(error).rstrip('.')}."
+        ) from error
+
+
+def _of_pillow(image: Any, name: str) -> Picture:
+    from PIL import ImageOps
+
+    if (frames := getattr(image, "n_frames", 1)) > 1:
+        raise InputError(
+            f"a picture must be one image; {name!r} has {frames} of them, as an animation has. "
+            "Save the one that is meant."
+        )
+    image = ImageOps.exif_transpose(image)
+    if image.mode in ("I", "F") or image.mode.startswith("I;"):
+        numbers = np.asarray(image)
+        return _of_array(numbers.astype(np.uint16) if image.mode != "F" else numbers, name)
+    if image.has_transparency_data:
+        return _of_array(np.asarray(image.convert("RGBA")), name)
+    return _of_array(np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB")), name)
+
+
+def _of_array(array: np.ndarray, name: str) -> Picture:
+    pixels = array[:, :, None] if array.ndim == 2 else array
+    if pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4):
+        first = pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4)
+        raise InputError(
+            "the array of a picture has height, width and 1, 3 or 4 channels (gray, colours, "
+            f"colours with transparency), in this order; got the shape {array.shape}."
+            + " Channels go last: np.moveaxis(array, 0, -1)."
+            * first
+        )
+    height, width, channels = pixels.shape
+    if min(height, width) < 2:
+        raise InputError(
+            f"a picture needs at least 2 × 2 pixels, or there is nothing to compare; {name!r} has "
+            f"{width} × {height}."
+        )
+    pixels = _in_bytes(pixels, name)
+    notices: tuple[str, ...] = ()
+    if channels == 4:
+        alpha, pixels = pixels[:, :, 3:] / 255, pixels[:, :, :3]
+        if alpha.min() < 1:
+            notices = ("The picture is transparent in parts, which were laid on white.",)
+            pixels = np.rint(pixels * alpha + 255 * (1 - alpha)).astype(np.uint8)
+    pixels = np.array(pixels)  # a copy: freezing must not freeze the caller's
+    pixels.setflags(write=False)
+    return Picture(pixels, name, notices)
+
+
+def _in_bytes(pixels: np.ndarray, name: str) -> Num[np.ndarray, "H W C"]:
+    if pixels.dtype == np.uint8:
+        return pixels
+    whole = pixels.dtype.kind in "ui"
+    if pixels.dtype.kind not in "buif" or not np.isfinite(pixels).all():
+        raise InputError(f"pixels must be finite numbers; those of {name!r} are not.")
+    most = 65535 if pixels.dtype == np.uint16 else 255 if whole else 1
+    low, high = pixels.min(), pixels.max()
+    if low < 0 or high > most:
+        raise InputError(
+            f"{'whole' if whole else 'float'} pixels must lie between 0 and {most}; those of "
+            f"{name!r} go from {low:.4g} to {high:.4g}. Give the picture as it is before a "
+            "processor normalises it."
+        )
+    return np.rint(pixels * (255 / most)).astype(np.uint8)
+
+
+def _png(pixels: np.ndarray, longest: int, *, smooth: bool = True) -> bytes:
+    Image = _pillow()
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[-1] == 1 else pixels)
+    if (scale := longest / max(image.size)) < 1:
+        size = tuple(max(1, round(side * scale)) for side in image.size)
+        image = image.resize(size, Image.Resampling.LANCZOS if smooth else Image.Resampling.NEAREST)
+    file = BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """The picture of an explanation: ``boxes`` of its features, in pixels of the ``size``.
+
+    ``png`` is a small copy, as base64. ``regions`` is set where features are no boxes, and is a PNG
+    of the same size as that: k at the pixels of feature k, counting from 1, and 0 elsewhere.
+    """
+
+    digest: str
+    size: tuple[int, int]
+    boxes: tuple[Box, ...]
+    png: str | None = None
+    regions: str | None = None
+
+    def check(self, features: int) -> None:
+        """Refuse boxes that do not fit, and anything but a PNG, which pages show as it is."""
+        if len(self.boxes) != features:
+            raise InputError(f"got {features} features and {len(self.boxes)} boxes.")
+        width, height = self.size
+        for left, top, right, bottom in self.boxes:
+            if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+                raise InputError(
+                    "boxes must be (left, top, right, bottom) inside the picture of "
+                    f"{width} × {height} pixels; got {(left, top, right, bottom)}."
+                )
+        if not re.fullmatch("[0-9a-f]{12}", self.digest):
+            raise InputError(f"the digest of a picture has 12 digits; got {self.digest!r}.")
+        for name in ("png", "regions"):
+            if (stored := getattr(self, name)) is not None:
+                _check_png(stored, name)
+
+
+@lru_cache(maxsize=16)  # several methods explain one picture
+def _check_png(stored: str, name: str) -> None:
+    if not _decoded(stored).startswith(_SIGNATURE):
+        raise InputError(f"{name} of a picture must be a PNG file in base64; this is none.")
+
+
+def _decoded(content: str) -> bytes:
+    try:
+        return b64decode(content, validate=True)
+    except ValueError:
+        return b""  # which is no picture
+
+
+class Pictured(NamedTuple):
+    """A picture cut into tokens: a box for each, or ``regions``, the token at every pixel.
+
+    A token whose number is -1 is none; regions are None where the boxes say everything.
+    """
+
+    picture: Picture
+    boxes: tuple[Box, ...]
+    regions: Labels | None = None
+
+    def labels(self) -> Labels:
+        """Return the token at every pixel, -1 where there is none."""
+        if self.regions is not None:
+            return self.regions
+        found = np.full(self.picture.pixels.shape[:2], -1)
+        for token, (left, top, right, bottom) in enumerate(self.boxes):
+            found[top:bottom, left:right] = token
+        return found
+
+    def names(self) -> tuple[str, ...]:
+        """Return what the tokens are called: by row and column of a grid, or segments by number."""
+        if self.regions is not None:
+            return tuple(f"segment {k + 1}" for k in range(len(self.boxes)))
+        columns = len({left for left, _, _, _ in self.boxes})
+        cells = (divmod(k, columns) for k in range(len(self.boxes)))
+        return tuple(f"row {row + 1}, column {column + 1}" for row, column in cells)
+
+    def image(self, of_token: Int[np.ndarray, " T"], features: int) -> Image:
+        """Return what a result keeps of the picture, for features that are sets of tokens."""
+        width, height = self.picture.size
+        own = [[self.boxes[t] for t in np.flatnonzero(of_token == j)] for j in range(features)]
+        boxes = tuple(around(some) for some in own)
+        filled = all(_area(b) == sum(map(_area, some)) for b, some in zip(boxes, own, strict=True))
+        regions = None
+        if self.regions is not None or not filled:
+            number = np.append(of_token, -1)[self.labels()] + 1
+            if features > SEGMENTS:
+                raise InputError(
+                    f"a picture may be cut into {SEGMENTS} segments at most; these are {features}."
+                )
+            regions = _text(_png(number.astype(np.uint8)[:, :, None], LONGEST, smooth=False))
+        return Image(
+            digest=self.picture.digest,
+            size=(width, height),
+            boxes=boxes,
+            png=_stored(self.picture),
+            regions=regions,
+        )
+
+
+@lru_cache(maxsize=8)
+def _stored(picture: Picture) -> str:
+    return _text(picture.png())
+
+
+def _text(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
+def _area(box: Box) -> int:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def around(boxes: Sequence[Box]) -> Box:
+    """Return the smallest box that holds all of them."""
+    left, top, right, bottom = zip(*boxes, strict=True)
+    return min(left), min(top), max(right), max(bottom)
+
+
+def grid_of(unit: str) -> tuple[int, int] | None:
+    """Return rows and columns of "7 × 7 patches", None for another unit."""
+    found = _GRID.fullmatch(unit)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def grid_boxes(within: Box, rows: int, columns: int) -> tuple[Box, ...]:
+    """Return the boxes of a grid over a part of a picture, row by row, in whole pixels."""
+    left, top, right, bottom = within
+    if rows > bottom - top or columns > right - left:
+        raise InputError(
+            f"a grid of {rows} × {columns} patches needs as many pixels at least; the picture has "
+            f"{bottom - top} × {right - left} of them (rows × columns)."
+        )
+    x = np.rint(np.linspace(left, right, columns + 1)).astype(int).tolist()
+    y = np.rint(np.linspace(top, bottom, rows + 1)).astype(int).tolist()
+    return tuple((x[j], y[i], x[j + 1], y[i + 1]) for i in range(rows) for j in range(columns))
+
+
+Segmenter = Callable[[np.ndarray], Any]
+
+
+def slic_segments(pixels: Num[np.ndarray, "H W C"]) -> Labels:
+    """Return about fifty segments of a picture by SLIC, of the package scikit-image."""
+    try:
+        from skimage.segmentation import slic
+    except ImportError:
+        raise InputError(
+            "segments need the package scikit-image (pip install scikit-image), or a function of "
+            "your own from the pixels to a label for each: features=function."
+        ) from None
+    gray = pixels.shape[2] == 1
+    found = slic(pixels[:, :, 0] if gray else pixels, 50, channel_axis=None if gray else -1)
+    return np.asarray(found)
+
+
+def segments(cutter: Segmenter, picture: Picture, name: str) -> Pictured:
+    """Return a picture cut by somebody's function from pixels to labels; negative ones stay."""
+    try:
+        found = np.asarray(cutter(picture.pixels))
+    except (MemoryError, InputError):
+        raise
+    except Exception as error:
+        raise InputError(f"the cutter {name} fails ({type(error).__name__}: {error}).") from error
+    shape = picture.pixels.shape[:2]
+    if found.shape != shape or found.dtype.kind not in "bui" or not (found >= 0).any():
+        raise InputError(
+            f"the cutter {name} must give a whole number from 0 for every pixel, {shape[0]} × "
+            f"{shape[1]} of them; got {found.dtype} of the shape {found.shape}."
+        )
+    own = found >= 0
+    labels = np.full(shape, -1)
+    labels[own] = np.unique(found[own], return_inverse=True)[1]
+    boxes = []
+    for k in range(labels.max() + 1):
+        y, x = np.nonzero(labels == k)
+        boxes.append((int(x.min()), int(y.min()), int(x.max()) + 1, int(y.max()) + 1))
+    return Pictured(picture, tuple(boxes), labels)

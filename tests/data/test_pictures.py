@@ -1,0 +1,101 @@
+"""Pictures as data: folders, folders by class, parquet files, arrays; the same pixels from each."""
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from limelight.data import read_labelled, read_rows
+from limelight.data.columns import opened_data
+from limelight.data.pictures import read_pictures
+from limelight.errors import InputError
+from limelight.text import picture_of
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (4, 5, 7), dtype=np.uint8)
+LABELS = ["bag", "boot", "bag", "shirt"]
+
+
+def png(pixels):
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def folders(home):
+    for i, (pixels, label) in enumerate(zip(PIXELS, LABELS, strict=True)):
+        (home / label).mkdir(parents=True, exist_ok=True)
+        (home / label / f"{i}.png").write_bytes(png(pixels))
+    return home
+
+
+def parquet(home, **columns):
+    home.mkdir(exist_ok=True)
+    rows = [{"bytes": png(one), "path": None} for one in PIXELS]
+    pq.write_table(pa.table({"image": rows, "label": LABELS, **columns}), home / "a.parquet")
+    return home / "a.parquet"
+
+
+def arrays(home):
+    home.mkdir(exist_ok=True)
+    np.savez(home / "a.npz", images=PIXELS, y=np.array([0, 1, 0, 2]))
+    return home / "a.npz"
+
+
+def test_the_same_pictures_come_from_folders_a_parquet_file_and_arrays(tmp_path):
+    one = read_pictures(folders(tmp_path / "a"))
+    assert one.classes == ("bag", "boot", "shirt")
+    assert one.labels.tolist() == [0, 0, 1, 2]
+    other = read_pictures(parquet(tmp_path / "b"))
+    assert other.classes == one.classes
+    third = read_pictures(arrays(tmp_path / "c"))
+    assert third.labels.tolist() == other.labels.tolist() == [0, 1, 0, 2]
+    for found in (other, third):
+        assert [(p.pixels[:, :, 0] == q).all() for p, q in zip(found.texts, PIXELS, strict=True)]
+    assert {p.digest for p in one.texts} == {p.digest for p in other.texts}
+    assert {p.name for p in one.texts} == {"0.png", "1.png", "2.png", "3.png"}
+
+
+def test_a_plain_folder_has_no_labels_and_its_rows_are_known_by_their_names(tmp_path):
+    for i, pixels in enumerate(PIXELS):
+        (tmp_path / f"{i}.png").write_bytes(png(pixels))
+    found = read_rows(tmp_path)
+    assert found.labels == []
+    assert [picture_of(cell).name for cell in found.texts] == ["0.png", "1.png", "2.png", "3.png"]
+    before = opened_data(tmp_path).record(texts_kept=True)
+    (tmp_path / "2.png").write_bytes(png(PIXELS[0]))
+    after = opened_data(tmp_path).record(texts_kept=True)
+    assert before.files[0].sha256 != after.files[0].sha256
+    assert before.rows == after.rows == 4
+
+
+def test_a_picture_in_a_table_keeps_its_name(tmp_path):
+    table = {"image": [{"bytes": png(PIXELS[0]), "path": "x/boot.png"}], "label": [3]}
+    (cell,) = read_rows(pa.table(table)).texts
+    assert picture_of(cell).label.startswith("boot.png (7 × 5, ")
+
+
+def test_data_without_pictures_are_refused_in_a_sentence(tmp_path):
+    (tmp_path / "notes.txt").write_text("nothing")
+    with pytest.raises(InputError, match="and no pictures"):
+        read_rows(tmp_path)
+    np.savez(tmp_path / "a.npz", y=np.arange(3))
+    with pytest.raises(InputError, match="must have one array of pictures"):
+        read_rows(tmp_path / "a.npz")
+    (tmp_path / "b.npz").write_bytes(b"PK")
+    with pytest.raises(InputError, match="not a file of arrays"):
+        read_rows(tmp_path / "b.npz")
+    pq.write_table(
+        pa.table({"image": [{"bytes": b"x", "path": None}], "label": [0]}), tmp_path / "c.parquet"
+    )
+    with pytest.raises(InputError, match=r"text 0 .*cannot be read as a picture"):
+        read_pictures(tmp_path / "c.parquet")
+
+
+def test_an_archive_of_reviews_is_still_one(tmp_path):
+    for name in ("neg", "pos"):
+        (tmp_path / "train" / name).mkdir(parents=True)
+        (tmp_path / "train" / name / "0_1.txt").write_text(f"a {name} review")
+    assert read_labelled(tmp_path).texts == ("a neg review", "a pos review")

@@ -1,0 +1,271 @@
+"""Pictures in the place of texts: what is read of them, how they are cut, what is kept."""
+
+import json
+from base64 import b64decode
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image as PillowImage
+
+from limelight.errors import InputError
+from limelight.results import Explanation
+from limelight.text import Document, Image, Picture, features_of, is_picture, picture_of, unit_spans
+from limelight.text.pictures import Pictured, grid_boxes, segments
+
+
+def pixels(height=6, width=10, channels=3, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+
+def written(image, kind="PNG", **how):
+    file = BytesIO()
+    image.save(file, kind, **how)
+    return file.getvalue()
+
+
+def test_one_picture_is_the_same_from_an_array_a_file_its_bytes_and_a_table(tmp_path):
+    array = pixels()
+    file = tmp_path / "shirt.png"
+    file.write_bytes(written(PillowImage.fromarray(array)))
+    several = [
+        picture_of(given)
+        for given in (
+            array,
+            array / 255,
+            array.astype(np.int64),
+            array.astype(np.uint16) * 257,
+            PillowImage.fromarray(array),
+            file,
+            str(file),
+            file.read_bytes(),
+            {"bytes": file.read_bytes(), "path": "shirt.png"},
+            {"bytes": None, "path": str(file)},
+        )
+    ]
+    assert all((one.pixels == array).all() for one in several)
+    assert {one.digest for one in several} == {several[0].digest}
+    assert {one.name for one in several} == {"picture", "shirt.png"}
+    assert several[5].label == f"shirt.png (10 × 6, {several[0].digest})"
+    assert several[5] == several[6] != several[0]
+    assert picture_of(several[0]) is several[0]
+    other = array.copy()
+    other[3, 4, 1] ^= 1
+    assert picture_of(other).digest != several[0].digest
+    assert picture_of(array.reshape(10, 6, 3)).digest != several[0].digest
+
+
+def test_what_a_camera_turned_is_turned_back_and_transparency_lies_on_white(tmp_path):
+    turned = PillowImage.fromarray(pixels())
+    exif = turned.getexif()
+    exif[0x0112] = 6  # to be shown turned by 90 degrees
+    file = written(turned, exif=exif.tobytes())
+    assert picture_of(file).size == (6, 10)
+    assert (picture_of(file).pixels == np.rot90(pixels(), -1)).all()
+
+    clear = np.dstack([pixels(), np.full((6, 10), 255, np.uint8)])
+    assert picture_of(clear).notices == ()
+    clear[0, 0, 3] = 0
+    for given in (clear, written(PillowImage.fromarray(clear))):
+        found = picture_of(given)
+        assert found.pixels.shape == (6, 10, 3)
+        assert (found.pixels[0, 0] == 255).all()
+        assert (found.pixels[1:] == pixels()[1:]).all()
+        assert len(found.notices) == 1
+
+
+def test_gray_pictures_stay_gray_and_others_become_colours():
+    gray = pixels(channels=1)[:, :, 0]
+    assert (picture_of(gray).pixels[:, :, 0] == gray).all()
+    deep = PillowImage.fromarray(gray.astype(np.uint16) * 257)
+    assert (picture_of(written(deep)).pixels[:, :, 0] == gray).all()
+    for mode, channels in (("1", 1), ("L", 1), ("P", 3), ("CMYK", 3), ("LA", 3), ("F", 1)):
+        image = PillowImage.fromarray(pixels()).convert("L" if mode == "F" else mode)
+        if mode == "F":
+            image = PillowImage.fromarray(gray.astype(np.float32) / 255)
+        assert picture_of(image).pixels.shape[2] == channels
+
+
+def bad_pictures(folder):
+    good = written(PillowImage.fromarray(pixels()))
+    (folder / "broken.png").write_bytes(good[: len(good) // 2])
+    (folder / "words.txt").write_text("no picture")
+    frames = [PillowImage.fromarray(pixels(seed=k)) for k in range(3)]
+    gif = written(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    (folder / "moving.gif").write_bytes(gif)
+    return [
+        (folder / "broken.png", "cannot be read as a picture"),
+        (folder / "words.txt", "cannot be read as a picture"),
+        (b"", "cannot be read as a picture"),
+        (folder / "moving.gif", "has 3 of them"),
+        (folder / "nothing.png", "does not exist"),
+        (folder, "is a folder"),
+        (pixels(1, 1), "at least 2 × 2 pixels"),
+        (pixels() * 1.0, "float pixels must lie between 0 and 1"),
+        (pixels() / 255 - 0.5, "before a processor normalises it"),
+        (pixels().astype(int) * 2, "whole pixels must lie between 0 and 255"),
+        (np.full((4, 4), np.nan), "finite"),
+        (pixels(channels=2), "1, 3 or 4 channels"),
+        (np.moveaxis(pixels(), -1, 0), "Channels go last"),
+        (pixels()[None], "the shape (1, 6, 10, 3)"),
+        ({"bytes": None, "path": None}, "has none"),
+        (7, "got int"),
+    ]
+
+
+def test_what_cannot_be_a_picture_is_refused_in_a_sentence(tmp_path):
+    for given, said in bad_pictures(tmp_path):
+        with pytest.raises(InputError) as refused:
+            picture_of(given)
+        assert said in str(refused.value)
+        assert str(refused.value).endswith((".", ")."))
+
+
+def test_a_file_of_more_pixels_than_pillow_trusts_is_refused(monkeypatch):
+    file = written(PillowImage.fromarray(pixels()))
+    for most in (59, 20):  # a warning of Pillow's, and an error
+        monkeypatch.setattr(PillowImage, "MAX_IMAGE_PIXELS", most)
+        with pytest.raises(InputError, match="pixels at most"):
+            picture_of(file)
+
+
+def test_numbers_and_files_are_pictures_and_texts_are_not():
+    image = PillowImage.fromarray(pixels())
+    for given in (
+        pixels(),
+        pixels()[:, :, 0] / 255,
+        picture_of(pixels()),
+        image,
+        b"",
+        {"path": ""},
+    ):
+        assert is_picture(given)
+    for given in ("shirt.png", ("a", "b"), ["a"], np.array(["a", "b"]), np.zeros((2, 3, 4, 1)), {}):
+        assert not is_picture(given)
+
+
+def read(picture, rows, columns, **rest):
+    return Document.of_picture(
+        Pictured(picture, grid_boxes((0, 0, *picture.size), rows, columns)), **rest
+    )
+
+
+def test_the_boxes_of_a_grid_are_all_of_the_picture_once():
+    for rows, columns in ((1, 1), (2, 5), (6, 10), (4, 3)):
+        cut = Pictured(picture_of(pixels()), grid_boxes((0, 0, 10, 6), rows, columns))
+        area = sum((right - left) * (bottom - top) for left, top, right, bottom in cut.boxes)
+        assert area == 60
+        assert set(cut.labels().ravel()) == set(range(rows * columns))
+        assert cut.names()[-1] == f"row {rows}, column {columns}"
+    with pytest.raises(InputError, match="needs as many pixels"):
+        grid_boxes((0, 0, 10, 6), 7, 10)
+
+
+def test_patches_are_features_and_a_coarser_grid_joins_them():
+    document = read(picture_of(pixels(4, 6)), 4, 6)
+    assert document.text == document.given.label
+    one = features_of(document, "patches")
+    assert one.strings == document.tokens.strings
+    assert one.spans == ((),) * 24
+    assert one.noun == "patch"
+    joined = features_of(document, "2 × 3 patches")
+    assert len(joined) == 6
+    assert (
+        joined.of_token.reshape(4, 6).tolist()
+        == np.kron(np.arange(6).reshape(2, 3), np.ones((2, 2), int)).tolist()
+    )
+    assert joined.of_result(document)["image"].boxes[-1] == (4, 2, 6, 4)
+    assert features_of(document, "2x3 patches").strings == joined.strings
+    with pytest.raises(InputError, match="4 × 6 patches, which can be joined and not cut"):
+        features_of(document, "5 × 5 patches")
+    left = features_of(document, [0, 0, -1, -1, -1, -1] * 4)
+    assert left.strings == ("group 0",)
+    assert left.of_result(document)["image"].boxes == ((0, 0, 2, 4),)
+    assert left.of_result(document)["image"].regions is None
+    for unit in ("words", "sentences"):
+        with pytest.raises(InputError, match="this is a picture"):
+            unit_spans(document, unit)
+
+
+def test_features_that_are_no_boxes_are_kept_as_a_map():
+    array = pixels(4, 6)
+    document = read(picture_of(array), 4, 6)
+    corner = [0, 0, 1, 1, 1, 1] + [0, 1, 1, 1, 1, 1] + [-1] * 12
+    image = features_of(document, corner).of_result(document)["image"]
+    found = np.asarray(PillowImage.open(BytesIO(b64decode(image.regions))))
+    assert (found.ravel() == np.array(corner) + 1).all()
+    shown = np.asarray(PillowImage.open(BytesIO(b64decode(image.png))))
+    assert (shown == array).all()
+
+
+def halves(pixels):
+    labels = np.full(pixels.shape[:2], 7)
+    labels[:, : pixels.shape[1] // 2] = 3
+    labels[0, 0] = -1
+    return labels
+
+
+def test_a_cutter_labels_every_pixel_and_negative_ones_are_left_alone():
+    document = read(picture_of(pixels()), 2, 2, divisible=True)
+    cut = unit_spans(document, halves)
+    assert cut.boxes == ((0, 0, 5, 6), (5, 0, 10, 6))
+    assert cut.regions[0, 0] == -1
+    assert (cut.regions == cut.labels()).all()
+    features = features_of(document.with_cut(cut), halves)
+    assert features.strings == ("segment 1", "segment 2")
+    for bad in (
+        lambda p: p,
+        lambda p: p[:, :, 0] * 1.0,
+        lambda p: p.nothing,
+        lambda p: -np.ones(p.shape[:2], int),
+    ):
+        with pytest.raises(InputError, match="the cutter x"):
+            segments(bad, picture_of(pixels()), "x")
+    finer = unit_spans(document, "3 × 5 patches")
+    assert len(finer.boxes) == 15
+
+
+def explained(image, d=4, **changed):
+    own = {
+        "text": "shirt.png (10 × 6, 0123456789ab)",
+        "features": tuple(f"row 1, column {k + 1}" for k in range(d)),
+        "spans": ((),) * d,
+        "scores": np.arange(d) / 7,
+        "method": "shapley",
+        "target": "Bag",
+        "prediction": {"Bag": 1.0},
+        "settings": {"features": "patches"},
+    }
+    return Explanation(**own | changed, image=image)
+
+
+def test_an_explanation_of_a_picture_comes_back_from_json_as_it_was():
+    document = read(picture_of(pixels()), 2, 2)
+    image = features_of(document, "patches").of_result(document)["image"]
+    e = explained(image)
+    assert Explanation.from_json(e.to_json()) == e
+    record = json.loads(e.to_json())
+    assert record["image"]["boxes"][0] == [0, 0, 5, 3]
+    assert record["image"]["size"] == [10, 6]
+    assert "image" not in json.loads(explained(None).to_json())
+    assert e.noun == "patch"
+
+
+def test_an_image_that_does_not_fit_its_features_is_refused():
+    own = {"digest": "0123456789ab", "size": (10, 6), "boxes": ((0, 0, 5, 3),) * 4}
+    explained(Image(**own))
+    for changed, said in (
+        ({"boxes": ((0, 0, 5, 3),)}, "4 features and 1 boxes"),
+        ({"boxes": ((0, 0, 11, 3),) * 4}, "inside the picture"),
+        ({"digest": "<b>"}, "12 digits"),
+        ({"png": '"><script>'}, "PNG file in base64"),
+        ({"png": "aGVsbG8="}, "PNG file in base64"),
+    ):
+        with pytest.raises(InputError, match=said):
+            explained(Image(**own | changed))
+
+
+def test_a_large_picture_is_stored_small():
+    picture = Picture(np.zeros((600, 900, 3), np.uint8))
+    shown = PillowImage.open(BytesIO(picture.png()))
+    assert shown.size == (448, 299)
