@@ -61,7 +61,9 @@ def encoder_decoder():
     return T5ForConditionalGeneration(config).eval(), tokenizer
 
 
+@cache
 def writer(family="llama", template=TEMPLATE, **options):
+    """Shared: wrapping checks a network, and a test that changes it puts it back."""
     network, tokenizer = encoder_decoder() if family == "t5" else language_model(family)
     return limelight.wrap(network, tokenizer=tokenizer, template=template, **options)
 
