@@ -1,7 +1,7 @@
 """A picture under the colours of its scores: as SVG, and as pixels for terminals and figures."""
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +39,12 @@ def picture_html(e: Explanation, image: Image, *, original: bool = True) -> "Mar
     A page holds the bytes once, in an original; all others refer to it by its digest.
     """
     return part("picture", image, e.text, _shapes(e, image), original)
+
+
+def picture_without(image: Image, name: str, gone: Collection[int]) -> "Markup":
+    """Return the original, and over it the parts that are ``gone``."""
+    found = outlines(image)
+    return part("original", image, name, ["".join(map(_path, found[j])) for j in sorted(gone)])
 
 
 def _shapes(e: Explanation, image: Image) -> list[Shape]:
