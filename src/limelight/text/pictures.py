@@ -207,6 +207,16 @@ def _in_bytes(pixels: np.ndarray, name: str) -> Num[np.ndarray, "H W C"]:
     return np.rint(pixels * (255 / most)).astype(np.uint8)
 
 
+def blurred(pixels: Num[np.ndarray, "H W C"]) -> Num[np.ndarray, "H W C"]:
+    """Return the pixels out of focus: a normal filter of a sixteenth of the longer side."""
+    from PIL import ImageFilter
+
+    gray = pixels.shape[2] == 1
+    image = _pillow().fromarray(pixels[:, :, 0] if gray else pixels)
+    found = np.asarray(image.filter(ImageFilter.GaussianBlur(max(image.size) / 16)))
+    return found[:, :, None] if gray else found
+
+
 def _png(pixels: np.ndarray, longest: int, *, smooth: bool = True) -> bytes:
     Image = _pillow()
     image = Image.fromarray(pixels[:, :, 0] if pixels.shape[-1] == 1 else pixels)
