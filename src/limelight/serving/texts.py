@@ -16,7 +16,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model, why_not
 from limelight.models.protocol import spans_of
-from limelight.pages.html import words
+from limelight.pages.html import without_picture, words
 from limelight.pages.pictures import picture_without
 from limelight.pages.pieces import visible, writable, writable_explanation
 from limelight.pages.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
@@ -24,7 +24,7 @@ from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool
-from limelight.text import Answer, Cutter, Features, Place, Span, unit_name
+from limelight.text import Answer, Cutter, Features, Image, Place, Span, unit_name
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_OF_PICTURE = 12 << 20  # of a request with a picture, which a page sends with each question
@@ -177,27 +177,28 @@ def _answer(
     document = reading.documents[0]
     places = [one for one in document.asked if isinstance(one, Place)]
     spans = spans_of(reading.model, document.given) if places else ()
+    image = reading.features[0].of_result(document).get("image")
     return {
         "text": writable(document.text),
         "at": [(one.start, one.end) for one in places[:1]],
         "spans": [(one.start, one.end, one.tag) for one in spans],
         "says": _said(reading),
-        "explanations": [msgspec.Raw(e.to_json().encode()) for e in found],
+        "explanations": [msgspec.Raw(without_picture(e).to_json().encode()) for e in found],
         "refused": refused,
         "notices": list(notices(found)) if found else list(reading.notices(0)),
         "change": change,
-        "drawn": _drawn(reading, found, gone),
+        "drawn": drawn_pictures(image, found, gone),
     }
 
 
-def _drawn(reading: Reading, found: Sequence[Explanation], gone: Collection[int]) -> dict[str, str]:
+def drawn_pictures(
+    image: Image | None, found: Sequence[Explanation], gone: Collection[int] = ()
+) -> dict[str, str]:
     """Return a picture as the reports draw it: by method, and under "" as it is, without parts."""
-    document, features = reading.documents[0], reading.features[0]
-    if document.picture is None:
+    if image is None:
         return {}
-    image = document.picture.image(features.of_token, len(features))
     by_method = {e.method: str(words(e, original=False)) for e in found}
-    return by_method | {"": str(picture_without(image, document.text, gone))}
+    return by_method | {"": str(picture_without(image, gone))}
 
 
 def question_reading(model: Model, question: TextQuestion) -> Reading:

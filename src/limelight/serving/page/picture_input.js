@@ -20,7 +20,7 @@ export function takePictures(input, place, take) {
   };
   input.addEventListener("change", () => taken(input.files[0]));
   addEventListener("paste", (event) => taken(event.clipboardData.files[0]));
-  for (const name of ["dragenter", "dragover", "dragleave", "drop"]) addEventListener(name, (event) => {
+  for (const name of ["dragenter", "dragover", "dragleave", "drop"]) addEventListener(name, (/** @type {any} */ event) => {
     event.preventDefault(); // a browser would open the file instead of the page
     place.classList.toggle("over", name === "dragenter" || name === "dragover");
     if (name === "drop") taken(event.dataTransfer.files[0]);

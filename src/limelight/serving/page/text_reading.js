@@ -49,8 +49,9 @@ export class TextReading extends HTMLElement {
       rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("limelight-legend"),
     };
     this.#parts = parts;
-    this.replaceChildren(parts.title, parts.text, parts.spans, parts.opening, parts.classes, parts.difference, parts.trouble,
-      parts.rows, parts.readout, parts.key, parts.notices, this.#downloads());
+    const shown = [parts.rows, parts.readout, parts.key], said = [parts.classes]; // a picture stands above its many classes
+    this.replaceChildren(parts.title, parts.text, parts.spans, parts.opening, ...(this.#card ? [] : said), parts.difference, parts.trouble,
+      ...shown, ...(this.#card ? said : []), parts.notices, this.#downloads());
     for (const name of ["limelight-point", "limelight-choose"]) this.addEventListener(name, this);
   }
 
@@ -128,6 +129,7 @@ export class TextReading extends HTMLElement {
     this.classList.remove("waiting");
     if (error instanceof ServerGone) { showTrouble(GONE, () => this.show(this.#state)); return; }
     if (!(error instanceof Refused)) throw error;
+    if (this.#card) this.#empty(); // what is shown is of another picture
     [this.#parts.trouble.hidden, this.#parts.spans.hidden] = [false, true];
     this.#parts.trouble.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}`;
     for (const { id } of methods) this.#rows.get(id)?.note.replaceChildren("not computed");
@@ -198,6 +200,7 @@ export class TextReading extends HTMLElement {
     for (const part of ["opening", "notices"]) this.#parts[part].replaceChildren();
     for (const part of ["difference", "trouble", "text", "spans"]) this.#parts[part].hidden = true;
     for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }
+    this.#card?.lastChild.replaceChildren();
     this.#parts.readout.textContent = this.#card ? "Choose a picture above." : "Type a text above.";
     this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
   }
