@@ -61,7 +61,9 @@ def encoder_decoder():
     return T5ForConditionalGeneration(config).eval(), tokenizer
 
 
+@cache
 def writer(family="llama", template=TEMPLATE, **options):
+    """Shared: wrapping checks a network, and a test that changes it puts it back."""
     network, tokenizer = encoder_decoder() if family == "t5" else language_model(family)
     return limelight.wrap(network, tokenizer=tokenizer, template=template, **options)
 
@@ -605,8 +607,11 @@ def test_a_run_goes_on_only_with_answers_that_are_written_alike(tmp_path):
     explained("run", 2)
     with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
         explained("run", 5)
-    explained("given", 2, answer="good")
-    assert explained("given", 5, answer="good").record.writing is None  # all the same
+    explained("given", 2, answer="good")  # with room for as many tokens beside a long text
+    with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
+        explained("given", 5, answer="good")
+    with pytest.raises(InputError, match=r"with max_new_tokens=2, that of .* with 5; only answers"):
+        explained("run", 2).against(explained("longer", 5))
 
 
 def test_a_stored_explanation_of_another_answer_is_not_judged():
