@@ -86,7 +86,7 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
             )
         one = served.models[question.model]
         model = one.model
-        check_given(model, question)
+        check_given(model, question.text)
         # Of a model that finds spans the first is asked about, until the reader chooses.
         at = question.asked.at
         at = 0 if at is None and why_not(model, "spans") is None else at

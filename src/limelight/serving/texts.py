@@ -34,6 +34,7 @@ _KINDS: dict[str, dict[str, Any]] = {  # of methods, by what their scores tell o
     "unsigned": {"signed": False},
     "one-sided": {"signed": False, "method": ONE_SIDED[0]},
 }
+_PICTURE = "data:image/"  # how the bytes of a picture begin, where a text would stand
 _Short = Annotated[str, Meta(max_length=200)]
 _Word = Annotated[str, Meta(max_length=1000)]
 _Number = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
@@ -97,24 +98,21 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
         question = msgspec.json.decode(body, type=TextQuestion)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"this is not a question that the page asks: {error}.") from None
+    length = 0 if question.text.startswith(_PICTURE) else len(question.text)
+    if length > MOST_CHARACTERS:
+        raise InputError(
+            f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
+            f"{length:,}. Longer ones are for limelight explain --file."
+        )
     if callable(unit) and question.asked.features == unit_name(unit):
         return msgspec.structs.replace(question, features=unit)
     return question
 
 
-def check_given(model: Model, question: TextQuestion) -> None:
-    """Refuse a text that is too long, and for a picture whatever is none.
-
-    What a page sends is never a path: that would be a file of this machine.
-    """
-    text, pictures = question.text, why_not(model, "pictures") is None
-    if pictures and text and not text.startswith("data:image/"):
+def check_given(model: Model, text: str) -> None:
+    """Refuse a text for a picture; it would be taken for a path, of a file of this machine."""
+    if why_not(model, "pictures") is None and text and not text.startswith(_PICTURE):
         raise InputError("this model reads pictures; drop one on the page, or choose a file.")
-    if not pictures and len(text) > MOST_CHARACTERS:
-        raise InputError(
-            f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
-            f"{len(text):,}. Longer ones are for limelight explain --file."
-        )
 
 
 def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
