@@ -13,7 +13,7 @@ ARTICLE = ROOT / "reproduction" / "article"
 PAPER = ROOT.parent / "shared" / "paper"
 TEXT = (ARTICLE / "article.typ").read_text("utf-8")
 REFERENCE = re.compile(
-    r"(Theorems?|Sections?|Appendix|Figures?|Eqs?\.|claims?)[ ~](\d+(\.\d+)*|[A-F]\.\d)"
+    r"(Theorems?|Sections?|Appendix|Lemma|Figures?|Eqs?\.|claims?)[ ~](\d+(\.\d+)*|[A-F]\.\d)"
 )
 LAYOUT = re.compile(
     r"\d+(\.\d+)?(pt|em|cm|fr)\b|(width|widow|orphan): \d+%|#\w+\([^()]*rgb[^()]*\)+"
@@ -139,6 +139,16 @@ def test_quotations_are_in_the_words_of_the_paper():
     paper = (PAPER / "paper.md").read_text("utf-8")
     assert all(one.strip("%").replace("−", "-") in paper for one in quoted)
     assert len(quoted) == 5
+
+
+def test_what_is_said_of_pictures_waits_for_its_results(build, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "PICTURES", "no such experiment")
+    assert "future work" in build.pictures_section(tmp_path)
+    monkeypatch.setattr(build, "PICTURES", "accuracy")  # any that is stored
+    told = build.pictures_section(tmp_path)
+    assert "The paper's recipe gives 80.1%" in told
+    assert (tmp_path / "accuracy.svg").exists()
+    assert 'image("accuracy.svg", width: 90%)' in told
 
 
 @pytest.mark.slow
