@@ -94,6 +94,9 @@ def test_verdicts_on_local_models_are_those_of_the_rule():
     assert {pairs["sentences_mask", 1000], pairs["sentences_delete", 1000]} == {"as good"}
     boosting = [verdict(*row, "boosting") for row in rows]
     assert boosting == ["undecided", *["worse"] * 5]
+    few = [("reviews_delete", 200), ("sentences_delete", 200)]
+    assert [verdict(*row, "boosting") for row in few] == ["worse", "worse"]
+    assert [verdict(*row, "pairs") for row in few] == ["undecided", "worse"]
 
 
 def test_every_work_that_is_cited_is_listed_and_the_other_way_round():
