@@ -24,7 +24,7 @@ export class ColourLegend extends HTMLElement {
     const several = this.#explanations, [e] = several;
     if (!several.length) return this.replaceChildren();
     const against = e.against ? `for ${e.against}` : `against ${e.target}`;
-    const [up, down] = e.asked?.answer ? ["raises the log-probability", "lowers it"] : [`for ${e.target}`, against];
+    const [up, down] = e.asked?.answer ? [`raises the ${e.asked.per_token ? "mean log-probability per token" : "log-probability"}`, "lowers it"] : [`for ${e.target}`, against];
     const keys = several.some(isSigned) ? [key("f", up), key("a", down)] : [];
     if (!several.every(isSigned)) keys.push(key("n", "size only: the method gives no sign"));
     keys.push(made("span", {}, made("span", { class: e.image ? "w outlined" : "w top" }, nounOf(e)), " strongest"));
