@@ -185,7 +185,7 @@ QUESTIONS = {
     "why is it slow": ("quickstart.md#a-budget", 'budget="300 calls"'),
     "which method": ("choosing.md#all-methods", "shapley"),
     "what is ±": ("standard-errors.md", "within two of them in about 95 of 100 cases"),
-    "what does the score mean": ("choosing.md#the-same-choices-for-every-method", "logit"),
+    "what does the score mean": ("choosing.md#what-a-score-means", "+0.7 doubles the odds"),
     "my labels": ("datasets.md#the-data", "matched with classes by name"),
     "Chinese": ("units.md#scripts-without-spaces", "Chinese, Japanese, Thai"),
     "GPU": ("models.md#the-papers-classifier-on-a-gpu", 'device="cuda"'),
@@ -279,6 +279,7 @@ def test_the_readme_explains_ones_own_bert_within_its_first_lines():
     pytest.importorskip("transformers")
     text = (ROOT / "README.md").read_text("utf-8")
     (block,) = blocks(ROOT / "README.md", "pycon")
+    assert blocks(ROOT / "docs" / "quickstart.md", "pycon") == [block]
     assert text[: text.index(block)].count("\n") + block.count("\n") <= 45
     lines = block.replace("path/to/my-bert", str(folder)).splitlines()
     *made, asked = [line[4:] for line in lines if line.startswith(">>> ")]
@@ -327,6 +328,14 @@ def lines(output):
 def test_named_commands_exist(page):
     for command in re.findall(r"`limelight ([a-z]+)", page.read_text("utf-8")):
         assert command in COMMANDS, command
+
+
+def test_the_readme_answers_in_the_order_of_its_readers_questions():
+    text = (ROOT / "README.md").read_text("utf-8")
+    wanted = ("![", "## Your own BERT, in two lines", "## Two commands", "| you want to | read |",
+              "## Speed", "## The paper, reproduced", "## Limits")  # fmt: skip
+    places = [text.index(one) for one in wanted]
+    assert places == sorted(places)
 
 
 def test_readme_has_the_two_commands():

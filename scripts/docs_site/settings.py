@@ -52,7 +52,7 @@ def settings(chapters: Iterable[Section]) -> str:
         {
             "site_name": "limelight",
             "copyright": f'limelight {limelight.__version__}. <a href="{VERSIONS}">Versions</a>',
-            "site_description": "Which words moved the classifier, and how far to trust the answer",
+            "site_description": "Which words made the model say that, and how far to trust it",
             "docs_dir": "pages",
             "site_dir": "site",
             # Addresses that name a file work from a disk as well as from a server.

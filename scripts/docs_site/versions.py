@@ -32,7 +32,8 @@ body {{ font-family: system-ui; margin: 4rem auto; max-width: 40rem; padding: 0 
 </html>
 """
 # Without the script, and in a site that stands alone, the sentence that is there remains.
-_OTHERS = """<p>You read the pages of limelight {version}. <a href="index.html">All pages</a>.</p>
+_OTHERS = """<p>You are reading the pages of limelight {version}.
+<a href="index.html">All pages</a>.</p>
 <p id="others">No other version lies beside this one.</p>
 <script>
 const script = document.createElement("script");

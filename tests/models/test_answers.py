@@ -199,6 +199,7 @@ def test_what_rows_share_is_computed_once_and_changes_nothing(family, template):
         return forward(**given)
 
     head.language_model.forward = counted
+    head._prefix = (None, None)  # which the whole text has left behind
     try:
         shared = game(masks)
     finally:
@@ -640,6 +641,18 @@ def test_an_unknown_word_of_an_answer_is_told_of():
 def test_a_budget_that_is_too_small_names_what_fits_in_sentences(calls, instead):
     with pytest.raises(InputError, match=rf"Shapley of 7 sentences takes .* {instead}"):
         limelight.explain(writer(**SHORT), SEVEN, "shapley", answer=ANSWER, budget=f"{calls} calls")
+
+
+def test_banzhaf_values_explain_answers_unless_another_method_is_named():
+    model, known = all_ablations("llama")
+    e = limelight.explain(model, SEVEN, answer=ANSWER)
+    assert e.method == "banzhaf"
+    keep = np.array(list(known))
+    values = np.array(list(known.values()))
+    expected = [values[keep[:, j]].mean() - values[~keep[:, j]].mean() for j in range(7)]
+    np.testing.assert_allclose(e.scores, expected, atol=1e-4)
+    compared = [one.method for one in limelight.compare(model, SEVEN, answer=ANSWER)]
+    assert compared == ["banzhaf", "shapley", "lime", "context-cite", "lrp", "loo"]
 
 
 def test_a_model_is_called_what_its_user_calls_it():
