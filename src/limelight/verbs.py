@@ -14,7 +14,6 @@ from limelight.explainers.explaining import (
     Texts,
     compared,
     explanations,
-    is_one,
     listed,
     metered,
     one_reading,
@@ -41,7 +40,7 @@ from limelight.question import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.shapes import Float
-from limelight.text import Answer, Document, Given, joined
+from limelight.text import Answer, Document, Given, is_one, joined
 
 
 class ClassKeywords(OfEveryClass, Settings, total=False):
@@ -96,7 +95,8 @@ def explain(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     text
-        One text, a pair of texts as a tuple of two, or a list of either.
+        One text, a pair of texts as a tuple of two, a picture (an array, an image of Pillow, a
+        path), or a list of these.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
         ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" on models
@@ -113,6 +113,10 @@ def explain(
         such a list; or one group number per token of the window, negative to leave a token out.
         "tokens" are the pieces of a Hugging Face tokenizer. By default "words", and "sentences"
         where an answer is explained.
+        Of a picture: "patches", the model's own and the default; "segments" by SLIC of
+        scikit-image; or a function from the pixels to a label for each.
+    grid
+        Of a picture: so many patches a side, instead of the model's own.
     scale
         What is explained: the "logit" of the target, or its "probability"; for a model whose
         outputs are not log-odds it is always the "score".

@@ -607,7 +607,11 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
 def _check_kind(model: Model, given: Any) -> None:
     if is_picture(given):
         if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
-            raise InputError(f"a picture needs {CAPABILITIES['pictures']}, and {why}.")
+            kind = type(given).__name__
+            raise InputError(
+                f"a text must be a string; got {kind}, a picture, which needs "
+                f"{CAPABILITIES['pictures']}, and {why}."
+            )
     elif isinstance(given, tuple):
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:

@@ -140,8 +140,10 @@ def _opened(file: Any, name: str) -> Picture:
             f"a picture may have {most:,} pixels at most; {name!r} has more."
         ) from None
     except Exception as error:  # a broken file raises almost anything
+        unknown = type(error).__name__ == "UnidentifiedImageError"  # which names an object of ours
+        why = "it is none" if unknown else str(error).rstrip(".")
         raise InputError(
-            f"{name!r} cannot be read as a picture, such as PNG or JPEG: {str(error).rstrip('.')}."
+            f"{name!r} cannot be read as a picture, such as PNG or JPEG: {why}."
         ) from error
 
 
@@ -205,6 +207,16 @@ def _in_bytes(pixels: np.ndarray, name: str) -> Num[np.ndarray, "H W C"]:
             "processor normalises it."
         )
     return np.rint(pixels * (255 / most)).astype(np.uint8)
+
+
+def blurred(pixels: Num[np.ndarray, "H W C"]) -> Num[np.ndarray, "H W C"]:
+    """Return the pixels out of focus: a normal filter of a sixteenth of the longer side."""
+    from PIL import ImageFilter
+
+    gray = pixels.shape[2] == 1
+    image = _pillow().fromarray(pixels[:, :, 0] if gray else pixels)
+    found = np.asarray(image.filter(ImageFilter.GaussianBlur(max(image.size) / 16)))
+    return found[:, :, None] if gray else found
 
 
 def _png(pixels: np.ndarray, longest: int, *, smooth: bool = True) -> bytes:
