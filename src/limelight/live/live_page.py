@@ -12,7 +12,7 @@ from limelight import __version__
 from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, why_not
-from limelight.models.attention import AttentionClassifier, Tables
+from limelight.models.attention import AttentionClassifier, PictureClassifier, Tables
 from limelight.models.attention.hidden_units import UnitTables
 from limelight.models.protocol import playing
 from limelight.pages.markup import rendered, whole_page
@@ -65,7 +65,7 @@ def _with_tables(model: Model) -> AttentionClassifier:
         )
     if (why := why_not(model, "collapses")) is not None:
         raise InputError(f"{needed}, and {why}.")
-    if not isinstance(model, AttentionClassifier):
+    if not isinstance(model, AttentionClassifier) or isinstance(model, PictureClassifier):
         raise InputError(f"{needed}; a {type(model).__name__} has no tables of words.")
     return model
 

@@ -32,6 +32,13 @@ class Recipe:
     attention: Literal["dot-product", "additive"] = "dot-product"
     """Logits q · k/√d_att, or w_a · tanh(q + k) of d_att hidden units per head."""
 
+    grid: int = 7
+    """Rows and columns of patches that a picture is cut into."""
+    hidden: int = 64
+    """Hidden units of the network that embeds a patch."""
+    learned_positions: bool = False
+    """Learn the positions of patches, instead of sines and cosines."""
+
     vocabulary_size: int | None = None
     min_count: int = 1
 
@@ -77,7 +84,11 @@ class Recipe:
 
 
 _RANGES: tuple[tuple[str, str, Callable[[float], bool]], ...] = (
-    ("heads d_e d_att d_out min_count batch epochs patience", "at least 1", lambda x: x >= 1),
+    (
+        "heads d_e d_att d_out min_count batch epochs patience grid hidden",
+        "at least 1",
+        lambda x: x >= 1,
+    ),
     ("embedding_std weight_bound learning_rate position_base", "positive", lambda x: x > 0),
     ("dropout word_dropout label_smoothing average validation", "in [0, 1)", lambda x: 0 <= x < 1),
     ("position_scale weight_decay least_steps", "at least 0", lambda x: x >= 0),
@@ -145,6 +156,26 @@ RECIPES: dict[str, Recipe] = {
     ),
     "paper": _PAPER,
     "shipped": _SHIPPED,
+    # Many narrow heads: a position adds to logits and values and multiplies nothing, so what stands
+    # where is told apart by heads that look at different places.
+    "pictures": Recipe(
+        heads=16,
+        d_e=64,
+        d_att=32,
+        d_out=32,
+        learned_positions=True,
+        embedding_std=0.5,
+        weight_bound=0.22,
+        word_dropout=0.1,
+        label_smoothing=0.05,
+        weight_decay=0.1,
+        batch=128,
+        learning_rate=0.01,
+        schedule="one-cycle",
+        warmup=0.2,
+        epochs=12,
+        validation=0.1,
+    ),
 }
 
 

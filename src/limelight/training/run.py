@@ -22,7 +22,7 @@ from limelight.models.attention.folder import FILES
 from limelight.training.loop import Progress, accuracy, fit
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
 from limelight.training.state import CHECKPOINT, Checkpoint, TrainingState
-from limelight.training.texts import Prepared, prepare
+from limelight.training.texts import Prepared, of_pictures, prepare
 
 _SHOWN = 2000  # training texts that are asked where none were held out
 HISTORY = "history.json"
@@ -56,11 +56,13 @@ def train(
         raise InputError(nearest("precision", precision, PRECISIONS))
     if seed < 0:
         raise InputError(f"seed must be at least 0; got {seed}.")
+    if not isinstance(data, LabelledTexts):
+        data = read_labelled(data, labels=labels)
+    if isinstance(recipe, str):
+        recipe = "pictures" if recipe == "default" and of_pictures(data) else recipe
     settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None
-    if not isinstance(data, LabelledTexts):
-        data = read_labelled(data, labels=labels)
     if not isinstance(validation, LabelledTexts | None):
         validation = read_labelled(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)

@@ -13,7 +13,7 @@ from safetensors.numpy import save
 from limelight.errors import InputError
 from limelight.files import write_whole
 from limelight.shapes import Array
-from limelight.training.module import AttentionModule
+from limelight.training.module import AttentionModule, PatchModule
 from limelight.training.recipe import Recipe
 from limelight.training.texts import WEIGHTS, Prepared, random_numbers
 
@@ -95,14 +95,19 @@ def new_state(
 ) -> TrainingState:
     """Return the state before the first step, of ``module`` or of the paper's classifier."""
     if module is None:
-        module = AttentionModule(
-            _first_weights(prepared, recipe, seed),
-            T_max=prepared.T_max,
-            position_base=recipe.position_base,
-            position_scale=recipe.position_scale,
-            skip=recipe.skip,
-            head_embeddings=recipe.head_embeddings,
-        )
+        weights, patches = _first_weights(prepared, recipe, seed), prepared.patches
+        options: dict[str, Any] = {
+            "T_max": prepared.T_max,
+            "position_base": recipe.position_base,
+            "position_scale": recipe.position_scale,
+            "skip": recipe.skip,
+            "head_embeddings": recipe.head_embeddings,
+        }
+        if patches is None:
+            module = AttentionModule(weights, **options)
+        else:
+            pictures = torch.from_numpy(patches.rows)
+            module = PatchModule(weights, pictures=pictures, cut=patches.cut, **options)
     module = module.to(device)
     # Apart: the shipped recipe lets the embedding decay thirty times as fast as the projections.
     decay = recipe.weight_decay if recipe.embedding_decay is None else recipe.embedding_decay
@@ -142,6 +147,15 @@ def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, A
         shapes["W_s"] = (prepared.outputs(recipe), wide)
     weights = {"embedding": rng.standard_normal((V, wide)) * recipe.embedding_std}
     weights |= {name: rng.uniform(-bound, bound, shape) for name, shape in shapes.items()}
+    if (patches := prepared.patches) is not None:
+        p, d_h = len(patches.mean), recipe.hidden
+        # Pixels from 0 to 1 vary by a third or so: twice what inputs of variance 1 would take.
+        weights["patch_in"] = rng.uniform(-1, 1, (d_h, p)) * np.sqrt(24 / p)
+        weights["patch_bias"] = rng.uniform(-1, 1, d_h) / 6
+        weights["patch_out"] = rng.uniform(-1, 1, (wide, d_h)) * np.sqrt(3 / d_h)
+        weights["patch_mean"] = patches.mean
+        if recipe.learned_positions:
+            weights["position_table"] = rng.standard_normal((prepared.T_max, wide))
     return {name: torch.from_numpy(array.astype(np.float32)) for name, array in weights.items()}
 
 

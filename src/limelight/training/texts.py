@@ -1,4 +1,4 @@
-"""From labelled texts to what the loop needs: vocabulary, split, encoded rows."""
+"""From labelled texts or pictures to what the loop needs: vocabulary, split, encoded rows."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -9,8 +9,9 @@ import numpy as np
 from limelight.data.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.models.attention import padded_ids
-from limelight.shapes import Int
-from limelight.text import Given, Vocabulary, token_strings
+from limelight.models.attention.patches import cut, fitted_pixels
+from limelight.shapes import Float, Int, Num
+from limelight.text import Given, Picture, Vocabulary, token_strings
 from limelight.training.recipe import Recipe
 
 # Each use of randomness has a stream of its own, numbered; see random_numbers.
@@ -60,14 +61,27 @@ class Corpus:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Patched:
+    """The patches of all pictures, by the rows that stand for them, and how they were cut."""
+
+    rows: Num[np.ndarray, "rows p"]
+    mean: Float[np.ndarray, " p"]
+    cut: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Encoded texts to fit and to validate on, and what the model's record says about them."""
+    """Encoded texts to fit and to validate on, and what the model's record says about them.
+
+    Of pictures the words are ``patches``, none of which is met twice.
+    """
 
     vocabulary: Vocabulary
     classes: tuple[str, ...]
     training: EncodedTexts
     validation: EncodedTexts | None
     record: dict[str, Any]
+    patches: Patched | None = None
 
     @property
     def T_max(self) -> int:
@@ -94,21 +108,28 @@ def prepare(
     if isinstance(validation, int | float):
         recipe = replace(recipe, validation=float(validation))
     _check_classes(data)
-    vocabulary, corpus = training_vocabulary(
-        data,
-        T_max=recipe.T_max,
-        fitted=recipe.fitted_window,
-        size=recipe.vocabulary_size,
-        min_count=recipe.min_count,
-    )
     held: EncodedTexts | None = None
-    fitted = np.arange(len(data))
+    validated: LabelledTexts | None = None
+    patches: Patched | None = None
     if isinstance(validation, LabelledTexts):
         if not len(validation):
             raise InputError(f"{validation.source} has no rows; validation needs labelled texts.")
         validated = validation.in_classes(data.class_names)
-        held = encode_texts(validated, vocabulary, T_max=corpus.T_max)
-    elif recipe.validation:
+    if of_pictures(data):
+        vocabulary = Vocabulary.from_counts({})
+        corpus, held, patches = _patched(data, validated, recipe.grid)
+    else:
+        vocabulary, corpus = training_vocabulary(
+            data,
+            T_max=recipe.T_max,
+            fitted=recipe.fitted_window,
+            size=recipe.vocabulary_size,
+            min_count=recipe.min_count,
+        )
+        if validated is not None:
+            held = encode_texts(validated, vocabulary, T_max=corpus.T_max)
+    fitted = np.arange(len(data))
+    if validated is None and recipe.validation:
         order = random_numbers(seed, SPLIT).permutation(len(data))
         count = round(recipe.validation * len(data))
         if not 0 < count < len(data):
@@ -132,7 +153,56 @@ def prepare(
     if held is None:
         record["validation"] = None
     encoded = corpus.part(fitted, tails=recipe.tails)
-    return Prepared(vocabulary, data.class_names, encoded, held, record)
+    return Prepared(vocabulary, data.class_names, encoded, held, record, patches)
+
+
+def of_pictures(data: LabelledTexts) -> bool:
+    """Whether pictures are learned from."""
+    return any(isinstance(one, Picture) for one in data.texts)
+
+
+_MOST_SIDE = 16  # pixels of a patch that is cut of a large picture
+
+
+def _patched(
+    data: LabelledTexts, validated: LabelledTexts | None, grid: int
+) -> tuple[Corpus, EncodedTexts | None, Patched]:
+    """Return pictures as rows of patches, those for validation after the others.
+
+    All are brought to the size of the first one, in whole patches, and to gray if all are gray.
+    """
+    pictures = [
+        _picture(one, i, given.source)
+        for given in (data, validated)
+        if given is not None
+        for i, one in enumerate(given.texts)
+    ]
+    height, width, _ = pictures[0].pixels.shape
+    size = tuple(min(_MOST_SIDE, max(1, round(side / grid))) for side in (height, width))
+    channels = max(one.pixels.shape[2] for one in pictures)
+    whole, T = (grid * size[1], grid * size[0]), grid * grid
+    rows = np.zeros((2 + len(pictures) * T, size[0] * size[1] * channels), dtype=np.uint8)
+    for i, one in enumerate(pictures):
+        pixels = fitted_pixels(one.pixels, whole, channels)
+        rows[2 + i * T : 2 + (i + 1) * T] = cut(pixels, (grid, grid))
+    ids = padded_ids(list((2 + np.arange(len(rows) - 2)).reshape(-1, T)), T_max=1 + T)
+    n, nothing = len(data), EncodedTexts(ids[:0], data.labels[:0])
+    # In float32, as the weights are, by whole numbers: the same on any machine.
+    mean = rows[2 : 2 + n * T].sum(axis=0, dtype=np.int64) / (255 * n * T)
+    patched = Patched(
+        rows,
+        mean.astype(np.float32),
+        {"patch_size": size, "grid": (grid, grid), "channels": channels},
+    )
+    corpus = Corpus(EncodedTexts(ids[:n], data.labels), nothing, np.arange(0))
+    held = None if validated is None else EncodedTexts(ids[n:], validated.labels)
+    return corpus, held, patched
+
+
+def _picture(one: Given, row: int, source: str) -> Picture:
+    if not isinstance(one, Picture):
+        raise InputError(f"row {row + 1} of {source} is a text among pictures; remove the row.")
+    return one
 
 
 def _check_classes(data: LabelledTexts) -> None:

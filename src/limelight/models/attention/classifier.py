@@ -32,7 +32,6 @@ from limelight.models.attention.tables import (
 )
 from limelight.models.attention.weights import (
     OPTIONS,
-    WEIGHTS,
     check_weights,
     fingerprint_of,
     is_plain,
@@ -112,14 +111,13 @@ class AttentionClassifier:
     link: ClassVar[Link] = "softmax"
     replacements: ClassVar[tuple[str, ...]] = ("unk", "delete")
     capabilities: ClassVar[Mapping[Capability, str | None]] = ABILITIES
+    embedding_error: ClassVar[np.ndarray | None] = None  # of embeddings that were computed
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
         # Read-only: tables, fingerprint and everything cached below were made of these numbers.
-        for name in (*WEIGHTS, *OPTIONS):
-            if getattr(self, name) is None:
-                continue
-            own = np.array(getattr(self, name))  # freezing it must not freeze the caller's array
+        for name, given in weights_of(self).items():
+            own = np.array(given)  # freezing it must not freeze the caller's array
             own.setflags(write=False)
             object.__setattr__(self, name, own)
         check_weights(self)
@@ -135,7 +133,7 @@ class AttentionClassifier:
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only mapping cannot be pickled; and tables are cheaper to make than to send.
         own = {one.name: getattr(self, one.name) for one in fields(self)}
-        return partial(AttentionClassifier, **own | {"record": dict(self.record)}), ()
+        return partial(type(self), **own | {"record": dict(self.record)}), ()
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -193,7 +191,12 @@ class AttentionClassifier:
     def table_errors(self) -> TableErrors:
         """How far the tables may be from what the weights say."""
         return table_errors(
-            self.embedding, self.positions, self._position_errors, self.directions, self.tables
+            self.embedding,
+            self.positions,
+            self._position_errors,
+            self.directions,
+            self.tables,
+            self.embedding_error,
         )
 
     @cached_property

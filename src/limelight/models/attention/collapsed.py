@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.attention.documents import encoded, padded_ids
+from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
 from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
-from limelight.text import UNK, Document, Features
+from limelight.text import Document, Features
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
@@ -60,8 +60,12 @@ class CollapsedDocuments:
 
     @cached_property
     def base_ids(self) -> Int[np.ndarray, "n T_max"]:
-        """The documents with every feature removed: UNK at its places."""
-        return np.where(self.of_position >= 0, np.int32(UNK), self.ids)
+        """The documents with every feature removed: UNK at its places, or what stands there."""
+        return np.where(self.of_position >= 0, self._removed, self.ids)
+
+    @cached_property
+    def _removed(self) -> Int[np.ndarray, "*n"]:
+        return rows_of_removed(self.documents, T_max=self.model.T_max)
 
     @cached_property
     def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
@@ -148,7 +152,9 @@ class CollapsedDocuments:
 
     @cached_property
     def _bounds(self) -> ErrorBounds:
-        return self.model.table_errors.of_text(self.ids)
+        # UNK is known of in any case; what else may stand there is one of the words.
+        seen = (self.ids, self.base_ids) if self._removed.ndim else (self.ids,)
+        return self.model.table_errors.of_text(np.concatenate(seen, axis=1))
 
     @property
     def logit_error(self) -> Float[np.ndarray, "n K"]:
@@ -178,6 +184,11 @@ class CollapsedDocuments:
     def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
         """Return the game of document ``i`` when removed words vanish and later ones move up."""
         document, tables = self.documents[i], self.model.tables
+        if "delete" not in (known := self.model.replacements):
+            raise DomainError(
+                f"exact LIME of this model removes by {known[0]!r}. Use method 'lime-sampled' for "
+                f"another way, or model.removing({known[1]!r})."
+            )
         if (why := _inexact(document, self.features[i])) is not None:
             raise DomainError(
                 "LIME under deletion is exact for texts that fit the window and repeat no token; "

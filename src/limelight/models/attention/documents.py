@@ -16,11 +16,13 @@ class Encoded(NamedTuple):
     """The classifier's own input: rows of the tokens it reads, and the tokens it does not read.
 
     ``ids`` pairs with the document's tokens; [cls] and padding are not among them. When words are
-    deleted, those ``beyond`` the window move into it.
+    deleted, those ``beyond`` the window move into it. ``removed`` are the rows that stand in the
+    place of removed tokens, one for each, where that is not UNK for all.
     """
 
     ids: Int[np.ndarray, " T"]
     beyond: tuple[str, ...] = ()
+    removed: Int[np.ndarray, " T"] | None = None
 
 
 def encoded(document: Document) -> Encoded:
@@ -73,6 +75,12 @@ def _notices(
     elif unknown:
         notices.append(f"{unknown} of {seen} tokens are not in the vocabulary; the model sees UNK.")
     return tuple(notices)
+
+
+def rows_of_removed(documents: Sequence[Document], *, T_max: int) -> Int[np.ndarray, "*n"]:
+    """Return the rows that stand in the place of removed tokens: UNK, or one for each."""
+    rows = [row for document in documents if (row := encoded(document).removed) is not None]
+    return padded_ids(rows, T_max=T_max) if rows else np.array(UNK, dtype=np.int32)
 
 
 def padded_ids(rows: Sequence[Int[np.ndarray, " _"]], *, T_max: int) -> Int[np.ndarray, "n T_max"]:

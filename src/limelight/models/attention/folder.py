@@ -13,7 +13,15 @@ from safetensors.numpy import save as tensors_to_bytes
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json, whole_folder
 from limelight.models.attention.classifier import AttentionClassifier
-from limelight.models.attention.weights import ATTENTIONS, OPTIONS, SKIPS, WEIGHTS, weights_of
+from limelight.models.attention.patches import PictureClassifier
+from limelight.models.attention.weights import (
+    ATTENTIONS,
+    OPTIONS,
+    PATCHES,
+    SKIPS,
+    WEIGHTS,
+    weights_of,
+)
 from limelight.text import Vocabulary, one_line
 from limelight.text.characters import LONE_SURROGATE
 
@@ -77,7 +85,8 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         classes = tuple(reading.pop("classes"))
         for name in ("position_base", "position_scale"):
             reading[name] = float(reading[name])
-        return AttentionClassifier(
+        kind = PictureClassifier if "patch_size" in options else AttentionClassifier
+        return kind(
             **{name: weights[name] for name in WEIGHTS},
             **options,
             vocabulary=Vocabulary(tuple(words)),
@@ -101,7 +110,21 @@ def _options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str
         found[name] = config.pop(name, usable[0])
         if found[name] not in usable or type(found[name]) not in map(type, usable):  # 1 == True
             raise _unusable(name, found[name])
-    return found
+    patches = config.pop("patches", None)
+    return found if patches is None else found | _patches(patches, weights)
+
+
+def _patches(said: Any, weights: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return what a folder of a model of pictures has besides."""
+    if missing := [name for name in PATCHES[:-1] if name not in weights]:
+        raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
+    if not isinstance(said, dict) or set(said) != {"size", "grid", "channels", "removal"}:
+        raise _unusable("patches", said)
+    found = {name: tuple(x) if isinstance(x, list) else x for name, x in said.items()}
+    if any(not isinstance(found[name], tuple) for name in ("size", "grid")):
+        raise _unusable("patches", said)
+    own = {name: weights[name] for name in PATCHES if name in weights}
+    return {"patch_size": found.pop("size"), **found, **own}
 
 
 def _content(folder: Path, name: str) -> bytes:

@@ -117,6 +117,7 @@ def unit_errors(
     position_error: Float[np.ndarray, "T_max d_e"],
     units: UnitDirections,
     tables: UnitTables,
+    embedding_error: Float[np.ndarray, "V d_e"] | None = None,
 ) -> tuple[Float[np.ndarray, "V K"], Float[np.ndarray, " K"]]:
     """Return the errors of logits that are due to each word, and to any position."""
     K, d_h, d_e = units.key.shape
@@ -124,7 +125,8 @@ def unit_errors(
     word = np.empty((len(embedding), K))
     for start in range(0, len(word), _ROWS):
         rows = slice(start, start + _ROWS)
-        off = product_error(embedding[rows], read).reshape(-1, K, d_h)
+        moved = None if embedding_error is None else embedding_error[rows]
+        off = product_error(embedding[rows], read, x_error=moved).reshape(-1, K, d_h)
         off += 2 * ROUNDING * np.abs(tables.word[rows])
         word[rows] = (size * off).sum(axis=-1)
     off = product_error(positions, read, x_error=position_error).reshape(-1, K, d_h)

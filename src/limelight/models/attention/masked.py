@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from limelight.models.attention.documents import encoded, padded_ids
+from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
 from limelight.models.attention.tables import Tables, predicted_logits
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
@@ -16,11 +16,12 @@ def replaced_windows(
     keep: Bool[np.ndarray, "n d"],
     ids: Int[np.ndarray, " T_max"],
     of_position: Int[np.ndarray, " T_max"],
+    removed: Int[np.ndarray, "*T_max"] | int = UNK,
 ) -> Int[np.ndarray, "n T_max"]:
-    """Return ``ids`` with UNK at every place of a removed feature; -1 marks places that stay."""
+    """Return ``ids`` with ``removed`` at places of removed features; -1 marks places that stay."""
     # At −1 a place finds the last column: what belongs to no feature is never removed.
     stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)
-    return np.where(stays[:, of_position], ids, UNK)
+    return np.where(stays[:, of_position], ids, removed)
 
 
 def deleted_windows(
@@ -50,12 +51,14 @@ class ReplacementScorer:
     """f with every removed word replaced by UNK in place.
 
     ``ids`` is the window, ``of_position`` the feature at each place, -1 where nothing is removed.
+    ``removed`` is UNK, or what stands at each place instead.
     """
 
     tables: Tables
     ids: Int[np.ndarray, " T_max"]
     of_position: Int[np.ndarray, " T_max"]
     d: int
+    removed: Int[np.ndarray, "*T_max"]
 
     @cached_property
     def fixed_sums(self) -> Float[np.ndarray, " sums"]:
@@ -81,12 +84,12 @@ class ReplacementScorer:
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
         """Return what the model reads under each mask."""
-        return replaced_windows(keep, self.ids, self.of_position)
+        return replaced_windows(keep, self.ids, self.of_position, self.removed)
 
     @cached_property
     def _terms(self) -> Float[np.ndarray, "2 T_max sums"]:
         """g and g·u of every place with its word (row 0) and with UNK (row 1)."""
-        both = np.stack([self.ids, np.where(self.of_position >= 0, UNK, self.ids)])
+        both = np.stack([self.ids, np.where(self.of_position >= 0, self.removed, self.ids)])
         logit, value = self.tables.logit(both), self.tables.value(both)
         g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
         return np.concatenate([g, g * value], axis=2).reshape(*both.shape, -1)
@@ -178,14 +181,16 @@ def replacement_scorer(tables: Tables, document: Document, features: Features) -
     of_position = np.full(T_max, -1)
     of_position[1 : 1 + len(document.tokens)] = features.of_token
     ids = padded_ids([encoded(document).ids], T_max=T_max)[0]
-    return ReplacementScorer(tables, ids, of_position, len(features))
+    removed = rows_of_removed([document], T_max=T_max)
+    removed = removed[0] if removed.ndim else removed
+    return ReplacementScorer(tables, ids, of_position, len(features), removed)
 
 
 def deletion_scorer(
     tables: Tables, vocabulary: Vocabulary, document: Document, features: Features
 ) -> DeletionScorer:
     """Return the game in which removed words vanish; words beyond the window go with a feature."""
-    ids, beyond = encoded(document)
+    ids, beyond, _ = encoded(document)
     row = {string: j for j, string in enumerate(features.strings)}
     later = [row.get(string, -1) if features.unit == "words" else -1 for string in beyond]
     of_token = np.array([*features.of_token, *later])

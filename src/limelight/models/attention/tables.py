@@ -346,8 +346,12 @@ def table_errors(
     position_error: Float[np.ndarray, "T_max d_e"],
     directions: Directions,
     tables: Tables,
+    embedding_error: Float[np.ndarray, "V d_e"] | None = None,
 ) -> TableErrors:
-    """Return the errors of ``collapse(embedding, positions, directions)`` against the weights."""
+    """Return the errors of ``collapse(embedding, positions, directions)`` against the weights.
+
+    ``embedding_error`` is that of embeddings that were computed; weights have none.
+    """
     C, K, _ = directions.value.shape
     read, read_error = (
         np.concatenate([key, value.reshape(C * K, -1)]).T
@@ -362,13 +366,16 @@ def table_errors(
         return [found[:, :K], found[:, K:]]
 
     with np.errstate(over="ignore", invalid="ignore"):  # no finite error is known then
-        word_logit, word_value = _of_words(embedding, lambda x: errors(x, None))
+        if embedding_error is None:
+            word_logit, word_value = _of_words(embedding, lambda x: errors(x, None))
+        else:
+            word_logit, word_value = errors(embedding, embedding_error)
         position_logit, position_value = errors(positions, position_error)
         of_words, of_positions = np.zeros(()), np.zeros(())
         if directions.units is not None and tables.units is not None:
             wide = embedding.astype(np.float64)
             of_words, of_positions = unit_errors(
-                wide, positions, position_error, directions.units, tables.units
+                wide, positions, position_error, directions.units, tables.units, embedding_error
             )
     of_places = (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
     return TableErrors(

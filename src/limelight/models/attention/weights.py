@@ -13,13 +13,14 @@ from limelight.text import Vocabulary
 
 WEIGHTS = ("embedding", "W_q", "W_k", "W_v", "W_l")
 OPTIONS = ("b_q", "b_k", "b_v", "W_s", "w_a")
+PATCHES = ("patch_mean", "patch_in", "patch_bias", "patch_out", "position_table")
 SKIPS = ("mean", "cls")
 ATTENTIONS = ("dot-product", "additive")
 
 
 def weights_of(model: Any) -> dict[str, np.ndarray]:
     """Return the weights that ``model`` has, in the order of their names above."""
-    found = {name: getattr(model, name) for name in (*WEIGHTS, *OPTIONS)}
+    found = {name: getattr(model, name, None) for name in (*WEIGHTS, *OPTIONS, *PATCHES)}
     return {name: array for name, array in found.items() if array is not None}
 
 
@@ -88,13 +89,18 @@ def check_weights(model: Any) -> None:
         "w_a": "K d_att",
         "embedding": "V K·d_e" if model.head_embeddings else "V d_e",
         "W_s": "C K·d_e" if model.head_embeddings else "C d_e",
+        "patch_mean": "p",
+        "patch_in": "d_h p",
+        "patch_bias": "d_h",
+        "patch_out": "K·d_e d_h" if model.head_embeddings else "d_e d_h",
+        "position_table": "T_max K·d_e" if model.head_embeddings else "T_max d_e",
     }
     _check_skip(model)
     _check_attention(model)
-    size: dict[str, int] = {"V": len(model.vocabulary)}
+    size: dict[str, int] = {"V": len(model.vocabulary), "T_max": model.T_max}
     for name, axes in letters.items():
-        array = getattr(model, name)
-        if array is None and name in OPTIONS:
+        array: Any = getattr(model, name, None)
+        if array is None and name not in WEIGHTS:
             continue
         if "K·d_e" in axes:
             size["K·d_e"] = size["K"] * size["d_e"]
@@ -118,8 +124,8 @@ def check_weights(model: Any) -> None:
             f"got {list(model.classes)}."
         )
     _check_positions(model)
-    if model.tokenizer != "basic_english":
-        raise InputError(f"the tokenizer must be 'basic_english'; got {model.tokenizer!r}.")
+    if model.tokenizer != (own := type(model).tokenizer):
+        raise InputError(f"the tokenizer must be {own!r}; got {model.tokenizer!r}.")
 
 
 def _check_skip(model: Any) -> None:

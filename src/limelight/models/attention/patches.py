@@ -1,0 +1,255 @@
+"""The paper's classifier over patches: a picture is a text whose words are never met again.
+
+A patch is embedded by a small network, for itself, in the place of a row of the vocabulary. For the
+pictures at hand those rows are made (``with_patches``); from there on nothing differs from texts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from limelight.errors import InputError, MissingExtraError, nearest
+from limelight.models.attention.classifier import ABILITIES, AttentionClassifier
+from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.models.attention.documents import Encoded
+from limelight.models.attention.masked import ReplacementScorer, replacement_scorer
+from limelight.models.attention.tables import sinusoidal_positions
+from limelight.models.attention.weights import shuffled_weights, weights_of
+from limelight.models.protocol import Capability
+from limelight.shapes import Float, Num
+from limelight.text import UNK, Document, Features, Picture, Pictured, few_names, picture_of
+from limelight.text.pictures import grid_boxes
+from limelight.theory.table_rounding import ROUNDING, product_error
+
+_CHUNK = 256  # pictures at a time: their patches' rows of tables stay a few megabytes
+_MOST = 1 << 17  # pixels of a patch, and patches of a picture
+_OF_WORDS = ("tables", "table_errors", "_factored", "device_tables")  # made of the vocabulary
+REMOVALS = ("mean", "black", "blurred")
+_GREY = (0.299, 0.587, 0.114)  # of red, green and blue in grey, as Pillow and television have it
+
+Patches = Num[np.ndarray, "T p"]  # of one picture, row by row, in bytes or from 0 to 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PictureClassifier(AttentionClassifier):
+    r"""The same heads over the patches of a picture, each embedded by one hidden layer.
+
+    .. math:: e(x) = e_{UNK} + W_o \big(\mathrm{relu}(W_i (x - m) + b) - \mathrm{relu}(b)\big)
+
+    with x the pixels of the patch from 0 to 1 and m the mean patch of the training pictures, so
+    that the mean patch is UNK: a removed patch becomes it, or black, or what is left of the patch
+    when the picture is blurred (``removal``; exact methods know this one, sampled ones all three).
+    """
+
+    patch_mean: np.ndarray  # p
+    patch_in: np.ndarray  # d_h p
+    patch_bias: np.ndarray  # d_h
+    patch_out: np.ndarray  # d_e d_h, or K·d_e d_h
+    position_table: np.ndarray | None = None  # T_max d_e, learned; sines and cosines where None
+    patch_size: tuple[int, int]  # height and width in pixels
+    grid: tuple[int, int]  # rows and columns of patches
+    channels: int = 1
+    removal: str = "mean"
+    tokenizer: str = "patches"
+    capabilities: ClassVar[Mapping[Capability, str | None]] = MappingProxyType(
+        {
+            **ABILITIES,
+            "pictures": None,
+            "pieces": "the paper's classifier reads whole patches",
+            "pairs": "the paper's classifier reads one picture",
+        }
+    )
+
+    def __post_init__(self) -> None:
+        shape = (*self.grid, *self.patch_size, self.channels)
+        if len(shape) != 5 or any(type(n) is not int or not 1 <= n <= _MOST for n in shape):
+            raise InputError(
+                "patches must have a size and stand in a grid, two whole numbers from 1 each; got "
+                f"{self.patch_size} and {self.grid}, in {self.channels} channels."
+            )
+        pixels, patches = shape[2] * shape[3] * shape[4], shape[0] * shape[1]
+        if self.channels not in (1, 3) or pixels > _MOST or patches >= _MOST:
+            raise InputError(
+                "patches have 1 or 3 channels, and there is an end to their size and number; got "
+                f"{patches:,} patches of {pixels:,} numbers in {self.channels} channels."
+            )
+        if np.shape(self.patch_mean) != (pixels,) or self.T_max != 1 + patches:
+            raise InputError(
+                f"a picture of {patches} patches of {pixels} numbers needs T_max {1 + patches} and "
+                f"a patch_mean of that length; got {self.T_max} and {np.shape(self.patch_mean)}."
+            )
+        if self.removal not in REMOVALS:
+            raise InputError(nearest("removal", self.removal, REMOVALS))
+        super().__post_init__()
+
+    def __repr__(self) -> str:
+        rows, columns = self.grid
+        width, height = self.picture_size
+        return (
+            f"<PictureClassifier {few_names(self.classes)}: {self.sizes['K']} heads, {rows} × "
+            f"{columns} patches of pictures of {width} × {height}; {self.fingerprint[:8]}>"
+        )
+
+    @property
+    def picture_size(self) -> tuple[int, int]:
+        """Width and height of the pictures it was made for; others are brought to this size."""
+        return self.grid[1] * self.patch_size[1], self.grid[0] * self.patch_size[0]
+
+    @property
+    def replacements(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What may stand for a removed patch, first what exact methods put there."""
+        return (self.removal, *(name for name in REMOVALS if name != self.removal))
+
+    def removing(self, removal: str) -> "PictureClassifier":
+        """Return the model for which a removed patch becomes "mean", "black" or "blurred"."""
+        return replace(self, removal=removal)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What ``config.json`` holds: that of the classifier, and how a picture is cut."""
+        patches = {"size": self.patch_size, "grid": self.grid, "channels": self.channels}
+        said = {name: list(x) if isinstance(x, tuple) else x for name, x in patches.items()}
+        return {**super().config, "patches": {**said, "removal": self.removal}}
+
+    def _of_parts(self, of_positions: Callable[..., np.ndarray]) -> Float[np.ndarray, "T_max d_e"]:
+        if self.position_table is None:
+            return super()._of_parts(of_positions)
+        table = self.position_table.astype(np.float64)
+        return table if of_positions is sinusoidal_positions else np.zeros_like(table)
+
+    def shuffled(self, seed: int) -> "PictureClassifier":
+        """Return the model with the numbers of every weight in random places.
+
+        The mean patch stays: it is what the training pictures were, and what removal means.
+        """
+        weights: dict[str, Any] = shuffled_weights(weights_of(self), seed)
+        return replace(self, **weights | {"patch_mean": self.patch_mean})
+
+    def read(self, text: Any, *, pieces: bool = False) -> Document:
+        """Return a picture as this model sees it: brought to its size, and cut into patches."""
+        if pieces:
+            raise InputError(f"{self.capabilities['pieces']}; leave pieces out.")
+        picture = picture_of(text)
+        rows, columns = self.grid
+        cut = Pictured(picture, grid_boxes((0, 0, *picture.size), rows, columns))
+        (width, height), (wide, high) = self.picture_size, picture.size
+        said = f"The picture has {wide} × {high} pixels and is read at {width} × {height}."
+        notices = () if (wide, high) == (width, height) else (said,)
+        return Document.of_picture(cut, notices=notices, input=self.fitted(picture))
+
+    def fitted(self, picture: Picture) -> Num[np.ndarray, "H W channels"]:
+        """Return the pixels in the size and the colours that the model reads."""
+        return fitted_pixels(picture.pixels, self.picture_size, self.channels)
+
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the C outputs of the model for every picture."""
+        return self.outputs([self.read(picture) for picture in texts])
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the C outputs of the model for pictures that it has read."""
+        found = [np.empty((0, self.sizes["C"]))]
+        for start in range(0, len(documents), _CHUNK):
+            seen, encoded = self.with_patches(documents[start : start + _CHUNK])
+            found.append(seen.logits_of_ids([document.input.ids for document in encoded]))
+        return np.concatenate(found)
+
+    def game(self, document: Document, features: Features, replacement: str) -> ReplacementScorer:
+        """Return the outputs as a function of which features stay: a few matrix products."""
+        seen, (encoded,) = self.with_patches([document], replacement)
+        return replacement_scorer(seen.tables, encoded, features)
+
+    def collapsed(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> CollapsedDocuments:
+        """Return pictures as the arrays that exact methods need."""
+        seen, encoded = self.with_patches(documents)
+        return CollapsedDocuments(model=seen, documents=encoded, features=tuple(features))
+
+    def with_patches(
+        self, documents: Sequence[Document], removal: str | None = None
+    ) -> tuple["PictureClassifier", tuple[Document, ...]]:
+        """Return the model with the patches of some pictures as its words, and these as their rows.
+
+        Rows after [cls] and UNK: the patches of one picture after those of another, then, unless a
+        removed patch becomes UNK, what each of them becomes.
+        """
+        removal = removal or self.removal
+        n, T = len(documents), self.T_max - 1
+        for document in documents:
+            if document.picture is None or len(document.tokens) != T:
+                raise InputError(
+                    "the paper's classifier loses whole patches of its own; explain 'patches', a "
+                    "coarser grid of them, or groups of them."
+                )
+        pixels = [document.input for document in documents]
+        if removal != "mean":
+            pixels += [_removed(one, removal, self.patch_size) for one in pixels]
+        rows, errors = self.embedded(np.concatenate([cut(one, self.grid) for one in pixels]))
+        specials = self.embedding.astype(np.float64)
+        # No copy by `replace`: it would check all weights again, and lose what is known of them.
+        seen = object.__new__(PictureClassifier)
+        known = {name: x for name, x in vars(self).items() if name not in _OF_WORDS}
+        known["embedding"] = np.concatenate([specials, rows])
+        known["embedding_error"] = np.concatenate([np.zeros_like(specials), errors])
+        vars(seen).update(known)
+        ids = (len(specials) + np.arange(len(rows), dtype=np.int32)).reshape(-1, T)
+        removed = [None] * n if removal == "mean" else ids[n:]
+        return seen, tuple(
+            replace(document, input=Encoded(own, (), gone))
+            for document, own, gone in zip(documents, ids, removed, strict=False)
+        )
+
+    def embedded(self, patches: Patches) -> tuple[Float[np.ndarray, "n d_e"], ...]:
+        """Return patches embedded, without their positions, and what rounding may have moved."""
+        m, W_i, b, W_o = (x.astype(np.float64) for x in self._network)
+        seen = patches / 255.0 if patches.dtype == np.uint8 else patches.astype(np.float64)
+        x = seen - m
+        h = x @ W_i.T + b
+        h_error = product_error(x, W_i.T, x_error=ROUNDING * (seen + np.abs(x)))
+        r = np.maximum(h, 0) - np.maximum(b, 0)  # relu carries errors on at most as they are
+        r_error = h_error + ROUNDING * (np.abs(h) + np.abs(r))
+        e = r @ W_o.T + self.embedding[UNK]
+        return e, product_error(r, W_o.T, x_error=r_error) + ROUNDING * np.abs(e)
+
+    @property
+    def _network(self) -> tuple[np.ndarray, ...]:
+        return self.patch_mean, self.patch_in, self.patch_bias, self.patch_out
+
+
+def cut(pixels: Num[np.ndarray, "H W channels"], grid: tuple[int, int]) -> Patches:
+    """Return the patches of a picture row by row, the pixels of each row by row."""
+    height, width, channels = pixels.shape
+    rows, columns = grid
+    apart = pixels.reshape(rows, height // rows, columns, width // columns, channels)
+    return apart.swapaxes(1, 2).reshape(rows * columns, -1)
+
+
+def fitted_pixels(
+    pixels: Num[np.ndarray, "H W C"], size: tuple[int, int], channels: int
+) -> Num[np.ndarray, "height width channels"]:
+    """Return 8-bit pixels in another size (width, height), and gray or in colours."""
+    if pixels.shape[2] > channels:
+        pixels = np.rint(pixels @ np.array(_GREY)).astype(np.uint8)[:, :, None]
+    if pixels.shape[1::-1] != size:
+        try:
+            from PIL import Image
+        except ImportError:
+            raise MissingExtraError("pictures of another size need Pillow", "images") from None
+        image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+        pixels = np.asarray(image.resize(size, Image.Resampling.BOX)).reshape(*size[::-1], -1)
+    return np.repeat(pixels, channels, axis=2) if pixels.shape[2] < channels else pixels
+
+
+def _removed(
+    pixels: Num[np.ndarray, "H W channels"], removal: str, size: tuple[int, int]
+) -> Num[np.ndarray, "H W channels"]:
+    """Return the picture whose patches stand for removed ones, in bytes."""
+    if removal == "black":
+        return np.zeros_like(pixels)
+    from scipy.ndimage import gaussian_filter
+
+    spread = [side / 2 for side in size]  # what is seen of a patch is what lies around it
+    return np.rint(gaussian_filter(pixels.astype(float), (*spread, 0))).astype(np.uint8)
