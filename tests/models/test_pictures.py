@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from all_subsets import lime_by_subsets, shapley_by_subsets
 from transformers import (
     BeitConfig,
     BeitForImageClassification,
@@ -28,7 +29,6 @@ from limelight.models import why_not
 from limelight.text import features_of, picture_of
 from limelight.text.pictures import blurred
 
-from all_subsets import lime_by_subsets, shapley_by_subsets
 from tiny_models import tiny_model
 
 VIT = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "vit-mini-fashion"
