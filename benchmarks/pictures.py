@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--grid", type=int, default=4, help="patches a side")
     parser.add_argument("--minutes", type=float, default=2.0, help="for searches and chance")
     parser.add_argument("--pairs", type=int, default=4, help="of orders, for Shapley values")
+    parser.add_argument("--steps", type=int, default=32, help="for integrated gradients, at most")
     parser.add_argument("--samples", type=int, default=200, help="for LIME")
     arguments = parser.parse_args()
     model, found = limelight.load(MODEL), read_pictures(DATA)
@@ -47,6 +48,8 @@ def main() -> None:
         methods=[*sampled, *METHODS][: 4 if arguments.smoke else None],
         features=f"{arguments.grid} × {arguments.grid} patches",
         budget=f"{6 if arguments.smoke else 60 * arguments.minutes}s",
+        max_steps=arguments.steps,
+        steps=min(16, arguments.steps),
         progress=lambda done, total: print(f"{done:.1f} of {total}", end="\r"),
     )
     seconds = time.perf_counter() - start

@@ -314,6 +314,7 @@ def test_verbs_take_pictures_of_all_kinds_and_tell_them_apart(tmp_path):
     assert model.fingerprint != tiny_pictures("deit").fingerprint
 
 
+@pytest.mark.slow  # 552 direct calls
 @pytest.mark.skipif(not VIT.exists(), reason="the shared ViT is not here")
 def test_the_shared_vit_says_what_direct_calls_of_it_say():
     import pyarrow.parquet as pq
