@@ -20,6 +20,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,6 +169,8 @@ def typst_numbers(found: dict[str, Source], keys: list[str]) -> str:
     rows = []
     for command, texts in _by_command(found, keys).items():
         rows.append(f"  ({_quoted(command)}, {_quoted(' · '.join(texts))}),")
+    if has_pictures():
+        rows.append(f"  ({_quoted(REPRODUCE + PICTURES)}, {_quoted('what is said of pictures')}),")
     return "\n".join(
         [
             "// Written by build.py; not to be edited.",
@@ -195,9 +198,18 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def pictures_section() -> str:
+def has_pictures() -> bool:
+    """Whether the experiment on pictures is known here and stored as a whole."""
+    from limelight_reproduction.registry import EXPERIMENTS
+
+    parts = _read(RESULTS)["experiments"].get(PICTURES, {})
+    known = [one for one in EXPERIMENTS if one.name == PICTURES]
+    return bool(known) and all(part.name in parts for part in known[0].parts)
+
+
+def pictures_section(folder: Path) -> str:
     """Return what is said of pictures: what the experiment found, or that it is still to come."""
-    if PICTURES not in _read(RESULTS)["experiments"]:
+    if not has_pictures():
         return (
             "No result of this kind is stored yet. A classifier that reads the patches of a "
             "picture by one layer of attention is a ratio game over patches, and nothing in "
@@ -208,9 +220,14 @@ def pictures_section() -> str:
     from limelight_reproduction.results import stored
 
     experiment = next(one for one in EXPERIMENTS if one.name == PICTURES)
-    findings = row_of(experiment, stored()[PICTURES], None).findings
-    sentences = [findings.headline, *findings.measured[:3]]
-    return " ".join(f"#text({_quoted(one)})" for one in sentences) + "\n"
+    row = row_of(experiment, stored()[PICTURES], folder, suffixes=(".svg",))
+    told = " ".join(
+        f"#text({_quoted(one)})" for one in (row.findings.headline, row.findings.meaning)
+    )
+    for name, caption in list(row.figures.items())[:1]:
+        image = f"image({_quoted(name + '.svg')}, width: 90%)"
+        told += f"\n\n#figure({image}, caption: [#text({_quoted(caption)})])"
+    return told + "\n"
 
 
 def draw(folder: Path) -> None:
@@ -283,10 +300,12 @@ def main() -> None:
         for key in keys:
             print(f"{key:28} {found[key].text:>12}  {found[key].place}  {found[key].command}")
         return
+    if find_spec("limelight_reproduction") is None:
+        sys.exit("The figures are drawn by limelight-reproduction: pip install . ./reproduction")
     folder = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "numbers.typ").write_text(typst_numbers(found, keys), "utf-8")
-    (folder / "pictures.typ").write_text(pictures_section(), "utf-8")
+    (folder / "pictures.typ").write_text(pictures_section(folder), "utf-8")
     for file in (TEXT, BIBLIOGRAPHY):
         (folder / file.name).write_text(file.read_text("utf-8"), "utf-8")
     draw(folder)

@@ -13,7 +13,7 @@ ARTICLE = ROOT / "reproduction" / "article"
 PAPER = ROOT.parent / "shared" / "paper"
 TEXT = (ARTICLE / "article.typ").read_text("utf-8")
 REFERENCE = re.compile(
-    r"(Theorems?|Sections?|Appendix|Figures?|Eqs?\.|claims?)[ ~](\d+(\.\d+)*|[A-F]\.\d)"
+    r"(Theorems?|Sections?|Appendix|Lemma|Figures?|Eqs?\.|claims?)[ ~](\d+(\.\d+)*|[A-F]\.\d)"
 )
 LAYOUT = re.compile(
     r"\d+(\.\d+)?(pt|em|cm|fr)\b|(width|widow|orphan): \d+%|#\w+\([^()]*rgb[^()]*\)+"
@@ -94,6 +94,9 @@ def test_verdicts_on_local_models_are_those_of_the_rule():
     assert {pairs["sentences_mask", 1000], pairs["sentences_delete", 1000]} == {"as good"}
     boosting = [verdict(*row, "boosting") for row in rows]
     assert boosting == ["undecided", *["worse"] * 5]
+    few = [("reviews_delete", 200), ("sentences_delete", 200)]
+    assert [verdict(*row, "boosting") for row in few] == ["worse", "worse"]
+    assert [verdict(*row, "pairs") for row in few] == ["undecided", "worse"]
 
 
 def test_every_work_that_is_cited_is_listed_and_the_other_way_round():
@@ -139,6 +142,16 @@ def test_quotations_are_in_the_words_of_the_paper():
     paper = (PAPER / "paper.md").read_text("utf-8")
     assert all(one.strip("%").replace("−", "-") in paper for one in quoted)
     assert len(quoted) == 5
+
+
+def test_what_is_said_of_pictures_waits_for_its_results(build, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "PICTURES", "no such experiment")
+    assert "future work" in build.pictures_section(tmp_path)
+    monkeypatch.setattr(build, "PICTURES", "accuracy")  # any that is stored
+    told = build.pictures_section(tmp_path)
+    assert "The paper's recipe gives 80.1%" in told
+    assert (tmp_path / "accuracy.svg").exists()
+    assert 'image("accuracy.svg", width: 90%)' in told
 
 
 @pytest.mark.slow

@@ -321,9 +321,11 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     run = package.explain_data(
         function, [one.text for one in found], "shapley", output=tmp_path / "run", progress=False
     )
-    for given in (run, tmp_path / "run", str(tmp_path / "run")):  # in single precision
-        again = package.explain(function, "w1 w2 w3", package.learn(function, given, judged=0))
-        np.testing.assert_allclose(again.scores, mine.scores, atol=1e-5)
+    for given in (run, tmp_path / "run"):  # what is read of a folder by its name is learned below
+        assert learning._explanations(given) == list(run)
+    again = package.learn(function, str(tmp_path / "run"), judged=0)  # in single precision
+    again = package.explain(function, "w1 w2 w3", again)
+    np.testing.assert_allclose(again.scores, mine.scores, atol=1e-5)
 
 
 def test_an_output_that_never_moves_counts_for_nothing():
@@ -358,9 +360,8 @@ def test_a_model_with_exact_values_needs_no_learning(tiny_model, function):
 
 def test_a_budget_means_fewer_pairs_then_fewer_texts(function):
     texts = texts_of(VOCABULARY, 60, seed=6)
-    one = package.learn(function, texts, budget="1000 calls", judged=0)
     said = []
-    package.learn(function, texts, budget="1000 calls", judged=0, estimate=said.append)
+    one = package.learn(function, texts, budget="1000 calls", judged=0, estimate=said.append)
     assert one.record["pairs"] == 1
     assert said[0].startswith("Drawing 1 pair of orders of 60 texts takes about ")
     assert one.report["calls"] < 1000
