@@ -154,10 +154,10 @@ class Setting:
             from limelight import train  # it loads torch, which most experiments do without
             from limelight.training import RECIPES
 
-            few = {"epochs": 1} if self.quick else {}
+            recipe = RECIPES["pictures"]
             train(
                 self.texts("fashion_mnist", "train"),
-                recipe=replace(RECIPES["pictures"], **few),
+                recipe=replace(recipe, epochs=1) if self.quick else recipe,
                 seed=self.seed,
                 output=folder,
                 device=self.device,

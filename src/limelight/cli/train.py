@@ -20,6 +20,7 @@ from limelight.cli.options import (
 )
 from limelight.cli.output import named_values, parsed_value
 from limelight.data import LabelledTexts, read_labelled, read_texts
+from limelight.data.pictures import read_pictures
 from limelight.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ def train(
         )
     usual = "pictures" if images and recipe == "default" else recipe
     settings = _changed(recipe_named(usual), set, epochs)
-    reader = read_labelled
-    if images:
-        from limelight.data.pictures import read_pictures as reader
+    reader = read_pictures if images else read_labelled
     read = partial(reader, text_column=text_column, label_column=label_column, labels=labels)
     texts = read(given)
     held: LabelledTexts | float | None = None

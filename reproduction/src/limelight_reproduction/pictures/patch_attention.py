@@ -91,7 +91,7 @@ def _measured(setting: Setting, model: Model, data: Any, few: dict[str, int]) ->
     names = {name: i for i, name in enumerate(model.classes)}
     label = [model.classes[i] for i in data.labels]
     medians = ("shapley", "lime", "again", "place", "patch", "moved")
-    judged = judge(model, list(data.texts), JUDGED, seed=setting.seed, **few)
+    judged = judge(model, list(data.texts), JUDGED, seed=setting.seed, **_settings(few))
     alpha = np.array([row["alpha"] for row in rows])
     return {
         "pictures": len(rows),
@@ -113,6 +113,10 @@ def _measured(setting: Setting, model: Model, data: Any, few: dict[str, int]) ->
     }
 
 
+def _settings(few: dict[str, int]) -> Any:
+    return few
+
+
 def wilson_share(hits: Sequence[Any]) -> list[float]:
     """Return a share and its 95 % interval."""
     count = int(np.sum(np.array(hits, bool)))
@@ -124,15 +128,12 @@ def _rows(
 ) -> list[dict[str, Any]]:
     orders = [rng.permutation(_SIDE * _SIDE) for _ in pictures]
     moved = [shuffled(one, order) for one, order in zip(pictures, orders, strict=True)]
-    alpha, after = (explain(model, list(given), "alpha-avg") for given in (pictures, moved))
+    alpha, after = (_explained(model, given, "alpha-avg") for given in (pictures, moved))
     pairs, samples = ({name: few[name]} if few else {} for name in ("pairs", "samples"))
-    value = (
-        explain(model, list(pictures), "shapley", seed=seed, **pairs)
-        if few
-        else explain(model, list(pictures), "shapley")
-    )
-    again = explain(model, list(pictures), "shapley", seed=seed + 1, **pairs) if few else value
-    coefficient = explain(model, list(pictures), "lime", **samples)
+    first_run, second_run = ({"seed": seed + k} if few else {} for k in (0, 1))
+    value = _explained(model, pictures, "shapley", **first_run, **pairs)
+    again = _explained(model, pictures, "shapley", **second_run, **pairs) if few else value
+    coefficient = _explained(model, pictures, "lime", **samples)
     rows = []
     for i, order in enumerate(orders):
         a, b, v = alpha[i].scores, after[i].scores, np.abs(value[i].scores)
@@ -154,6 +155,11 @@ def _rows(
             }
         )
     return rows
+
+
+def _explained(model: Model, pictures: Sequence[Picture], method: str, **given: Any) -> Any:
+    several: list[Any] = list(pictures)
+    return explain(model, several, method, **given)
 
 
 def _rank(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float:
@@ -200,9 +206,9 @@ def _distances(
 
 def _figure(model: PictureClassifier, picture: Picture, seed: int) -> Numbers:
     """Return what Figures 1 and 4 show of one picture."""
-    found = {name: explain(model, [picture], name)[0] for name in SHOWN}
+    found = {name: _explained(model, [picture], name)[0] for name in SHOWN}
     runs = [
-        explain(model, [picture], "lime-sampled", samples=_SAMPLES, seed=seed * RUNS + run)[
+        _explained(model, [picture], "lime-sampled", samples=_SAMPLES, seed=seed * RUNS + run)[
             0
         ].scores
         for run in range(RUNS)

@@ -20,6 +20,9 @@ median took its place before the measurement that is stored.)
 __all__ = ["RATES", "SIDES", "formula_errors", "measure_theorems"]
 
 import math
+from functools import partial
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -82,10 +85,11 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
     """Return the largest distance of each method to the other road, over its largest score."""
     model = random_reader(rng, (3, 4))
     (picture,) = random_pictures(rng, model, 1)
+    several: list[Any] = [picture]
     whole = WholePictures(model)
     document = model.read(picture)
     features = features_of(document, "patches")
-    target = model.classes.index(explain(model, [picture], "loo")[0].target)
+    target = model.classes.index(explain(model, several, "loo")[0].target)
     e = whole.embedded(torch.tensor(picture.pixels[None] / 255)).requires_grad_()
     whole(e)[0, target].backward()
     aim = np.eye(len(model.classes))[[target]]
@@ -106,8 +110,8 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
         "loo": (game(np.ones((1, d), bool)) - game(~np.eye(d, dtype=bool)))[:, 0],
     }
     for name, values in expected.items():
-        given = {} if name == "loo" else {"tolerance": 1e-12}
-        roads[name] = (explain(model, [picture], name, **given)[0].scores, values)
+        given: dict[str, Any] = {} if name == "loo" else {"tolerance": 1e-12}
+        roads[name] = (explain(model, several, name, **given)[0].scores, values)
     return {
         name: float(np.abs(found - other).max() / np.abs(other).max())
         for name, (found, other) in roads.items()
@@ -126,7 +130,10 @@ def formula_errors(rng: np.random.Generator, side: int) -> list[float]:
         features = features_of(document, unit)
         game = of_outputs(model.collapsed([document], [features]).game, np.eye(2)[[0]])
         exact = lime(game, bandwidth=math.inf, tolerance=1e-7).scores
-        forms = dict(_FORMS, mean_field=lambda g: lime_mean_field(g, bandwidth=math.inf))
+        forms: dict[str, Any] = {
+            **_FORMS,
+            "mean_field": partial(lime_mean_field, bandwidth=math.inf),
+        }
         found.append(
             {
                 name: float(np.linalg.norm(form(game) - exact) / np.linalg.norm(exact))
