@@ -59,6 +59,8 @@ ORDER = (
     "surrogate",
     "surrogate_cuda",
     "surrogate_coverage",
+    "surrogate_rivals_cuda",
+    "lime_law",
     "learning",
     "tags",
 )

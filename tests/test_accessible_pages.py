@@ -13,7 +13,7 @@ from docs_site.paper_page import paper_page
 import limelight
 from limelight.live import live_page
 
-from browsing import PATIENCE, browser, until  # noqa: F401  (a fixture)
+from browsing import browser, new_page, until  # noqa: F401  (a fixture)
 
 STUMBLES = (Path(__file__).parent / "accessible.js").read_text("utf-8").partition("\n")[2]
 TEXT = "The plot is dull, but the acting is not bad: superb, and never boring."
@@ -57,9 +57,7 @@ def stumbles(page):
     "name", ["comparison", "cut", "pairs", "sampled", "live", "paper", "judgement", "summary"]
 )
 def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):  # noqa: F811
-    size = {"width": width, "height": 900}
-    page = browser.new_page(viewport=size, color_scheme=theme)
-    page.set_default_timeout(1000 * PATIENCE)
+    page = new_page(browser, width=width, color_scheme=theme)
     page.goto((made / f"{name}.html").as_uri())
     assert stumbles(page) == []
     page.close()
@@ -67,9 +65,7 @@ def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):  # noqa
 
 @pytest.mark.parametrize(("theme", "width"), THEMES)
 def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):  # noqa: F811
-    size = {"width": width, "height": 900}
-    page = browser.new_page(viewport=size, color_scheme=theme)
-    page.set_default_timeout(1000 * PATIENCE)
+    page = new_page(browser, width=width, color_scheme=theme)
     with limelight.serve(run=made / "run", judgement=made / "judgement.json", port=0) as served:
         state = f'open={json.dumps(PARTS)}&protect=["dull"]&changes=[["superb",0,"awful"]]'
         page.goto(f"{served.url}#text={TEXT}&{state}")
@@ -103,7 +99,7 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):  # no
     ],
 )
 def test_what_is_wrong_is_found(browser, markup, said):  # noqa: F811
-    page = browser.new_page()
+    page = new_page(browser)
     page.set_content(f"<html lang=en><title>t</title><main><h1>h</h1>{markup}</main></html>")
     assert [one for one in page.evaluate(STUMBLES) if said in one]
     page.close()

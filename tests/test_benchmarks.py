@@ -71,6 +71,8 @@ IDS = {
     },
     "samplers": {"synthetic_16_10", "synthetic_6_4", "rule_False", "held_False"},
     "surrogate": {"r2_linear_100", "r2_chosen_100", "error_surrogate_100", "fit_seconds_100"},
+    "surrogate_rivals": {"r2_reviews_mask_60_slalom", "gain_sentences_delete_60_boosting"},
+    "lime_law": {"sentence_200_held_penalised", "uneven_200_scatter"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "linear": {"imdb_lime", "imdb_shapley", "ag_news_sampled_ratio", "imdb_sampled_lime"},
     "linear_coefficients": {
@@ -112,6 +114,7 @@ NEEDS = {
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),
     "surrogate": ("torch", "transformers"),
+    "surrogate_rivals": ("torch", "transformers", "sklearn", "scipy"),
     "faithfulness_per_second_deep": ("torch", "transformers", "captum", "lime", "shap"),
 }
 SCRIPTS = {
@@ -119,6 +122,8 @@ SCRIPTS = {
     "coverage_held_out": "coverage_study",
     "extreme_games": "extreme_games",
     "faithfulness_per_second_deep": "faithfulness_per_second",
+    "surrogate_rivals": "surrogate_rivals",
+    "lime_law": "lime_law",
 }
 
 # Those that hold our numbers to another road, and one that starts processes; BENCHMARKS=all runs
@@ -160,7 +165,9 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         "walk": ["--earlier", BENCHMARKS.parent / "src"],
     }
     more = own.get(name, [])
-    if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep", "surrogate"):
+    if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep") or name.startswith(
+        "surrogate"
+    ):
         from tiny_transformers import tiny
 
         for one in tiny("bert", labels=2):

@@ -25,7 +25,7 @@ DOCS = [
     ROOT / "README.md",
     *sorted(
         page
-        for folder in ("", "tutorials", "api")
+        for folder in ("", "tutorials", "coming-from", "api")
         for page in (ROOT / "docs" / folder).glob("*.md")
     ),
 ]
@@ -152,16 +152,19 @@ def test_readme_counts_the_methods_right():
     assert f"with {words[len(METHODS)]} methods" in (ROOT / "README.md").read_text("utf-8")
 
 
+def slug(heading):
+    bare = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    bare = unicodedata.normalize("NFKD", bare).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", bare).strip().lower())
+
+
 @cache
 def anchors(page):
     """The places of a page that a link may name, as the site makes them of its headings."""
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
     found = Counter(re.findall(r'<a id="([\w-]+)">', text))
     for heading in re.findall(r"^#+ (.*)$", text, re.M):
-        bare = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-        bare = unicodedata.normalize("NFKD", bare).encode("ascii", "ignore").decode()
-        bare = re.sub(r"[^\w\s-]", "", bare).strip().lower()
-        found[re.sub(r"[-\s]+", "-", bare)] += 1
+        found[slug(heading)] += 1
     return {f"{name}_{i}" if i else name for name, times in found.items() for i in range(times)}
 
 
@@ -174,6 +177,47 @@ def test_links_lead_somewhere(page):
         assert file.exists(), target
         if place and file.suffix == ".md" and "api" not in file.parts:  # those are of docstrings
             assert place in anchors(file), f"{target}#{place}"
+
+
+# What a newcomer asks, the place that answers it, and a phrase of the answer.
+QUESTIONS = {
+    "how do I explain my model": ("tutorials/bert.md", 'limelight.load("path/to/my-bert")'),
+    "why is it slow": ("quickstart.md#a-budget", 'budget="300 calls"'),
+    "which method": ("choosing.md#all-methods", "shapley"),
+    "what is ±": ("standard-errors.md", "within two of them in about 95 of 100 cases"),
+    "what does the score mean": ("choosing.md#what-a-score-means", "+0.7 doubles the odds"),
+    "my labels": ("datasets.md#the-data", "matched with classes by name"),
+    "Chinese": ("units.md#scripts-without-spaces", "Chinese, Japanese, Thai"),
+    "GPU": ("models.md#the-papers-classifier-on-a-gpu", 'device="cuda"'),
+    "10,000 texts": ("tutorials/thousands.md", "limelight explain --data"),
+    "cite": ("installing.md#citing", "@software{limelight"),
+}
+
+
+def links_of(page):
+    for target, place in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text("utf-8")):
+        if "://" not in target:
+            yield (page.parent / target).resolve() if target else page, place
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_within_two_clicks_of_the_index(question):
+    answer, phrase = QUESTIONS[question]
+    name, _, place = answer.partition("#")
+    page, index = ROOT / "docs" / name, ROOT / "docs" / "index.md"
+    first = {file for file, _ in links_of(index)}
+    second = {link for one in first if one.suffix == ".md" for link in links_of(one)}
+    if place:  # a click that lands in the right place, or on the page of which it is a part
+        assert (page, place) in second or page in first
+    else:
+        assert page in first | {file for file, _ in second}
+    text = page.read_text("utf-8")
+    if place:
+        (heading,) = [one for one in re.findall(r"^#+ .*$", text, re.M) if slug(one) == place]
+        text = text.partition(f"{heading}\n")[2]
+    assert phrase in text
+    questions = (ROOT / "docs" / "questions.md").read_text("utf-8")
+    assert f"]({answer}" in questions or f"]({name}" in questions
 
 
 def test_a_guide_begins_with_what_its_reader_can_do_afterwards():
@@ -194,6 +238,7 @@ def test_a_guide_begins_with_what_its_reader_can_do_afterwards():
     ],
     ids=lambda page: page.stem,
 )
+@pytest.mark.filterwarnings("ignore:The set_(bad|over|under):PendingDeprecationWarning")  # of shap
 def test_python_blocks_run_and_print_what_comments_say(page, tmp_path, monkeypatch, capsys):
     """In one session per page: a later block may use what an earlier one made.
 
@@ -234,6 +279,7 @@ def test_the_readme_explains_ones_own_bert_within_its_first_lines():
     pytest.importorskip("transformers")
     text = (ROOT / "README.md").read_text("utf-8")
     (block,) = blocks(ROOT / "README.md", "pycon")
+    assert blocks(ROOT / "docs" / "quickstart.md", "pycon") == [block]
     assert text[: text.index(block)].count("\n") + block.count("\n") <= 45
     lines = block.replace("path/to/my-bert", str(folder)).splitlines()
     *made, asked = [line[4:] for line in lines if line.startswith(">>> ")]
@@ -282,6 +328,14 @@ def lines(output):
 def test_named_commands_exist(page):
     for command in re.findall(r"`limelight ([a-z]+)", page.read_text("utf-8")):
         assert command in COMMANDS, command
+
+
+def test_the_readme_answers_in_the_order_of_its_readers_questions():
+    text = (ROOT / "README.md").read_text("utf-8")
+    wanted = ("![", "## Your own BERT, in two lines", "## Two commands", "| you want to | read |",
+              "## Speed", "## The paper, reproduced", "## Limits")  # fmt: skip
+    places = [text.index(one) for one in wanted]
+    assert places == sorted(places)
 
 
 def test_readme_has_the_two_commands():

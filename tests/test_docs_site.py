@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from docs_site.navigation import INDEX, sections, sources
 from docs_site.paper_page import FIGURES, paper_page
 from docs_site.settings import settings
 from docs_site.staging import placed, rewritten
+from docs_site.versions import publish, write_versions, zipped
 
 import limelight
 from limelight.live.live_page import METHODS_SHOWN
@@ -169,8 +171,10 @@ def test_a_look_through_a_site_finds_what_is_wrong(tmp_path, body, fault):
     site = tmp_path / "site"
     site.mkdir()
     (tmp_path / "secret").write_text("outside")
-    page(site, "a.html", body)
-    page(site, "b.html", "<p id=there>x</p>")
+    home = "<a href='index.html'>home</a>"
+    page(site, "index.html", "")
+    page(site, "a.html", body + home)
+    page(site, "b.html", f"<p id=there>x</p>{home}")
     found = list(faults(site))
     assert bool(found) == (fault is not None)
     assert not fault or found[0].startswith(fault)
@@ -180,7 +184,7 @@ def test_a_page_without_words_is_a_fault_and_scripts_are_no_words(tmp_path):
     code = "word " * 30
     (tmp_path / "a.html").write_text(f"<p>{code}</p><article><h1>T</h1><script>{code}</script>")
     assert read(tmp_path / "a.html").words == 1
-    assert list(faults(tmp_path)) == ["a.html has 1 words."]
+    assert list(faults(tmp_path)) == ["a.html has 1 words.", "a.html has no way back to the index."]
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +250,60 @@ def test_the_site_works_from_a_disk(site, browser):  # noqa: F811
         opened.keyboard.type("bandwidth")
         shown = "document.activeElement.shadowRoot?.textContent ?? ''"
         until(opened, f"/\\d+ results.*bandwidth/s.test({shown})")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    {
+        "bert": "My BERT in five minutes",
+        "csv": "Whole data sets",
+        "which method": "Which method",
+        "slow": "Ten questions",
+    }.items(),
+)
+def test_the_search_of_the_offline_zip_finds_what_newcomers_type(
+    site,
+    browser,  # noqa: F811
+    tmp_path,
+    asked,
+    found,
+):
+    with zipfile.ZipFile(zipped(site, "0.0")) as file:
+        file.extractall(tmp_path)
+    with watched_page(browser, tmp_path / "limelight-docs-0.0" / "units.html") as opened:
+        opened.keyboard.press("Control+k")
+        until(opened, "Boolean(document.activeElement.shadowRoot)")
+        opened.keyboard.type(asked)
+        shown = "document.activeElement.shadowRoot?.textContent ?? ''"
+        until(opened, f"/\\d+ results.*{found}/s.test({shown})")
+
+
+def test_versions_stand_side_by_side_and_know_each_other(browser, tmp_path):  # noqa: F811
+    site, place = tmp_path / "site", tmp_path / "place"
+    site.mkdir()
+    page(site, "index.html", "<a href='versions.html'>Versions</a>")
+    for version in ("0.9.1", "0.10.0", "0.10.0.dev0", "0.9.1"):  # one of them twice
+        write_versions(site, version)
+        publish(site, place, version)
+    listed = ["0.10.0", "0.10.0.dev0", "0.9.1"]
+    with watched_page(browser, place / "index.html") as opened:
+        assert opened.locator("li a").all_inner_texts() == [f"limelight {one}" for one in listed]
+        opened.click("text=limelight 0.9.1")
+        opened.click("text=Versions")
+        opened.locator("li a").first.wait_for()
+        assert opened.locator("li a").all_inner_texts() == listed
+        opened.click("text=0.10.0.dev0")
+        opened.wait_for_url("**/0.10.0.dev0/index.html")
+    assert list(faults(place / "0.9.1")) == []
+
+
+def test_a_site_that_stands_alone_says_its_version_and_equal_sites_make_equal_zips(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    page(site, "index.html", "")
+    write_versions(site, "1.2")
+    assert "limelight 1.2" in (site / "versions.html").read_text("utf-8")
+    first = zipped(site, "1.2").read_bytes()
+    assert zipped(site, "1.2").read_bytes() == first
+    assert list(tmp_path.glob("*.part")) == []

@@ -11,6 +11,8 @@ import pytest
 import limelight as package
 from limelight.models import Differentiates
 
+import known
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "families.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
 REPEATED = "Superb acting, superb plot!"
@@ -62,9 +64,7 @@ def test_both_families_are_models(centroid, bag):
 
 
 def test_capabilities_decide_which_methods_there_are(centroid, bag):
-    asking = {"lime", "lime-sampled", "loo", "shapley", "banzhaf", "interactions", "anchors"}
-    asking |= {"surrogate", "owen", "zoom", "context-cite"}
-    gradients = {"g-avg", "g-l1", "g-l2", "gxi", "ig"}
+    asking, gradients = set(known.BY_ASKING), {"g-avg", "g-l1", "g-l2", "gxi", "ig"}
     usable = [
         {row.id for row in package.methods(m) if row.refused is None} for m in (centroid, bag)
     ]
@@ -96,10 +96,10 @@ UNKNOWN, WEIGHTS = (0.05, -0.1), (3.0, -1.0)
 
 def centroid_logit(tokens):
     """The logit of "positive" for a text of these tokens."""
-    known = [token for token in tokens if token in NEGATIVE + POSITIVE]
+    found = [token for token in tokens if token in NEGATIVE + POSITIVE]
 
     def distance(words):
-        share = {w: known.count(w) / max(len(known), 1) for w in NEGATIVE + POSITIVE}
+        share = {w: found.count(w) / max(len(found), 1) for w in NEGATIVE + POSITIVE}
         return sum((share[w] - words.count(w) / len(words)) ** 2 for w in share)
 
     return 20 * (distance(NEGATIVE) - distance(POSITIVE))

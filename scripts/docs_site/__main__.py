@@ -1,8 +1,10 @@
 """Build the site from ``docs/`` and look through it; ``scripts/docs`` runs this.
 
-PYTHONPATH=scripts python -m docs_site [FOLDER]     into build/site, or FOLDER/site
+PYTHONPATH=scripts python -m docs_site [FOLDER]              into build/site, or FOLDER/site
+PYTHONPATH=scripts python -m docs_site --publish PLACE       and a copy beside other versions
 """
 
+import argparse
 import os.path
 import re
 import shutil
@@ -21,6 +23,7 @@ from docs_site.navigation import ROOT, sections
 from docs_site.paper_page import paper_page
 from docs_site.settings import settings
 from docs_site.staging import stage
+from docs_site.versions import VERSIONS, publish, write_versions, zipped
 from limelight.live import live_page
 
 LIVE = "live-page.html"
@@ -28,6 +31,8 @@ PAPER = "paper-figures.html"
 WORKER = "frame_worker.js"
 # What zensical would fetch for searching on a disk; ours takes its place.
 _SHIM = "https://unpkg.com/iframe-worker/shim"
+# Who has opened a page that stands alone finds the way back.
+_BACK = '<p><small><a href="index.html" target="_top">limelight: all pages</a></small></p>\n'
 _ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):<code>~?([\w.]+)(?:\(\))?</code>")
 _ANY = (
     '<code><span title="typing.Any">Any</span></code>'  # of a verb with overloads, which say more
@@ -76,8 +81,11 @@ def build(folder: Path) -> list[str]:
     for name in ("site.css", WORKER):
         shutil.copyfile(Path(__file__).with_name(name), pages / name)
     model = limelight.load()
-    (pages / LIVE).write_text(live_page(model, title="Type a sentence"), "utf-8")
-    (pages / PAPER).write_text(paper_page(model), "utf-8")
+    for name, text in (
+        (LIVE, live_page(model, title="Type a sentence")),
+        (PAPER, paper_page(model)),
+    ):
+        (pages / name).write_text(text.replace("</body>", f"{_BACK}</body>"), "utf-8")
     for page in pages.rglob("*.md"):
         up = "../" * (len(page.relative_to(pages).parts) - 1)
         page.write_text(with_live_pages(page.read_text("utf-8"), up), "utf-8")
@@ -88,8 +96,11 @@ def build(folder: Path) -> list[str]:
     written = {page: page.read_text("utf-8") for page in site.rglob("*.html")}
     homes = {name: page for page, text in written.items() for name in _DOCUMENTED.findall(text)}
     for page, text in written.items():
-        worker = os.path.relpath(site / WORKER, page.parent)
-        page.write_text(with_links(text.replace(_SHIM, worker), page, homes), "utf-8")
+        for mark, name in ((_SHIM, WORKER), (f'"{VERSIONS}"', VERSIONS)):
+            address = os.path.relpath(site / name, page.parent)
+            text = text.replace(mark, f'"{address}"' if mark.startswith('"') else address)
+        page.write_text(with_links(text, page, homes), "utf-8")
+    write_versions(site, limelight.__version__)
     write_moved(site)
     return list(faults(site))
 
@@ -112,14 +123,24 @@ def with_links(text: str, page: Path, homes: Mapping[str, Path]) -> str:
 
 def main() -> int:
     """Build, print what is wrong and where the site is; return the exit status."""
-    folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "build"
+    parser = argparse.ArgumentParser(prog="scripts/docs", description="Build the documentation.")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build")
+    parser.add_argument("--publish", type=Path, metavar="PLACE", help="copy it beside others")
+    given = parser.parse_args()
+    folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     found = build(folder)
     for fault in found:
         print(f"fault: {fault}")
     site = folder / "site"
+    if found:
+        return 1
     print(f"{len(list(site.rglob('*.html')))} pages: open {site / 'index.html'}")
-    return 1 if found else 0
+    print(f"to read without a network: {zipped(site, limelight.__version__)}")
+    if given.publish:
+        publish(site, given.publish, limelight.__version__)
+        print(f"beside other versions: {given.publish / 'index.html'}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -73,15 +73,25 @@ def faults(site: Path) -> Iterator[str]:
         for address in (*page.links, *page.fetched):
             if fault := _lost(address, file, site, pages):
                 yield f"{name} leads to {address}, {fault}."
+        home = site / "index.html"
+        alone = name.name == "404.html" or file == home
+        if not alone and not any(_leads(file, one) == home for one in page.links):
+            yield f"{name} has no way back to the index."
+
+
+def _leads(file: Path, address: str) -> Path | None:
+    """Return the file that an address on a page is of; None where it is elsewhere."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return None
+    place = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+    return place / "index.html" if place.is_dir() else place
 
 
 def _lost(address: str, file: Path, site: Path, pages: dict[Path, Page]) -> str | None:
-    parts = urlsplit(address)
-    if parts.scheme or parts.netloc or file.name == "404.html":
+    parts, place = urlsplit(address), _leads(file, address)
+    if place is None or file.name == "404.html":
         return None
-    place = (file.parent / unquote(parts.path)).resolve() if parts.path else file
-    if place.is_dir():
-        place /= "index.html"
     if not place.is_file() or not place.is_relative_to(site):
         return "which is not there"
     # In the address of a live page, which has no article, that part is its state.

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import limelight
 from docs_site.navigation import ROOT, Section
 from docs_site.staging import placed
+from docs_site.versions import VERSIONS
 
 _PALETTE = [
     {
@@ -49,7 +51,8 @@ def settings(chapters: Iterable[Section]) -> str:
     return json.dumps(
         {
             "site_name": "limelight",
-            "site_description": "Which words moved the classifier, and how far to trust the answer",
+            "copyright": f'limelight {limelight.__version__}. <a href="{VERSIONS}">Versions</a>',
+            "site_description": "Which words made the model say that, and how far to trust it",
             "docs_dir": "pages",
             "site_dir": "site",
             # Addresses that name a file work from a disk as well as from a server.

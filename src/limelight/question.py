@@ -271,7 +271,7 @@ class Question:
         "one. Of a question and a passage, in the passage.",
     ] = None
     answer: Annotated[
-        str | Sequence[str] | None,
+        str | Sequence[str | None] | None,
         "With a language model: explain how probable this answer is, and which parts of the text "
         "make it so; by default what the model writes.",
     ] = None
@@ -406,7 +406,7 @@ class Playing(Removing, total=False):
     """The same, and what is asked: a place, where the model finds spans, or an answer."""
 
     at: str | int | tuple[int, int] | None
-    answer: str | Sequence[str] | None
+    answer: str | Sequence[str | None] | None
 
 
 class OfEveryClass(Playing, total=False):
@@ -426,7 +426,7 @@ class OfEverySpan(Removing, total=False):
 class OfEverySentence(Removing, total=False):
     """Keywords of a question about all sentences of an answer."""
 
-    answer: str | Sequence[str] | None
+    answer: str | Sequence[str | None] | None
 
 
 class Asked(OfEveryClass, total=False):

@@ -100,7 +100,7 @@ def explain(
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
         ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" on models
-        for which it is exact, and "shapley" on all others.
+        for which it is exact, "banzhaf" where an answer is explained, else "shapley".
     target
         Class by name or index, or "predicted"; by default the last of two, else the predicted
         one. For every class at once, see :func:`explain_classes`.

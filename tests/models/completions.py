@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+import torch
 
 KEY = "sk-very-secret-4711"
 _TOKEN = re.compile(r":\)| ?\w+| ?[^\w\s]|\s")  # a smile is one token
@@ -59,6 +60,34 @@ class TinyLanguageModel:
                 return found, "stop"
             found.append(token)
         return found, "length"
+
+
+class NetworkLanguageModel(TinyLanguageModel):
+    """A causal network of transformers with a tokenizer that shows all characters of a text."""
+
+    def __init__(self, network, tokenizer):
+        self._network, self._tokenizer = network, tokenizer
+        self.vocabulary = [tokenizer.decode([i]) for i in range(len(tokenizer))]
+
+    def tokens(self, text):
+        found = self._tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+        return [text[start:end] for start, end in found]
+
+    def _ids(self, tokens):
+        return self._tokenizer("".join(tokens))["input_ids"]
+
+    def _logs(self, tokens):
+        with torch.no_grad():
+            logits = self._network(torch.tensor([self._ids(tokens)])).logits[0].double()
+        return torch.log_softmax(logits, -1).numpy()
+
+    def next_logs(self, tokens):
+        known = [token.isascii() for token in self.vocabulary]  # half a character is no text
+        return np.where(known, self._logs(tokens)[-1], -np.inf)
+
+    def logs(self, tokens):
+        ids = self._ids(tokens)
+        return [float("nan"), *self._logs(tokens)[np.arange(len(ids) - 1), ids[1:]].tolist()]
 
 
 class Completions(ThreadingHTTPServer):

@@ -61,7 +61,9 @@ def encoder_decoder():
     return T5ForConditionalGeneration(config).eval(), tokenizer
 
 
+@cache
 def writer(family="llama", template=TEMPLATE, **options):
+    """Shared: wrapping checks a network, and a test that changes it puts it back."""
     network, tokenizer = encoder_decoder() if family == "t5" else language_model(family)
     return limelight.wrap(network, tokenizer=tokenizer, template=template, **options)
 
@@ -197,6 +199,7 @@ def test_what_rows_share_is_computed_once_and_changes_nothing(family, template):
         return forward(**given)
 
     head.language_model.forward = counted
+    head._prefix = (None, None)  # which the whole text has left behind
     try:
         shared = game(masks)
     finally:
@@ -605,8 +608,11 @@ def test_a_run_goes_on_only_with_answers_that_are_written_alike(tmp_path):
     explained("run", 2)
     with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
         explained("run", 5)
-    explained("given", 2, answer="good")
-    assert explained("given", 5, answer="good").record.writing is None  # all the same
+    explained("given", 2, answer="good")  # with room for as many tokens beside a long text
+    with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
+        explained("given", 5, answer="good")
+    with pytest.raises(InputError, match=r"with max_new_tokens=2, that of .* with 5; only answers"):
+        explained("run", 2).against(explained("longer", 5))
 
 
 def test_a_stored_explanation_of_another_answer_is_not_judged():
@@ -635,6 +641,18 @@ def test_an_unknown_word_of_an_answer_is_told_of():
 def test_a_budget_that_is_too_small_names_what_fits_in_sentences(calls, instead):
     with pytest.raises(InputError, match=rf"Shapley of 7 sentences takes .* {instead}"):
         limelight.explain(writer(**SHORT), SEVEN, "shapley", answer=ANSWER, budget=f"{calls} calls")
+
+
+def test_banzhaf_values_explain_answers_unless_another_method_is_named():
+    model, known = all_ablations("llama")
+    e = limelight.explain(model, SEVEN, answer=ANSWER)
+    assert e.method == "banzhaf"
+    keep = np.array(list(known))
+    values = np.array(list(known.values()))
+    expected = [values[keep[:, j]].mean() - values[~keep[:, j]].mean() for j in range(7)]
+    np.testing.assert_allclose(e.scores, expected, atol=1e-4)
+    compared = [one.method for one in limelight.compare(model, SEVEN, answer=ANSWER)]
+    assert compared == ["banzhaf", "shapley", "lime", "context-cite", "lrp", "loo"]
 
 
 def test_a_model_is_called_what_its_user_calls_it():

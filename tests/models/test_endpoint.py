@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 from all_subsets import shapley_by_subsets
-from completions import KEY, completions
+from completions import KEY, NetworkLanguageModel, completions
 from scipy.stats import spearmanr
+from test_next_token import language_model
 
 import limelight
 from limelight import InputError
@@ -72,6 +73,34 @@ def test_the_tokens_of_an_answer_are_found_however_a_server_writes_them(shows):
         prompt = TEMPLATE.replace("{text}", CONTEXT)
         expected = server.lm.log_probability(prompt, " " + ANSWER)
         assert found[0, 0] == pytest.approx(expected, abs=1e-9)
+
+
+ASKING = ("shapley", "banzhaf", "lime", "loo", "context-cite", "interactions", "owen", "surrogate")
+
+
+@pytest.mark.parametrize("per_token", [False, True])
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Good. Bad film. Superb.", "good. bad film."),
+        (" Good. Bad film. Superb.\n", " a film"),  # white space of their own
+    ],
+)
+def test_a_server_and_the_same_model_in_memory_say_the_same(server, per_token, text, answer):
+    network, tokenizer = language_model("gpt2")
+    server.lm = NetworkLanguageModel(network, tokenizer)
+    template = "So {text}\nthe"
+    there = wrapped(server, template=template, per_token=per_token)
+    here = limelight.wrap(network, tokenizer=tokenizer, template=template, per_token=per_token)
+    for method in ASKING:
+        e, other = (limelight.explain(lm, text, method, answer=answer) for lm in (there, here))
+        np.testing.assert_allclose(e.scores, other.scores, atol=1e-5, err_msg=method)
+        assert e.asked.length == other.asked.length > 2
+        assert e.asked.stored() == other.asked.stored()
+        assert e.prediction["answer"] == pytest.approx(other.prediction["answer"], abs=1e-5)
+    each = [limelight.explain_sentences(lm, text, "loo", answer=answer) for lm in (there, here)]
+    for e, other in zip(*each, strict=True):
+        np.testing.assert_allclose(e.scores, other.scores, atol=1e-5)
 
 
 def test_a_server_that_counts_from_the_next_token_on_is_found_out():
@@ -171,7 +200,7 @@ def test_a_server_that_scores_no_prompts_is_refused_at_once(server, slept):
     server.faults = [None, (500, "Only no echo is supported", {})]  # as llama-server says it
     with pytest.raises(InputError, match=r"no echo is supported\. The server must give .* vLLM"):
         limelight.explain(wrapped(server), CONTEXT, "loo")
-    server.faults = [None, "no log-probabilities"]
+    server.faults = ["no log-probabilities"]
     with pytest.raises(InputError, match="gives no log-probability for each token of the answer"):
         limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
     assert slept == []
@@ -290,7 +319,7 @@ def test_numbers_that_are_missing_or_not_finite_are_told_by_name(server):
         echoed = server.completion({"prompt": f"{prompt} {ANSWER}", "max_tokens": 1, "echo": True})
         logs = echoed["choices"][0]["logprobs"]["token_logprobs"]
         echoed["choices"][0]["logprobs"]["token_logprobs"] = [*logs[:-2], log, logs[-1]]
-        server.faults = [None, None, echoed]
+        server.faults = [echoed]
         with pytest.raises(InputError, match=rf"gives ' \.' the logarithm {log}, which is not fin"):
             limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
 
@@ -362,13 +391,12 @@ def test_requests_are_spread_over_the_minute(server, slept, monkeypatch):
 
 def test_requests_are_under_way_together(server):
     model = wrapped(server, parallel=3)
-    document = model.read(CONTEXT, asked=(Answer(ANSWER),))
-    model.outputs([document])
-    server.meeting = threading.Barrier(3)
-    others = [
+    several = [
         model.read(f"{CONTEXT} {word}", asked=(Answer(ANSWER),)) for word in ("a", "it", "is")
     ]
-    assert np.isfinite(model.outputs(others)).all()
+    first = model.outputs(several)  # known from reading, and asked for no more than once
+    server.meeting = threading.Barrier(3)
+    np.testing.assert_array_equal(model.outputs(several), first)
     assert not server.meeting.broken
 
 
@@ -436,6 +464,9 @@ def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):
         "judge", *at, "-m", "loo,shapley", "--answer-column", "said", "--format", "json"
     )
     found = limelight.Judgement.from_json(done.out)
-    expected = limelight.judge(wrapped(server), [CONTEXT], ["loo", "shapley"], answer=ANSWER)
-    assert found.texts[0].deletion.areas == expected.texts[0].deletion.areas
-    assert "an answer must be a text with words in it" in found.texts[1].reason
+    expected = limelight.judge(
+        wrapped(server), [CONTEXT] * 2, ["loo", "shapley"], answer=[ANSWER, None]
+    )
+    for one, other in zip(found.texts, expected.texts, strict=True):  # an empty cell is no answer
+        assert one.deletion.areas == other.deletion.areas
+    assert found.texts[0].deletion.areas != found.texts[1].deletion.areas

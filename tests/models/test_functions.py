@@ -11,16 +11,16 @@ import scipy.sparse
 
 import limelight
 from limelight import InputError
-from limelight.explainers import METHODS
+from limelight.explainers import METHODS, usable_methods
 from limelight.models import Engine
 from limelight.text import tokenize
 
+from known import BY_ASKING
 from tiny_models import tiny_model
 
 TEXT = "w1 w5 never w8 w5 w11"
 LONG = "w1 w5 never w8 w5 w11 w2 w3 w4 w6 w7 w9"  # 11 words have 2048 masks: more than are asked
 PAPER = tiny_model(2, outputs=3, scale=0.6)
-ON_FUNCTIONS = [name for name, row in METHODS.items() if row.ways[-1].needs is None]
 
 
 def paper_as_function(**options):
@@ -49,18 +49,8 @@ def test_a_function_that_never_moves_is_explained_without_a_warning(text, method
 
 
 def test_functions_answer_these_methods():
-    assert ON_FUNCTIONS == [
-        "lime",
-        "lime-sampled",
-        "loo",
-        "shapley",
-        "owen",
-        "zoom",
-        "banzhaf",
-        "interactions",
-        "context-cite",
-        "surrogate",
-        "anchors",
+    assert usable_methods(limelight.wrap(chances([0.3, 0.7]), classes=["no", "yes"])) == [
+        *BY_ASKING
     ]
 
 
@@ -299,7 +289,7 @@ def test_asking_for_what_a_function_cannot_show_says_why():
     )
 
 
-@pytest.mark.parametrize("method", ON_FUNCTIONS)
+@pytest.mark.parametrize("method", BY_ASKING)
 def test_a_result_carries_its_settings_and_survives_json(method):
     model = paper_as_function(name="the paper's")
     e = limelight.explain(model, TEXT, method, target=1)

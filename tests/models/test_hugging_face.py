@@ -15,17 +15,11 @@ from limelight.models import resolved_replacement
 from limelight.models.hugging_face.windows import windowed
 from limelight.text import features_of
 
+from known import CHEAP, DEEP
 from tiny_transformers import FAMILIES, LIMIT, tiny
 
 TEXT = "A superb film, but the plot is PREDICTABLE. Superb!"
 families = pytest.mark.parametrize("family", FAMILIES)
-DEEP = [name for name, row in METHODS.items() if row.ways[-1].needs not in ("collapses", "games")]
-CHEAP = {
-    "lime": {"samples": 40},
-    "lime-sampled": {"samples": 40},
-    "shapley": {"pairs": 2},
-    "anchors": {"samples": 20, "max_samples": 50, "batch": 5},
-}
 
 
 @functools.cache

@@ -5,18 +5,11 @@ import pytest
 import torch
 
 import limelight
-from limelight.explainers import METHODS
 
+from known import CHEAP, DEEP
 from tiny_transformers import FAMILIES, tiny, unusual
 
 TEXT = "A superb film, but the plot is PREDICTABLE. Superb!"
-DEEP = [name for name, row in METHODS.items() if row.ways[-1].needs not in ("collapses", "games")]
-CHEAP = {
-    "lime": {"samples": 40},
-    "lime-sampled": {"samples": 40},
-    "shapley": {"pairs": 2},
-    "anchors": {"samples": 20, "max_samples": 50, "batch": 5},
-}
 HOOKS = (
     "_forward_hooks",
     "_forward_hooks_with_kwargs",

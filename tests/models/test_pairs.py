@@ -20,6 +20,7 @@ from limelight.explainers import METHODS, usable_methods
 from limelight.models.hugging_face.pieces import rooms
 from limelight.results.plan import SamplingPlan
 
+import known
 from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny, unusual
 
@@ -37,7 +38,7 @@ FAMILIES = {
     "xlnet": TYPED,
     "gpt2": None,
 }
-CHEAP = {"anchors": {"samples": 20, "max_samples": 50, "batch": 5}}
+CHEAP = {"anchors": known.CHEAP["anchors"]}
 
 
 @functools.cache
@@ -174,8 +175,7 @@ def test_every_method_finds_in_a_pair_what_it_finds_in_the_same_tokens_of_one_te
     if method in ("owen", "zoom"):  # whose sentences are of the text, and the pair has two of them
         return
     # These draw their samples by the text, which differs here.
-    drawn = ("lime-sampled", "surrogate", "context-cite")
-    noise = 7 * two.stderr if method in drawn else 1e-9
+    noise = 7 * two.stderr if method in known.DRAWN else 1e-9
     assert (np.abs(two.scores - one.scores) <= noise + 1e-5 * np.abs(one.scores)).all()
     if method == "anchors":
         assert two.anchor == one.anchor

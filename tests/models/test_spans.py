@@ -1,6 +1,7 @@
 """Taggers, extractive answers and functions of spans, against direct calls of their networks."""
 
 import re
+from functools import cache
 from itertools import product
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -41,7 +42,9 @@ def network_of(family="bert", tags=BIO, kind=AutoModelForTokenClassification):
     return kind.from_config(config).eval().double(), tokenizer
 
 
+@cache
 def tagger(*given, **more):
+    """Shared: wrapping checks a network, and no test here changes it."""
     network, tokenizer = network_of(*given, **more)
     return limelight.wrap(network, tokenizer=tokenizer), network, tokenizer
 
@@ -206,14 +209,14 @@ def test_tags_of_words_become_spans(words, tags, spans):
 
 
 def test_all_spans_are_asked_about_together():
-    model, *_ = tagger("roberta")
+    model, *_ = tagger.__wrapped__("roberta")  # of its own: what it is asked is counted
     spans = model.spans(TEXT)
     assert len(spans) > 2
     one = limelight.explain_spans(model, TEXT, "shapley")
     asked = model.engine.items
     assert len(one) == len(spans)
     words = {w for s in spans for w in TEXT[s.start : s.end].split()}
-    again, _, _ = tagger("roberta")
+    again, _, _ = tagger.__wrapped__("roberta")
     e = limelight.explain(again, TEXT, "shapley", at=0, protect=sorted(words))
     assert asked <= 1.2 * again.engine.items
     np.testing.assert_allclose(one[0].scores, e.scores, atol=1e-9)

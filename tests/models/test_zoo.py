@@ -17,8 +17,9 @@ from zoo import animals, matrix
 from zoo.visit import visit
 
 import limelight
-from limelight.explainers import METHODS
 from limelight.models.hugging_face import selfcheck as network_check
+
+from known import DEEP, ONLY_EXACT
 
 ROOT = Path(__file__).resolve().parents[2]
 RELAYED = {"rollout", "flow", "generic-attention"}
@@ -33,7 +34,6 @@ REFUSED = {
 }
 if os.environ.get("ZOO") == "all":
     REFUSED |= {"bert": set(), "deberta-v2": set(), "gpt2": set(), "xlnet": ATTENTION | GRADIENTS}
-DEEP = {name for name, row in METHODS.items() if row.ways[-1].needs not in ("collapses", "games")}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
@@ -53,7 +53,7 @@ def test_several_kinds_are_right_or_refused(tmp_path):
         assert {text.partition(":")[0] for text in found["rest"]} <= {"refused"}, (family, found)
         assert set(found["unchecked"]) <= {"lrp"}, family
         refused = {name for names in found["rest"].values() for name in names}
-        assert refused - (set(METHODS) - DEEP) == REFUSED[family], family
+        assert refused - set(ONLY_EXACT) == REFUSED[family], family
 
 
 def words(family, *names):
@@ -110,7 +110,7 @@ def test_every_family_of_this_transformers_was_visited():
 
 def test_every_method_stands_in_a_column():
     shown = {name for names in matrix.GROUPS.values() for name in names}
-    assert shown == DEEP
+    assert shown == set(DEEP)
 
 
 def test_no_method_is_ticked_that_was_not_tried():

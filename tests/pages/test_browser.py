@@ -9,7 +9,7 @@ from limelight.pages.palette import ramp
 from limelight.results import SpanExplanations
 from limelight.text import Answer
 
-from browsing import PATIENCE, browser, until  # noqa: F401  (a fixture)
+from browsing import browser, new_page, until  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, comparison, explanation
 
 
@@ -21,8 +21,7 @@ def opened(browser, tmp_path):  # noqa: F811
     def open_page(value, width=1200, **options):
         file = tmp_path / f"page{len(pages)}.html"
         value.save_html(file)
-        page = browser.new_page(viewport={"width": width, "height": 900}, **options)
-        page.set_default_timeout(1000 * PATIENCE)
+        page = new_page(browser, width=width, **options)
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -255,10 +254,9 @@ def test_the_answer_stands_right_of_the_text_or_above_it(opened, width, beside):
 def test_without_a_script_every_sentence_of_an_answer_has_its_numbers(browser, tmp_path):  # noqa: F811
     found = carried()
     found.save_html(tmp_path / "answer.html")
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+    page = new_page(browser, java_script_enabled=False)
     page.goto((tmp_path / "answer.html").as_uri())
     assert page.locator(".panel .scores").count() == len(found)
     assert page.locator(".panel .reading .w").count() == sum(map(len, found))
     assert "<b>The music</b> is good." in page.locator(".answer").inner_text()
-    context.close()
+    page.close()

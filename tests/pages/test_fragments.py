@@ -7,7 +7,7 @@ import pytest
 
 from limelight.pages.palette import hex_colour, ramp
 
-from browsing import browser  # noqa: F401  (a fixture)
+from browsing import browser, new_page  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, SENTENCE, comparison, explanation
 
 
@@ -58,7 +58,7 @@ def test_words_keep_their_colours_where_the_style_sheet_is_dropped():
 
 def test_in_the_dark_the_sheet_wins_over_the_light_colours(browser):  # noqa: F811
     e = explanation("good bad so", scores=np.array([0.8, -0.8, 0.0]))
-    page = browser.new_page(color_scheme="dark")
+    page = new_page(browser, color_scheme="dark")
     page.set_content(f"<h1>Mine</h1>{e.to_html(fragment=True)}<p class=words>after</p>")
     colour = "node => getComputedStyle(node).backgroundColor"
     deepest = "rgb({}, {}, {})".format(*ramp("for", "dark")[-1])

@@ -120,7 +120,7 @@ def test_a_damaged_shard_is_said_and_done_again(model, whole, tmp_path, damage):
 CHANGES = {
     "about another model": {"model": tiny_model(1, outputs=3)},
     "its methods are lime, gxi, not gxi": {"method": "gxi"},
-    "its bandwidth of lime is 0.25, not 0.5": {"bandwidth": 0.5},
+    "the bandwidth of lime is 0.25, not 0.5": {"bandwidth": 0.5},
     "its target is None, not 'class 1'": {"target": "class 1"},
     "its scale is 'logit', not 'probability'": {"scale": "probability"},
     "with other contents than 'memory' has now": {"data": {**DATA, "year": [0] * 23}},

@@ -41,7 +41,7 @@ def between_chance_and_ceiling() -> Picture:
         left.plot(curve, style, color=colour, label=name)
     low = size_extremes(game).low
     left.plot(np.arange(1, game.d + 1), low, ":", color=INK, label="proven floor")
-    legend(left, loc="center right")
+    legend(left, loc="center")
     shares = [[_best_share(seed, K) for seed in range(60)] for K in _HEADS]
     for place, some in enumerate(shares):
         x = place + 0.3 * (np.random.default_rng(place).random(len(some)) - 0.5)

@@ -60,6 +60,17 @@ are compared. LIME, where it samples, is our
 `lime-sampled`: the `lime` package's draws, weights and regression on the model's own tokens, which
 tests hold against the package. This page is written by `python docs/reproduction.py` from
 `reproduction/src/limelight_reproduction/results.json`; a test fails when they differ.
+
+## The article
+
+```
+scripts/article
+```
+
+builds `build/article/article.pdf` in a minute: ten pages in the form of a reproduction paper, with
+the claims in the authors' words, what we found, the proofs by name and related work. Its numbers
+are read from the same results and from those of the benchmarks, its figures are drawn anew, and its
+last page lists the command of every number. `reproduction/article/README.md` says how to change it.
 """
 
 

@@ -36,8 +36,8 @@ def explain(
     text
         The text to explain; "-" reads standard input.
     method
-        A name from "limelight methods"; by default lime on models for which it is exact, and
-        shapley on all others. With --data several, separated by commas.
+        A name from "limelight methods"; by default lime on models for which it is exact, banzhaf
+        where an answer is explained, else shapley. With --data several, separated by commas.
     all_classes
         Explain every class of the model, one after another, instead of the target.
     spans
@@ -130,8 +130,8 @@ def compare(
         The text to explain; "-" reads standard input.
     methods
         Names from "limelight methods", separated by commas; by default the paper's seven and
-        shapley on the paper's classifier, and on other models shapley, lime, lrp, ig, loo and
-        alpha-avg, as far as the model allows them.
+        shapley on the paper's classifier, of answers banzhaf, shapley, lime, context-cite, lrp and
+        loo, else shapley, lime, lrp, ig, loo and alpha-avg, as far as the model allows them.
     """
     form = asking.out.form
     asked = question.keywords() | {"methods": names_in(methods), "attention": form == "html"}

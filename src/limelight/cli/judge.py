@@ -119,7 +119,8 @@ def judge(
     answers = None
     if answer_column is not None:  # read as labels are: a cell for each text
         cells = read_rows(data, text_column=text_column, label_column=answer_column, limit=limit)
-        answers = ["" if cell is None else str(cell) for cell in cells.labels]
+        cut = ("" if cell is None else str(cell) for cell in cells.labels)
+        answers = [cell if cell.strip() else None for cell in cut]
     classifier = model.load(labelled=True)
 
     def say(ahead: object) -> None:

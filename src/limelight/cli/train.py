@@ -181,7 +181,8 @@ def learn(
                 estimate=lambda ahead: shown.say(f"{ahead} (--budget {budget})."),
             )
     except KeyboardInterrupt as stop:
-        stop.add_note(f"values drawn so far are kept in '{output}'. The same command goes on.")
+        if any(output.glob("drawn/part-*")):
+            stop.add_note(f"values drawn so far are kept in '{output}'. The same command goes on.")
         raise
     print(f"{output}: {found}")
     if notice := found.report.get("notice"):

@@ -280,7 +280,10 @@ class DataSet:
             "label": none if columns.label is None else file.strings(of[columns.label]),
             "error": [next(filter(None, wrong), None) for wrong in zip(*faults, strict=True)],
             "pair": none if columns.pair is None else usable[1],
-            "at": none if columns.at is None else file.strings(of[columns.at]),
+            # An empty cell asks nothing: what the model finds or writes is explained.
+            "at": none
+            if columns.at is None
+            else [cell if cell and cell.strip() else None for cell in file.strings(of[columns.at])],
         }
         arrays = [pa.array(found[name], kind) for name, kind in INPUT.items()]
         return pa.Table.from_arrays([*arrays, *carried], names=[*INPUT, *columns.carried])

@@ -13,7 +13,7 @@ from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import AskInsteadError, Signals, playing, told_ahead
+from limelight.models.protocol import AskInsteadError, Signals, playing, writing
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
@@ -127,13 +127,13 @@ def metered(
     often; ``total`` is the number of texts in all. A model whose calls cost money hears of them
     ``ahead``.
     """
-    told = told_ahead(reading.model)
-    if progress is None and told is None:
+    writer = writing(reading.model)
+    if progress is None and writer is None:
         return _UNMETERED
     sizes = [len(features) for features in reading.features]
     expected = aims * sum(one.expected_calls(d) for one in chosen for d in sizes)
-    if told is not None and expected:
-        told(expected)
+    if writer is not None and expected:
+        writer.ahead(expected)
     if progress is None or not expected:
         return _UNMETERED
     meter = Meter(progress, total=total)

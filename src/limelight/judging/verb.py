@@ -43,7 +43,7 @@ def judge(
     features: Unit | None = None,
     window: str | int | None = None,
     side: str | None = None,
-    answer: str | Sequence[str] | None = None,
+    answer: str | Sequence[str | None] | None = None,
     replacement: str = "auto",
     second_replacement: str | None = None,
     columns: str | Collection[str] | None = None,

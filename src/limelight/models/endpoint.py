@@ -26,9 +26,11 @@ from limelight.models.functions import Function, removed_words
 from limelight.models.protocol import (
     CAPABILITIES,
     NOTHING_WRITTEN,
+    OTHER_TOKENS,
     Capability,
     Link,
     check_writing,
+    cut_after,
     no_token,
     notes_of_one,
 )
@@ -44,6 +46,7 @@ _AGAIN = (408, 425, 429)  # and all from 500
 # By which the log-probability of a token that a server wrote may differ from that of the same one
 # in a prompt: half precision and batches of other sizes move it by a tenth, another token by more.
 _SAME, _PROBE = 0.5, 8
+_KEPT = 1000  # texts that were read and not yet asked about
 # How texts are cut into words, and lose them: as those of any function.
 _WORDS = Function(function=len, classes=("answer",), scale="score")
 _WHO_CAN = (
@@ -180,18 +183,21 @@ class Endpoint:
 
     def written(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
-        answer, finished = self._written(self._prompt(checked_text(text)), self.max_new_tokens)
+        answer, note = self._written(self._prompt(checked_text(text)), self.max_new_tokens)
         if not answer.strip():
             raise InputError(NOTHING_WRITTEN)
-        length = f"{self.max_new_tokens} token{'s' * (self.max_new_tokens > 1)}"
-        note = f"The answer was cut after {length}; with max_new_tokens the model may write more."
-        return Answer(answer, written=True, note="" if finished else note)
+        return Answer(answer, written=True, note=note)
 
     def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> Document:
         """Return a text that is asked about an answer, or parts of one; else what is written."""
         document = _WORDS.read(checked_text(text), pieces=pieces)
         asked = asked or (self.written(text),)
-        return replace(document, asked=asked, notices=notes_of_one(asked))
+        notices, key = notes_of_one(asked), (self._prompt(document.text), asked[0].text)
+        self._traffic.keep(key, echo := self._echoed(*key))
+        known = (
+            replace(one, length=len(_logs_of(one, echo)), per_token=self.per_token) for one in asked
+        )
+        return replace(document, asked=tuple(known), notices=notices)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of what is asked about, after each text."""
@@ -238,9 +244,11 @@ class Endpoint:
         )
 
     def _prompt(self, text: str) -> str:
-        # What is left of a text may begin or end with the space beside a part that is gone. A space
-        # at the end of all is the answer's: tokenizers count it to the word that follows.
-        return self.template.replace(_TEXT, text.strip()).rstrip(" ")
+        # What is left of a text may begin or end with the space beside a part that is gone; the
+        # space before it is its own. One at the end of all is the answer's: tokenizers count it to
+        # the word that follows.
+        (before, after), text = self.template.split(_TEXT), text.strip()
+        return f"{before if text else before.rstrip(' ')}{text}{after}".rstrip(" ")
 
     def _gap(self, answer: str) -> str:
         """Return the space between prompt and answer, where one belongs.
@@ -252,8 +260,8 @@ class Endpoint:
         bare = answer[:1].isspace() or answer[:1] in _CLOSING
         return "" if bare or end.isspace() or (end and end in _MARKS) else " "
 
-    def _written(self, prompt: str, most: int) -> tuple[str, bool]:
-        """Return what the server writes, and whether it came to an end.
+    def _written(self, prompt: str, most: int) -> tuple[str, str]:
+        """Return what the server writes, and what must be said about it.
 
         What it says of the same answer as a given one must agree: one server gives every token of
         a prompt the log-probability of the next.
@@ -262,21 +270,25 @@ class Endpoint:
         found = self._posted({"prompt": prompt, "max_tokens": most, **stop})
         text, wrote = found["choices"][0]["text"], _Scores.of(found)
         answer = text.removeprefix(self._gap(text.lstrip(" ")))
+        notes = []
+        if found["choices"][0].get("finish_reason") == "length":
+            notes.append(cut_after(most, "max_new_tokens"))
         if answer.strip():
-            again = self._echoed(prompt, answer)
-            own = list(zip(wrote.tokens, wrote.logs, strict=False))[: len(again)]
-            # Where it reads its answer in other tokens than it wrote, there is nothing to compare.
-            same = [one[0] for one in own] == [token for _, token, _ in again]
-            for (token, log), (_, _, given) in zip(own, again, strict=False):
-                if same and log is None:
+            self._traffic.keep((prompt, answer), echo := self._echoed(prompt, answer))
+            own = list(zip(wrote.tokens, wrote.logs, strict=False))[: len(echo.tokens)]
+            if [token for token, _ in own] != [token for _, token, _ in echo.tokens]:
+                notes.append(OTHER_TOKENS)
+                own = []  # there is nothing to compare
+            for (token, log), (_, _, given) in zip(own, echo.tokens, strict=False):
+                if log is None:
                     raise self._refusal(f"wrote {token!r} and gives no log-probability for it")
-                if same and log is not None and abs(log - given) > _SAME:
+                if abs(log - given) > _SAME:
                     raise self._refusal(
                         f"wrote {token!r} with log-probability {log:.2f}, and says that it has "
                         f"{given:.2f} there"
                     )
             self._traffic.checked = True
-        return answer, found["choices"][0].get("finish_reason") != "length"
+        return answer, " ".join(notes)
 
     def _answers(self, items: list[tuple[str, tuple[Answer, ...]]]) -> Float[np.ndarray, "n S"]:
         if not self._traffic.checked:  # once, where all answers are given
@@ -292,21 +304,17 @@ class Endpoint:
 
     def _scored(self, prompt: str, asked: tuple[Answer, ...]) -> list[float]:
         """Return the log-probability of each part of an answer that is asked about."""
-        tokens, found = self._echoed(prompt, asked[0].text), []
-        for one in asked:
-            # A token belongs to the part in which the first of its letters stands.
-            own = [log for place, _, log in tokens if one.start <= place < one.end]
-            if not own:
-                raise no_token(one)
-            found.append(sum(own) / (len(own) if self.per_token else 1))
-        return found
+        echo = self._traffic.kept.pop((prompt, asked[0].text), None)
+        echo = echo or self._echoed(prompt, asked[0].text)
+        self._traffic.tokens = max(self._traffic.tokens, echo.length)
+        each = [_logs_of(one, echo) for one in asked]
+        return [sum(own) / (len(own) if self.per_token else 1) for own in each]
 
-    def _echoed(self, prompt: str, answer: str) -> list[tuple[int, str, float]]:
-        """Return each token of a given answer: its first letter, itself, its log-probability."""
+    def _echoed(self, prompt: str, answer: str) -> "_Echo":
+        """Return the tokens of a given answer as the server reads it after a prompt."""
         gap = self._gap(answer)
         found = self._posted({"prompt": prompt + gap + answer, "max_tokens": 1, "echo": True})
         scores = _Scores.of(found)
-        self._traffic.tokens = max(self._traffic.tokens, len(scores.tokens))
         if (tokens := scores.ending(gap + answer)) is None:
             raise self._refusal(
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
@@ -316,11 +324,14 @@ class Endpoint:
         for _, token, log in tokens:
             if not math.isfinite(log):
                 raise self._refusal(f"gives {token!r} the logarithm {log}, which is not finite")
-        spaces = [len(token) - len(token.lstrip()) for _, token, _ in tokens]
-        return [
-            (max(start - len(gap) + (space if token.strip() else 0), 0), token, log)
-            for (start, token, log), space in zip(tokens, spaces, strict=True)
+        letters = (
+            len(token) - len(token.lstrip()) if token.strip() else 0 for _, token, _ in tokens
+        )
+        own = [
+            (max(start - len(gap) + letter, 0), token, log)
+            for (start, token, log), letter in zip(tokens, letters, strict=True)
         ]
+        return _Echo(own, len(scores.tokens))
 
     def _posted(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the server answers to a request; one that fails for now is sent again."""
@@ -402,6 +413,13 @@ class _Traffic:
         self.tokens = 0  # of the longest prompt, with its answer
         self.scores_first: bool | None = None  # whether the first token of a prompt has a number
         self.checked = False  # whether log-probabilities are those of the right tokens
+        self.kept: dict[tuple[str, str], _Echo] = {}  # of prompts and answers, until asked about
+
+    def keep(self, key: tuple[str, str], echo: "_Echo") -> None:
+        """Keep what a server said while a text was read, to be asked about once and no more."""
+        if len(self.kept) >= _KEPT:
+            self.kept.clear()
+        self.kept[key] = echo
 
     def take_turn(self, per_minute: int | float | None) -> None:
         """Wait for the turn of a request, evenly spread over a minute."""
@@ -413,6 +431,24 @@ class _Traffic:
             self._next = turn + 60.0 / per_minute
         if turn > now:
             _sleep(turn - now)
+
+
+class _Echo(NamedTuple):
+    """Tokens of an answer, each with its first letter and its log-probability.
+
+    ``length`` is how many were read, those of the prompt included.
+    """
+
+    tokens: list[tuple[int, str, float]]
+    length: int
+
+
+def _logs_of(one: Answer, echo: _Echo) -> list[float]:
+    """Return the log-probabilities of a part: tokens whose first letter stands in it."""
+    own = [log for place, _, log in echo.tokens if one.start <= place < one.end]
+    if not own:
+        raise no_token(one)
+    return own
 
 
 class _Scores(NamedTuple):

@@ -46,7 +46,8 @@ MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
 _SLACK = 1e-3  # half precision rounds row sums by this much
 # A character alone where a script puts no space between words: dictionaries are for cutters.
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*|[^\w\s]")
+# Compiled when a function is first asked: it takes a hundredth of a short command.
+_WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*|[^\w\s]"
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
@@ -352,11 +353,11 @@ def word_spans(text: str, words: Words | None = None) -> list[Span]:
     if words is not None:
         return checked_spans(words(text), text, "words")
     if text.isascii():
-        return [match.span() for match in _WORD.finditer(text)]
+        return [match.span() for match in re.finditer(_WORD, text)]
     starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]
     # The first sign of each character stands for it; a digit on a keycap is no digit.
     signs = [_KEYCAP if _KEYCAP in text[a:b] else text[a] for a, b in pairwise(starts)]
-    return [(starts[m.start()], starts[m.end()]) for m in _WORD.finditer("".join(signs))]
+    return [(starts[m.start()], starts[m.end()]) for m in re.finditer(_WORD, "".join(signs))]
 
 
 def is_sent(model: object) -> bool:

@@ -228,6 +228,19 @@ class Freezes(Differentiates, Protocol):
 
 
 @runtime_checkable
+class Pieces(Protocol):
+    """Capability "pieces": a network with a tokenizer and a configuration of its own."""
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The number that the configuration gives to each class, None where it has names alone."""
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """Replacements of its kind that did not work when it was tried out, and why not."""
+
+
+@runtime_checkable
 class Cuts(Protocol):
     """Capability "cuts": a model that does not read all of a long text."""
 
@@ -264,9 +277,15 @@ class Spans(Protocol):
 class Answers(Protocol):
     """Capability "answers": a language model, asked for the log-probability of what it may write.
 
-    It has one class, "answer", and the link "none". It may say as ``writing`` how it writes what is
-    not given to it, by name: a run goes on only where that is the same.
+    It has one class, "answer", and the link "none".
     """
+
+    @property
+    def writing(self) -> Mapping[str, Any]:
+        """How it writes what is not given to it, by name: a run goes on only with the same."""
+
+    def ahead(self, calls: int) -> None:
+        """Hear how often it is about to be asked; one whose calls cost money says what they do."""
 
     def written(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
@@ -278,10 +297,9 @@ class Answers(Protocol):
         """
 
 
-def writing_of(model: Model) -> dict[str, Any] | None:
-    """Return how ``model`` says that it writes what is not given to it, None where it does not."""
-    own: Mapping[str, Any] | None = getattr(model, "writing", None)
-    return None if own is None else dict(own)
+def writing(model: Model) -> Answers | None:
+    """Return ``model`` as one that writes answers; None where it classifies."""
+    return cast(Answers, model) if why_not(model, "answers") is None else None
 
 
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
@@ -296,6 +314,17 @@ NOTHING_WRITTEN = (
     "the model writes nothing after this text, so there is no answer to explain; give one: "
     "answer='…' (--answer)."
 )
+
+OTHER_TOKENS = (
+    "The model wrote its answer in other tokens than those in which the tokenizer reads it; the "
+    "log-probability is that of the latter."
+)
+
+
+def cut_after(tokens: int, option: str) -> str:
+    """Say that a model would have written more, and what lets it."""
+    some = f"{tokens} token{'s' * (tokens > 1)}"
+    return f"The answer was cut after {some}; {option} lets the model write more."
 
 
 def notes_of_one(asked: Sequence[Answer]) -> tuple[str, ...]:
@@ -388,11 +417,11 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 def class_numbers(model: Model) -> tuple[int, ...] | None:
     """Return the number that ``model`` itself gives to each class, None where it has names alone.
 
-    A model may say so as ``numbers``; else classes that are called by whole numbers have these.
+    A network says so as ``numbers``; else classes that are called by whole numbers have these.
     Where None comes, a number in a file says nothing about which class is meant: the place of a
     class among the others is ours, and not the model's.
     """
-    own: tuple[int, ...] | None = getattr(model, "numbers", None)
+    own = cast(Pieces, model).numbers if why_not(model, "pieces") is None else None
     if own is None and all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in model.classes):
         own = tuple(map(int, model.classes))
     return own
@@ -430,8 +459,8 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name == "auto":
         return model.replacements[0]
     if name not in model.replacements:
-        # A model may have found, when it was tried out, that one of its kind does not work.
-        if (why := getattr(model, "withdrawn", {}).get(name)) is not None:
+        pieces = why_not(model, "pieces") is None
+        if pieces and (why := cast(Pieces, model).withdrawn.get(name)) is not None:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
@@ -585,11 +614,6 @@ def _check_kind(model: Model, given: Any) -> None:
             raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
 
 
-def told_ahead(model: Model) -> Callable[[int], None] | None:
-    """Return what hears how many calls are to come, of a model whose calls cost money."""
-    return getattr(model, "ahead", None)
-
-
 def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
     """Return a document whose words end where the units of ``cut`` do, if the model can read so.
 
@@ -619,6 +643,7 @@ _BROUGHT = {
         ("freezes", Freezes),
         ("collapses", Collapses),
         ("games", Games),
+        ("pieces", Pieces),
         ("cuts", Cuts),
         ("shuffles", Shuffles),
         ("spans", Spans),

@@ -22,7 +22,18 @@ import numpy as np
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import write_whole
 from limelight.pages import palette
-from limelight.pages.palette import hex_colour, level, marked, ramp, side, strengths, strongest
+from limelight.pages.palette import (
+    cover,
+    full_colour,
+    hex_colour,
+    level,
+    marked,
+    ramp,
+    side,
+    strengths,
+    strongest,
+)
+from limelight.pages.pictures import grey, outlines, pixels_of
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.pages.wording import (
     COLOURS,
@@ -37,7 +48,7 @@ from limelight.pages.wording import (
 from limelight.results import Comparison, Explanation
 from limelight.results.judgement import Judgement
 from limelight.shapes import Float
-from limelight.text import one_line
+from limelight.text import Image, one_line
 
 WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
 SCALES = 52.0  # points for the scale of each method, at the right
@@ -64,12 +75,13 @@ def coloured_sentence(
     """Return the paper's Figure 1: every method one paragraph of coloured words.
 
     Above stands what is explained, after each method the score in full colour, below what the
-    colours mean.
+    colours mean. Of a picture every method has a copy under its colours, beside the original.
     """
     _need_matplotlib()
     explanations = [value] if isinstance(value, Explanation) else list(value)
     with _missing_glyphs():
-        figure = _sentences(explanations)
+        image = explanations[0].image
+        figure = _sentences(explanations) if image is None else _pictures(explanations, image)
     if path is not None:
         save_figure(figure, path)
     return figure
@@ -99,6 +111,45 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
         _paint(axes, e, runs, top)
         _note(axes, WIDTH - MARGIN, top + LINE / 2, scale_note(e), ha="right")
     _legend(axes, explanations, height - MARGIN - LINE / 2)
+    return figure
+
+
+def _pictures(explanations: Sequence[Explanation], image: Image) -> Any:
+    """Return the picture, and for every method a pale copy of it under its colours."""
+    from matplotlib.patches import Patch, PathPatch
+    from matplotlib.path import Path as Outline
+
+    columns = min(4, len(explanations) + 1)
+    rows, (width, height) = -(-(len(explanations) + 1) // columns), image.size
+    each = 7.2 / columns
+    said = _opening(explanations, "words", int(17 * columns * each))
+    figure, grid = canvas(
+        7.2, rows * (each * height / width + 0.3) + 0.6, rows=rows, columns=columns, square=True
+    )
+    pixels = pixels_of(image, *image.size) / 255
+    frame = {"extent": (0, width, height, 0), "interpolation": "nearest"}
+    grid[0].imshow(pixels, **frame)
+    name = one_line(visible(explanations[0].text), int(15 * each))
+    grid[0].set_title(name, fontsize=SMALL, parse_math=False)
+    for axes in grid:
+        axes.set_axis_off()
+    for axes, e in zip(grid[1:], explanations, strict=False):
+        axes.imshow(0.5 + grey(pixels) / 2, **frame)
+        axes.set_title(f"{e.label}  {scale_note(e)}", fontsize=SMALL + 1, parse_math=False)
+        sizes, top = strengths(e), marked(e)
+        for j, loops in sorted(enumerate(outlines(image)), key=lambda one: one[0] == top):
+            path = Outline.make_compound_path(
+                *(Outline([*one, one[0]], closed=True) for one in loops)
+            )
+            hue, edge = full_colour(side(e, sizes[j])), INK if j == top else (1, 1, 1, 0.5)
+            style = {"fc": (hue, cover(sizes[j])), "ec": edge, "lw": 1.4 if j == top else 0.3}
+            axes.add_patch(PathPatch(path, **style))
+    meanings = {full_colour(hue): one_line(visible(s), 30) for hue, s in hues(explanations).items()}
+    keys = [Patch(fc=colour, label=meaning) for colour, meaning in meanings.items()]
+    keys.append(Patch(fc="none", ec=INK, label=f"strongest {explanations[0].noun}"))
+    figure.legend(handles=keys, loc="outside lower left", ncols=4, fontsize=SMALL, frameon=False)
+    title = {"fontsize": SMALL, "color": SOFT, "x": 0.01, "ha": "left", "parse_math": False}
+    figure.suptitle("\n".join(said), **title)
     return figure
 
 
@@ -239,8 +290,10 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
 
 
 def explanation_figure(e: Explanation) -> Any:
-    """Return the scores as bars; of interactions, the pairs as a heat map."""
-    return bar_chart(e) if e.pairs is None else interaction_heatmap(e)
+    """Return the scores as bars, or over a picture; of interactions, the pairs as a heat map."""
+    if e.pairs is not None:
+        return interaction_heatmap(e)
+    return bar_chart(e) if e.image is None else coloured_sentence(e)
 
 
 def attention_figure(attention: Float[np.ndarray, "K T T"], tokens: Sequence[str]) -> Any:

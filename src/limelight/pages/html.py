@@ -24,6 +24,7 @@ from limelight.pages.palette import (
     strengths,
     strongest,
 )
+from limelight.pages.pictures import picture_html
 from limelight.pages.pieces import (
     SHOWN_REST,
     Piece,
@@ -51,6 +52,7 @@ from limelight.pages.wording import (
     span_labels,
     stretches,
     strongest_disagreements,
+    thing,
     unranked,
     where,
     written,
@@ -84,13 +86,18 @@ class Span(NamedTuple):
     style: str = ""
 
 
-def words(e: Explanation, *, titles: bool = False, inline: bool = False) -> "Markup":
+def words(
+    e: Explanation, *, titles: bool = False, inline: bool = False, original: bool = True
+) -> "Markup":
     """Return the text with one ``span`` per feature; its class is its colour.
 
     ``titles`` adds the score as a tooltip, for places where no script can, and ``inline`` the light
     colour as a style of its own, for places that drop style sheets, as mail programs do.
-    Of the text past the window only the beginning is shown.
+    Of the text past the window only the beginning is shown. A picture is drawn with its scores over
+    it, and ``original`` puts it beside them as it is.
     """
+    if e.image is not None:
+        return picture_html(e, e.image, original=original)
     sizes, peak, top = strengths(e), largest(e), marked(e)
     found: list[Span] = []
     cut = shortened(pieces(e))
@@ -147,7 +154,9 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
         note += f" Each {each} has its own scale{after}."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {all_occurrences(first)}"
-    return part("legend", keys, any(not piece.seen for piece in pieces(first)), note, first.noun)
+    cut, pictured = any(not piece.seen for piece in pieces(first)), first.image is not None
+    note += " Under the colours the picture is grey." * pictured
+    return part("legend", keys, cut, note, first.noun, pictured)
 
 
 class Bar(NamedTuple):
@@ -256,7 +265,9 @@ def _all_scores(explanations: Sequence[Explanation]) -> "Markup":
     ]
     rows = list(zip(explanations[0].names, *(e.scores.tolist() for e in explanations), strict=True))
     word = Column(explanations[0].noun, words=True)
-    table = Table([word, *columns], rows, "Every score, in the order of the text")
+    table = Table(
+        [word, *columns], rows, f"Every score, in the order of the {thing(explanations[0])}"
+    )
     return table_html(table, label="All scores")
 
 
@@ -340,7 +351,7 @@ def _setting(value: object) -> str:
 def explanation_page(e: Explanation) -> str:
     """Return one explanation as a page that needs no network."""
     e = writable_explanation(e)
-    return _page([e], e.to_json(), by=e.label, several=False, told=notices([e]))
+    return _page([e], _data(e), by=e.label, several=False, told=notices([e]))
 
 
 def comparison_page(c: Comparison) -> str:
@@ -348,13 +359,24 @@ def comparison_page(c: Comparison) -> str:
     c = replace(c, explanations=tuple(map(writable_explanation, c)))
     return _page(
         c.explanations,
-        c.to_json(),
+        _data(c),
         by=f"{len(c.explanations)} methods",
         several=True,
         told=[*c.notices, *notices(c)],
         disagreement=disagreement_section(c) if len(c.explanations) > 1 else "",
         attention=attention_data(c),
     )
+
+
+def _data(value: Explanation | Comparison) -> str:
+    """Return the JSON that a page holds: without the picture, which stands in its markup."""
+    if isinstance(value, Comparison):
+        return replace(value, explanations=tuple(map(_without_picture, value))).to_json()
+    return _without_picture(value).to_json()
+
+
+def _without_picture(e: Explanation) -> Explanation:
+    return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))
 
 
 def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
@@ -390,6 +412,7 @@ def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> 
 # What the templates of this module call with an explanation, or with several.
 _CALLED: dict[str, Any] = {
     "words": words,
+    "thing": thing,
     "legend": legend,
     "score_table": score_table,
     "pair_tables": _pair_tables,

@@ -17,6 +17,7 @@ Theme = Literal["light", "dark"]
 
 LEVELS = 10
 FAINTEST = 0.05  # weaker words stay plain: a review of grey boxes says nothing
+COVER = 0.9  # of a picture, which is pale there, under the largest score
 
 INK: Rgb = (28, 33, 38)
 PAPER: dict[Theme, Rgb] = {"light": (255, 255, 255), "dark": (24, 27, 31)}
@@ -70,6 +71,21 @@ def level(strength: float) -> int:
     """Return the step of the colour ramp, 0 (plain) to ``LEVELS``, growing with size."""
     size = min(abs(strength), 1.0)
     return 0 if size < FAINTEST else max(1, round(size * LEVELS))
+
+
+def cover(strength: float) -> float:
+    """Return how much of a picture the full colour of a score hides: it must stay visible."""
+    return COVER * level(strength) / LEVELS
+
+
+def full_colour(hue: Side) -> str:
+    """Return the colour of the largest score, which pictures lie under."""
+    return hex_colour(_FULL["light"][hue])
+
+
+def laid_over(under: Rgb, hue: Side, strength: float) -> Rgb:
+    """Return the colour of a pixel of a picture under that of a score."""
+    return mixed(under, _FULL["light"][hue], cover(strength))
 
 
 def mixed(first: Rgb, second: Rgb, share: float) -> Rgb:

@@ -24,13 +24,16 @@ from limelight.pages.palette import (
     FAINTEST,
     TERMINAL_INK,
     Side,
+    laid_over,
     largest,
+    level,
     marked,
     side,
     strengths,
     strongest,
     terminal_colour,
 )
+from limelight.pages.pictures import features_of_pixels, grey, pixels_of
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.pages.wording import (
     COLOURS,
@@ -56,7 +59,8 @@ from limelight.pages.wording import (
 )
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Table
-from limelight.text import plural
+from limelight.shapes import Int, Num
+from limelight.text import Image, plural
 
 WHITE = Color.from_rgb(255, 255, 255)
 BOXED = 0.25  # strength from which a word is white on colour, not coloured
@@ -64,6 +68,7 @@ PAST_WINDOW = Style(dim=True, italic=True)
 CUT_MARK = " ⟦not read⟧"
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
+PICTURE = 48  # columns of a picture at most: more say little, and scroll the numbers away
 SHOWN_FEATURES, SHOWN_PAIRS, SHOWN_SPANS = 10, 5, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
@@ -269,7 +274,10 @@ def comparison_text(c: Comparison) -> RenderableType:
 
 def _explanation(e: Explanation, look: Look, width: int) -> Iterator[RenderableType]:
     yield from _headings([e], e.label, look)
-    yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
+    if e.image is None:
+        yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
+    else:
+        yield _pictures([e], e.image, look, width)
     yield Text()
     yield legend([e], look)
     yield Text()
@@ -291,7 +299,10 @@ def _explanation(e: Explanation, look: Look, width: int) -> Iterator[RenderableT
 
 def _comparison(c: Comparison, look: Look, width: int) -> Iterator[RenderableType]:
     yield from _headings(c.explanations, f"{len(c)} methods", look)
-    yield from _stacked(c, look) if width < NARROW else [_side_by_side(c, look)]
+    if (image := c.explanations[0].image) is not None:
+        yield _pictures(c.explanations, image, look, width)
+    else:
+        yield from _stacked(c, look) if width < NARROW else [_side_by_side(c, look)]
     yield Text()
     width = min(width, MEASURE)
     yield Constrain(Group(*_below(c, look, width)), width)
@@ -311,7 +322,7 @@ def _feature_table(e: Explanation, width: int) -> Table:
     order, sizes = strongest(e.scores, SHOWN_FEATURES), strengths(e)
     number = partial(written, peak=largest(e), signed=e.signed)
     error = [] if e.stderr is None else [Column("±", partial(number, signed=False), "dim")]
-    word = Column(e.noun, widest=max(8, width // 3))
+    word = Column(e.noun, widest=max(8, width // 3) if e.image is None else 22)
     rows = []
     for j in order:
         times = f" ×{len(e.spans[j])}" if len(e.spans[j]) > 1 else ""
@@ -372,6 +383,93 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
     return f"*{shown}[{number}]*" if strongest else f"{shown}[{number}]"
 
 
+def _pictures(
+    several: Sequence[Explanation], image: Image, look: Look, width: int
+) -> RenderableType:
+    """Return the picture and its scores, as many as there is room for in a line.
+
+    Two pixels are one letter, its upper and its lower half. Without colours every cell is a sign
+    and tenths of the largest score, and there is no picture to see.
+    """
+    drawn = look.colour and not look.ascii
+    columns, rows = _cells(image, min(width - _GAP, PICTURE), drawn)
+    at = features_of_pixels(image, columns, rows)
+    if drawn:
+        pixels = pixels_of(image, columns, rows)
+        cards = [_blocks(_tinted(e, at, pixels)) for e in several]
+        labels = [f"{e.label}  {scale_note(e)}" for e in several]
+        if len(several) > 1 or 2 * (columns + _GAP) <= width:
+            cards, labels = [_blocks(pixels), *cards], [several[0].text, *labels]
+    else:
+        cards = [_signs(e, at) for e in several]
+        labels = [f"{e.label}  {scale_note(e)}" for e in several]
+    wide = cards[0].cell_len if not cards[0].plain.count("\n") else cards[0].plain.index("\n")
+    grid, beside = RichTable.grid(padding=(0, _GAP, 0, 0)), max(1, width // (wide + _GAP))
+    for _ in range(min(beside, len(cards))):
+        grid.add_column(max_width=wide)
+    for i in range(0, len(cards), beside):
+        if len(cards) > 1:
+            grid.add_row(
+                *(_kept(look.line(label, "bold"), look) for label in labels[i : i + beside])
+            )
+        grid.add_row(*cards[i : i + beside])
+        if i + beside < len(cards):
+            grid.add_row("")
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _cells(image: Image, room: int, drawn: bool) -> tuple[int, int]:
+    """Return how many cells a picture is drawn in: those of its grid where it shows signs alone."""
+    width, height = image.size
+    if not drawn:
+        across = {left for left, _, _, _ in image.boxes}
+        down = {top for _, top, _, _ in image.boxes}
+        if image.regions is None and 2 * len(across) <= room:
+            return len(across), len(down)
+        columns = min(24, room // 2)
+        return columns, max(1, round(columns * height / width))
+    columns = min(width * max(1, PICTURE // 2 // width), room)
+    return columns, 2 * max(1, round(columns * height / width / 2))
+
+
+def _tinted(
+    e: Explanation, at: Int[np.ndarray, "h w"], pixels: Num[np.ndarray, "h w 3"]
+) -> Num[np.ndarray, "h w 3"]:
+    sizes = np.append(strengths(e), 0.0)  # the last one is of pixels that are no feature's
+    pale = 128 + grey(pixels).astype(int) // 2
+    return np.array(
+        [
+            [laid_over(tuple(x), side(e, sizes[j]), sizes[j]) for j, x in zip(*row, strict=True)]
+            for row in zip(at.tolist(), pale.tolist(), strict=True)
+        ]
+    )
+
+
+def _blocks(pixels: Num[np.ndarray, "h w 3"]) -> Text:
+    text = Text(no_wrap=True)
+    for upper, lower in zip(
+        *np.rint(pixels).reshape(-1, 2, *pixels.shape[1:]).swapaxes(0, 1), strict=True
+    ):
+        text.append("\n" * bool(text))
+        for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
+            colours = Color.from_rgb(*above), Color.from_rgb(*below)
+            text.append("▀", Style(color=colours[0], bgcolor=colours[1]))
+    return text
+
+
+def _signs(e: Explanation, at: Int[np.ndarray, "h w"]) -> Text:
+    """Return "+7" where a score is seven tenths of the largest, "+*" at the strongest feature."""
+    sizes, top = strengths(e), marked(e)
+
+    def cell(j: int) -> str:
+        if j < 0 or not (step := level(sizes[j])):
+            return " ."
+        sign = " " if not e.signed else "+" if sizes[j] >= 0 else "-"
+        return sign + ("*" if j == top else str(min(step, 9)))
+
+    return Text("\n".join("".join(map(cell, row)) for row in at.tolist()), no_wrap=True)
+
+
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colours, signs and marks mean."""
     meanings = {hue: look.safe(meaning) for hue, meaning in hues(explanations).items()}
@@ -383,8 +481,9 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
         text.append(f"stronger colour: larger score{scale}; ")
-        text.append(f"strongest {explanations[0].noun}", "underline")
-        text.append("; colours safe for colour-blind readers.")
+        if explanations[0].image is None:
+            text.append(f"strongest {explanations[0].noun}", "underline").append("; ")
+        text.append("colours safe for colour-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
@@ -392,6 +491,9 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
         noun = explanations[0].noun
         faint = f"bare {plural(noun)} are below {FAINTEST:.0%} of it."
         parts = [pair, signs.get("neutral"), f"*strongest {noun}*", faint]
+        if explanations[0].image is not None:
+            tenths = f"tenths of the largest score, which is *; . is below {FAINTEST:.0%} of it."
+            parts = [pair, signs.get("neutral"), tenths]
         text.append("; ".join(filter(None, parts)))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {all_occurrences(explanations[0])}")

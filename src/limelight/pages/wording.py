@@ -49,6 +49,11 @@ def where(e: Explanation) -> str:
     return "" if e.asked is None else f" {e.asked.named(e.text)}"
 
 
+def thing(e: Explanation) -> str:
+    """Return what was explained: "text" or "picture"."""
+    return "text" if e.image is None else "picture"
+
+
 def span_labels(found: SpanExplanations, sentence: str = "sentence {} of the answer") -> list[str]:
     """Return what each is about: "ORG “Jordan”", or ``sentence`` with its number, from 1 on."""
     if found.answer is not None:
@@ -66,7 +71,7 @@ def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
     for number, e in enumerate(found):
         if e.asked is not None and e.asked.start >= done:
             yield whole[done : e.asked.start], None, ""
-            says = e.target if answer is None else f"log-probability {e.prediction[e.target]:.3f}"
+            says = e.target if answer is None else f"{answer.number} {e.prediction[e.target]:.3f}"
             yield whole[e.asked.start : e.asked.end], number, says
             done = e.asked.end
     yield whole[done:], None, ""
@@ -75,7 +80,7 @@ def stretches(found: SpanExplanations) -> Iterator[tuple[str, int | None, str]]:
 def protected_sentence(found: SpanExplanations) -> str:
     """Say that the words of spans have no scores, where they have none; of an answer, what has."""
     if found.answer is not None:
-        return "Scores are of the log-probability of each sentence, given those before it."
+        return f"Scores are of the {found.answer.number} of each sentence, given those before it."
     kept = found[0].settings.get("protect_span", True)
     return "The words of all spans are protected: scores are of the others." if kept else ""
 
@@ -100,8 +105,8 @@ def hues(
     if len({one.target for one in explanations}) > 1:  # of several spans, each has its own
         target = "the tag of the span"
     found: dict[Side, str] = {}
-    if isinstance(explanations[0].asked, Answer):  # a number, which is no class
-        found = {"for": "raises the log-probability", "against": "lowers it"}
+    if isinstance(answer := explanations[0].asked, Answer):  # a number, which is no class
+        found = {"for": f"raises the {answer.number}", "against": "lowers it"}
         return found if all(e.signed for e in explanations) else found | {"neutral": unsigned}
     if any(e.signed for e in explanations):
         found["for"] = f"for {target}"
@@ -186,8 +191,8 @@ def outcomes(e: Explanation) -> list[Outcome]:
 
 def shown_outcomes(e: Explanation) -> list[Outcome]:
     """Return the same for readers, to whom the one number of an answer is a log-probability."""
-    answers = isinstance(e.asked, Answer)
-    return [one._replace(name="log-probability") if answers else one for one in outcomes(e)]
+    name = e.asked.number if isinstance(e.asked, Answer) else None
+    return [one._replace(name=name or one.name) for one in outcomes(e)]
 
 
 def _has_labels(e: Explanation) -> bool:
@@ -254,10 +259,10 @@ def _answered(
     e, part = explanations[0], asked.part
     begin = "The model writes " if asked.written else "The answer is "
     number = ", ".join(f"{value:.3f}" for value in e.prediction.values())
-    raised = f"its log-probability ({number})"
+    raised = f"its {asked.number} ({number})"
     if any(one.asked != asked for one in explanations):  # of several sentences, the whole
         part = asked.text.strip()
-        raised = "the log-probability of each sentence of it, given those before"
+        raised = f"the {asked.number} of each sentence of it, given those before"
     elif part != asked.text.strip():
         begin = f"A sentence of {'what the model writes' if asked.written else 'the answer'} is "
     up, down, neutral = (marks[side] for side in ("for", "against", "neutral"))
@@ -363,7 +368,7 @@ def base_sentence(e: Explanation) -> str:
     if isinstance(e.asked, Answer):
         what = "answer" if e.asked.part == e.asked.text.strip() else "sentence"
         value = _scaled(e, e.base_value)
-        return f"With every {e.noun} removed, the log-probability of the {what} is {value}."
+        return f"With every {e.noun} removed, the {e.asked.number} of the {what} is {value}."
     of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 

@@ -66,6 +66,14 @@ def compared_runs(
             f"the features of '{first.path}' are {ours}, those of '{second.path}' {others}{how}; "
             "only runs over the same features can be compared."
         )
+    written, others_written = (run.record.writing or {} for run in (first, second))
+    for name in written.keys() & others_written.keys():
+        if (this := written[name]) != (that := others_written[name]):
+            raise InputError(
+                f"the model of '{first.path}' writes with {name}={this!r}, that of "
+                f"'{second.path}' with {that!r}; only answers that are written alike can be "
+                "compared."
+            )
     shares = method != theirs or first.record.question.scale != second.record.question.scale
     with database(first, second=second) as tables:
         for name in ("main", "second"):

@@ -28,7 +28,7 @@ from limelight.explainers.registry import one_method, several_methods
 from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
-from limelight.models.protocol import asked_of_spans, playing, writing_of
+from limelight.models.protocol import asked_of_spans, playing, writing
 from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
@@ -184,7 +184,7 @@ def planned(
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
-    given = question.answer is not None or data.columns.at is not None
+    writer = writing(model)
     return RunRecord(
         schema="limelight.run/1",
         version=__version__,
@@ -200,7 +200,8 @@ def planned(
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
-        writing=None if given else writing_of(model),
+        # Also where answers are given: room for what the model may write is kept of its input.
+        writing=None if writer is None else dict(writer.writing),
     )
 
 

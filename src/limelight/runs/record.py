@@ -158,7 +158,7 @@ def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     if (had := _ids(old)) != (asked_for := _ids(new)):
         yield f"its methods are {', '.join(had)}, not {', '.join(asked_for)}"
     for mine, other in zip(old.methods, new.methods, strict=True):
-        yield from _unequal("its {} of " + mine.id, mine.settings, other.settings)
+        yield from _unequal("the {} of " + mine.id, mine.settings, other.settings)
     asked = ({**_fields(one.question), "budget": one.budget} for one in (old, new))
     yield from _unequal("its {}", *asked)
     if old.cutter != new.cutter:

@@ -68,6 +68,7 @@ class Answer:
 
     Stored as ``{"answer": "…"}``, with ``"span": [start, end]`` where it is not about the whole:
     then about that part of it, given what comes before. ``written`` is whether the model wrote it.
+    What is explained is log p, the sum over its tokens, or with ``per_token`` their mean.
     """
 
     text: str
@@ -76,7 +77,7 @@ class Answer:
     written: bool = field(default=False, compare=False)
     note: str = field(default="", compare=False)
     length: int = field(default=1, compare=False)  # in tokens, once a model has read it
-    mean: bool = field(default=False, compare=False)  # whether the model gives the mean of these
+    per_token: bool = field(default=False, compare=False)  # whether the mean over these is meant
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
@@ -92,6 +93,11 @@ class Answer:
     @property
     def tag(self) -> None:
         """The class that is meant: there is only one."""
+
+    @property
+    def number(self) -> str:
+        """What is explained, in words."""
+        return "mean log-probability per token" if self.per_token else "log-probability"
 
     @property
     def part(self) -> str:
@@ -120,9 +126,11 @@ class Answer:
 
     def stored(self) -> dict[str, Any]:
         """Return what a file holds."""
-        whole = self.end - self.start == len(self.text)
-        span = {} if whole else {"span": [self.start, self.end]}
-        return {"answer": self.text, **span, **({"written": True} if self.written else {})}
+        found: dict[str, Any] = {"answer": self.text}
+        if self.end - self.start < len(self.text):
+            found["span"] = [self.start, self.end]
+        said = {"written": self.written, "per_token": self.per_token}
+        return found | {name: True for name, holds in said.items() if holds}
 
     def named(self, text: str) -> str:  # noqa: ARG002  (of a place, the text has the words)
         """Return what is asked about in quotes."""
@@ -144,10 +152,11 @@ def read_asked(stored: Any) -> Asked:
     match stored:
         case {"place": [int(start), int(end)], **rest} if rest in ({}, {"first_pieces": True}):
             return Place(start, end, bool(rest))
-        case {"answer": str(answer), "span": [int(start), int(end)], **rest} if end >= 0:
-            return Answer(answer, start, end, rest.get("written") is True)
-        case {"answer": str(answer), **rest} if "span" not in rest:
-            return Answer(answer, written=rest.get("written") is True)
+        case {"answer": str(answer), **rest}:
+            match rest.pop("span", [0, len(answer)]):
+                case [int(start), int(end)] if end >= 0:
+                    written, per_token = (rest.get(x) is True for x in ("written", "per_token"))
+                    return Answer(answer, start, end, written=written, per_token=per_token)
     raise InputError(
         'asked must be {"place": [start, end]} or {"answer": "…"}, perhaps with "span": [start, '
         f"end]; got {one_line(repr(stored))}."

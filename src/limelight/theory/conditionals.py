@@ -22,7 +22,6 @@ from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import device, is_numpy_array
 
 from limelight.shapes import Array, Float, Int
 from limelight.theory.heavy_form import HeavyForm
@@ -55,7 +54,7 @@ def expectations(
 
     The relative error of 1/D is at most ``tolerance``, which may be one for each head.
     """
-    xp, here = array_namespace(form.delta), device(form.delta)
+    xp, here = array_namespace(form.delta), form.delta.device
     ordered, back = _kept_side_first(form, xp)
     order: list[int] = []
     parts: list[tuple[Array, Array, Array]] = []
@@ -123,7 +122,7 @@ def _blocks(
     """Results of as many heads as fit in memory, each summed over as many p as fit."""
     g, d = form.delta.shape
     M, Q = p.shape[-1], len(rule.nodes)
-    kind = str(getattr(device(form.delta), "type", "cpu"))
+    kind = str(getattr(form.delta.device, "type", "cpu"))
     cells = _CELLS.get(kind, _CELLS["cpu"])
     at_once = max(1, min(M, cells // (Q * d)))
     heads = max(1, cells // (at_once * Q * d))
@@ -150,7 +149,7 @@ class _Room:
 
     @classmethod
     def like(cls, x: Array) -> "_Room":
-        if not is_numpy_array(x):
+        if not isinstance(x, np.ndarray):
             return cls(x)
         if not hasattr(cls._kept, "room"):
             cls._kept.room = cls(np.empty(0, dtype=x.dtype))  # a slice would keep all of x alive
@@ -166,7 +165,7 @@ class _Room:
         size, like = math.prod(shape), self._like
         for key in (which, -1):
             if key not in self._flat or self._flat[key].shape[0] < size:
-                self._flat[key] = self.xp.empty(size, dtype=like.dtype, device=device(like))
+                self._flat[key] = self.xp.empty(size, dtype=like.dtype, device=like.device)
         own, shared = (self.xp.reshape(self._flat[key][:size], shape) for key in (which, -1))
         return own, shared
 
@@ -182,7 +181,7 @@ def _sides(form: HeavyForm, rule: ReciprocalSum, xp: Any) -> tuple[_Side, _Side]
     """The two sides, each as long as the longest of the block."""
     d = form.delta.shape[-1]
     counts = [int(n) for n in xp.sum(xp.astype(form.kept_is_heavy, xp.int64), axis=-1).tolist()]
-    nodes = xp.asarray(rule.nodes, dtype=form.delta.dtype, device=device(form.delta))
+    nodes = xp.asarray(rule.nodes, dtype=form.delta.dtype, device=form.delta.device)
 
     sides = []
     for words, member in (
@@ -226,7 +225,7 @@ def _sums(
     xp, (g, M), Q = room.xp, p.shape, len(rule.nodes)
     # Each e^{−λδ} and φ is at most 1, so Π φ cannot overflow.
     # As `light_terms`, with the functions at hand: this is where most of the time goes.
-    nodes, weights = (xp.asarray(x, device=device(p)) for x in (rule.nodes, rule.weights))
+    nodes, weights = (xp.asarray(x, device=p.device) for x in (rule.nodes, rule.weights))
     light = weights * xp.exp(-nodes * form.base[:, None, None])
     P = xp.reshape(omega[:, :, None] * light, (g, 1, M * Q))
     R = form.n0[..., None]

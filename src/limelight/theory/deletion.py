@@ -8,8 +8,6 @@ position depends on which words were kept: sample instead.
 import sys
 from dataclasses import dataclass
 
-from array_api_compat import device
-
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.lime import Lime
@@ -104,7 +102,7 @@ def _steps(
         keep_factor=xp.exp(-rate[:, None, None] * g),
         keep_value=g * centred / low,
         drop_factor=xp.ones_like(rate[:, None] * g[:, 0]),
-        drop_value=xp.zeros((C, d), dtype=g.dtype, device=device(g)),
+        drop_value=xp.zeros((C, d), dtype=g.dtype, device=g.device),
         tail_factor=xp.exp(-rate[:, None] * tail),
         tail_value=(game.tail_gu[:, i] - c[:, None] * tail) / low,
     )
@@ -135,7 +133,7 @@ def _extent(game: DeletionGame, i: int) -> tuple[Array, Array, Array, Array]:
     # f is an average of these u. Dinkelbach's narrower range (`heavy_form`) would need a chain of
     # its own for every θ.
     tail = game.tail_gu[:, i] / game.tail_g[i]
-    read = xp.tril(xp.ones((d, d), dtype=game.g.dtype, device=device(game.g))) > 0
+    read = xp.tril(xp.ones((d, d), dtype=game.g.dtype, device=game.g.device)) > 0
     u = game.u[:, i]
     inside = xp.where(read, u, u[:, :1, :1])  # what is not read must not widen the range
     inside = xp.concat([xp.reshape(inside, (inside.shape[0], -1)), tail], axis=-1)

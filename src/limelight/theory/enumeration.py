@@ -7,7 +7,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
@@ -37,14 +36,14 @@ def all_keeps(d: int) -> Bool[Array, "n d"]:
 
 def _values(game: RatioGame, keep: Bool[Array, "n d"]) -> Float[Array, "*batch C n"]:
     xp = array_namespace(game.a)
-    return value(game, xp.asarray(keep, device=device(game.a)))
+    return value(game, xp.asarray(keep, device=game.a.device))
 
 
 def _applied(game: RatioGame, matrix: Float[Array, "n m"]) -> Float[Array, "*batch C m"]:
     """Σ_S f(S) · matrix[S]."""
     xp = array_namespace(game.a)
     f = _values(game, all_keeps(game.d))
-    return f @ xp.asarray(matrix, dtype=f.dtype, device=device(f))
+    return f @ xp.asarray(matrix, dtype=f.dtype, device=f.device)
 
 
 def lime_by_enumeration(
@@ -57,8 +56,8 @@ def lime_by_enumeration(
     coefficients = _applied(game, ridge_solution(Z, weight, penalty))
     xp = array_namespace(coefficients)
     f = _values(game, keep)
-    w = xp.asarray(weight, dtype=f.dtype, device=device(f))
-    fitted = coefficients @ xp.asarray(Z.T.copy(), dtype=f.dtype, device=device(f))
+    w = xp.asarray(weight, dtype=f.dtype, device=f.device)
+    fitted = coefficients @ xp.asarray(Z.T.copy(), dtype=f.dtype, device=f.device)
     mean = xp.sum(w * f, axis=-1) / xp.sum(w)
     left = xp.sum(w * (f - fitted) ** 2, axis=-1)
     spread = xp.sum(w * (f - mean[..., None]) ** 2, axis=-1)

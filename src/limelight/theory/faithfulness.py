@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Bool, Float, Int
@@ -141,7 +140,7 @@ def size_extremes(game: RatioGame) -> SizeExtremes:
     top = xp.minimum(tops(form), _any_tops(form))
     # f − c is 0 where nothing is left that has a weight, and no quotient.
     weightless = (form.base == 0)[:, None] & (
-        xp.arange(1, game.d + 1, device=device(top))
+        xp.arange(1, game.d + 1, device=top.device)
         >= xp.sum(xp.astype(form.delta > 0, xp.int64), axis=-1)[:, None]
     )
     top = xp.where(weightless & (top < 0), xp.zeros_like(top), top)
@@ -168,7 +167,7 @@ def _root_tops(form: HeavyForm) -> Float[Array, "2 heads d"]:
     """
     xp = array_namespace(form.delta)
     rows = _rows(form)
-    every = xp.reshape(xp.arange(rows.n0.shape[0], device=device(rows.n0)), (-1,))
+    every = xp.reshape(xp.arange(rows.n0.shape[0], device=rows.n0.device), (-1,))
     N, D = _best_sets(rows, xp.zeros_like(rows.n0), every)
     most = xp.reshape(N, (2, *form.delta.shape))
     for _ in range(_ROUNDS):
@@ -222,7 +221,7 @@ def _quotient_tops(form: HeavyForm) -> Float[Array, "2 heads d"]:
 def _dinkelbach(rows: "_Rows", theta: Float[Array, " R"]) -> Float[Array, " R"]:
     """At least the largest N/D of every row; ``theta`` is where the search begins."""
     xp = array_namespace(theta)
-    every = xp.reshape(xp.arange(theta.shape[0], device=device(theta)), (-1,))
+    every = xp.reshape(xp.arange(theta.shape[0], device=theta.device), (-1,))
     # Where D cancelled, θ may start above the maximum; from a value that is attained it only rises.
     N, D = _best_sets(rows, theta, every)
     theta, active = N / D, every
@@ -314,7 +313,7 @@ def _best_of_block(
     heavy = xp.take(rows.kept_is_heavy, head, axis=0)
     gain = step - (theta * xp.take(rows.scale, which))[:, None] * delta
     order = xp.argsort(xp.where(heavy, gain, -gain), axis=-1)
-    removed = xp.arange(d, device=device(theta))[None, :] < k[:, None]
+    removed = xp.arange(d, device=theta.device)[None, :] < k[:, None]
     # Summed afresh over the words in their heavier state; nothing is taken away from anything.
     up = xp.astype(xp.take_along_axis(heavy, order, axis=-1) != removed, theta.dtype)
     N = xp.take(rows.n0, which) + xp.sum(xp.take_along_axis(step, order, axis=-1) * up, axis=-1)
@@ -340,7 +339,7 @@ def greedy_order(game: RatioGame) -> Int[Array, " d"]:
         open_[j], stays[j] = xp.inf, 0.0
         D, N = D + game.b[:, j : j + 1], N + game.B[0][:, j : j + 1]
         order.append(j)
-    return xp.asarray(order, device=device(game.a))
+    return xp.asarray(order, device=game.a.device)
 
 
 def without_first(game: RatioGame, removed: list[int], free: list[int]) -> RatioGame:
@@ -359,7 +358,7 @@ def without_first(game: RatioGame, removed: list[int], free: list[int]) -> Ratio
 
 def _of_words(x: Float[Array, "..."], words: list[int]) -> Float[Array, "..."]:
     xp = array_namespace(x)
-    return xp.take(x, xp.asarray(words, dtype=xp.int64, device=device(x)), axis=-1)
+    return xp.take(x, xp.asarray(words, dtype=xp.int64, device=x.device), axis=-1)
 
 
 def _need_one(game: RatioGame) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.shapes import Array, Float
 from limelight.theory.attention import attention, head_outputs
@@ -107,7 +106,7 @@ class _Path:
 
     def _column(self, numbers: Any) -> Float[Array, "m 1 1 1 1"]:
         xp = array_namespace(self.u)
-        array = xp.asarray(numbers, dtype=self.u.dtype, device=device(self.u))
+        array = xp.asarray(numbers, dtype=self.u.dtype, device=self.u.device)
         return xp.reshape(array, (-1,) + (1,) * self.u.ndim)
 
     def integral(self, panels: int) -> Float[Array, "*n K T"]:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
@@ -82,12 +81,12 @@ def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share:
             errors[i] = rule.error, _ROUNDING * steps * rule.condition
     # On the diagonal the formula gives a number without a meaning.
     real = xp.astype(word_mask(game), form.delta.dtype)[..., None, :]
-    apart = 1 - xp.eye(game.d, dtype=form.delta.dtype, device=device(form.delta))
+    apart = 1 - xp.eye(game.d, dtype=form.delta.dtype, device=form.delta.device)
     # φ may be as small as p or 1 − p, which makes ζ and θ larger than what they add up to: rounding
     # errors are counted with 1/(p (1 − p)).
     table = np.asarray([[one.missed, one.mass, one.terms] for one in mixtures])
     missed, mass, terms = of_each_head(game, *np.split(table, 3, axis=1))
-    epsilon, rounding = (xp.asarray(e[:, None], device=device(form.delta)) for e in errors.T)
+    epsilon, rounding = (xp.asarray(e[:, None], device=form.delta.device) for e in errors.T)
     error = 4 * form.half_range * (missed + epsilon * (mass + missed))
     error = error + 4 * form.magnitude * rounding * terms + 4 * form.error
     pairs, bound = heads_mean(game, xp.stack(scores, axis=0), error)

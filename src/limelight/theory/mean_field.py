@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
@@ -112,7 +111,7 @@ def _slope(game: RatioGame, psi: Float[np.ndarray, " n"]) -> Float[Array, "*batc
     rest = _shares().rest
     # x − mean as mean(1 − x) − (1 − x): at small ν nearly all weight lies where 1 − x is small.
     left = psi @ rest - rest
-    excess = xp.asarray(left / (psi @ left**2), dtype=f.dtype, device=device(f))
+    excess = xp.asarray(left / (psi @ left**2), dtype=f.dtype, device=f.device)
     return xp.sum(weight * excess * f, axis=-1)
 
 
@@ -123,7 +122,7 @@ def _means(
     xp = array_namespace(game.a)
     shares = _shares()
     x, rest, weight = (
-        xp.asarray(y, dtype=game.a.dtype, device=device(game.a))
+        xp.asarray(y, dtype=game.a.dtype, device=game.a.device)
         for y in (shares.x, shares.rest, kernel)
     )
 

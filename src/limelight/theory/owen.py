@@ -12,7 +12,6 @@ sum over p is taken first and serves all nodes q.
 """
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
@@ -52,7 +51,7 @@ def owen(game: RatioGame, groups: Int[np.ndarray, " d"], *, tolerance: float = 1
             longest = max(len(one.p) for one in within) + len(between.p)
             steps = 8 * game.d + longest * len(rule.nodes) + 64
             errors[i] = rule.error, _ROUNDING * steps * rule.condition
-    epsilon, rounding = (xp.asarray(e[:, None], device=device(form.delta)) for e in errors.T)
+    epsilon, rounding = (xp.asarray(e[:, None], device=form.delta.device) for e in errors.T)
     # The weight of a pair of sizes is the product of two; so is what the mixtures attain.
     missed = max(between.missed + one.missed * (1 + between.missed) for one in within)
     mass = max(between.mass * one.mass for one in within) + missed
@@ -81,7 +80,7 @@ def _head(
     """Owen values of one head."""
     xp = array_namespace(form.delta)
     nodes = array_like(rule.nodes, form.delta)
-    index = [xp.asarray(words, device=device(form.delta)) for words in members]
+    index = [xp.asarray(words, device=form.delta.device) for words in members]
     parts = [_part(form, words) for words in index]
     outside = _outside(form, parts, nodes, light_terms(form.base, rule), between)
     found = [

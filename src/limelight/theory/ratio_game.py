@@ -17,7 +17,6 @@ from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import device
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Bool, Float, Int
@@ -300,7 +299,7 @@ def stacked(rows: Sequence[Float[Array, " _"]], *, fill: float) -> Float[Array, 
 
 def of_each_head(game: RatioGame, *tables: Float[Array, "B _"]) -> list[Float[Array, "G _"]]:
     """NumPy tables with a row per document as arrays like the game's, with a row per head."""
-    xp, K, here = array_namespace(game.a), game.a.shape[-2], device(game.a)
+    xp, K, here = array_namespace(game.a), game.a.shape[-2], game.a.device
     rows = (
         np.repeat(x, K, axis=0) if len(x) > 1 else np.broadcast_to(x, (K, *x.shape[1:]))
         for x in tables
@@ -317,7 +316,7 @@ def heads_mean(game: RatioGame, *parts: Float[Array, "..."]) -> list[Float[Array
 def of_documents(game: RatioGame, rows: list[int]) -> RatioGame:
     """Some documents of the flattened batch, as a batch of their own."""
     xp = array_namespace(game.a)
-    index = xp.asarray(rows, dtype=xp.int64, device=device(game.a))
+    index = xp.asarray(rows, dtype=xp.int64, device=game.a.device)
     depth = len(game.batch)
     return mapped(game, lambda x: xp.take(xp.reshape(x, (-1, *x.shape[depth:])), index, axis=0))
 
@@ -336,7 +335,7 @@ def in_order(game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int])
     """
     xp = array_namespace(game.a)
     back = sorted(range(len(rows)), key=rows.__getitem__)
-    index = xp.asarray(back, dtype=xp.int64, device=device(game.a))
+    index = xp.asarray(back, dtype=xp.int64, device=game.a.device)
     for column in zip(*parts, strict=True):
         x = xp.take(xp.concat(list(column), axis=0), index, axis=0)
         yield xp.reshape(x, (*game.batch, *x.shape[1:]))

@@ -12,8 +12,6 @@ keep their relative accuracy. Cost O(d²) per node λ for all words.
 
 from typing import NamedTuple
 
-from array_api_compat import device
-
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
 
@@ -66,7 +64,7 @@ def chain_sums(steps: Steps, w: Float[Array, " L"], weight: Float[Array, " kept"
 def _odds(t: int, like: Array) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
     """Probabilities to keep and to drop word t when k = 0..t words were kept before it."""
     xp = array_namespace(like)
-    k = xp.arange(t + 1, dtype=like.dtype, device=device(like))
+    k = xp.arange(t + 1, dtype=like.dtype, device=like.device)
     return (k + 1) / (t + 2), (t - k + 1) / (t + 2)
 
 

@@ -9,6 +9,7 @@ import torch
 
 from limelight.explainers.learned import Inputs, Learned, error_design, text_summary
 from limelight.results.comparison import mean_ranks
+from limelight.sampling.spread import half_quantile
 from limelight.shapes import Bool, Float, Int
 from limelight.training.run import usable_device
 
@@ -21,6 +22,10 @@ _AXES = 32  # along which the states of a text are compared with those of others
 _ROOM = 1.1
 _NONE = np.array([-60.0, 0.0, 0.0, 0.0])  # e^−60: nothing beside any other error
 _COVERED = 0.955  # of held-out values, which ±2 standard errors are made to hold
+_SURE = 1.3  # standard errors of a mean, beyond which it is once in ten times
+_SLOPES = np.array([0.0, 0.5, 0.0, 0.0])  # of errors where texts cannot show them
+_HOLD, _COUNTED = 4.0, 4  # how firmly, 1/0.5²; and as how many words a text counts
+_FEW = 10  # texts: ±2 standard errors that rest on fewer held 0.83 of the values at worst
 _NOTHING = (
     "THE METHOD HAS LEARNED NOTHING: on texts that were kept aside its scores are no nearer to "
     "Shapley values than 0 is. Give more texts or more pairs; until then use 'shapley'."
@@ -104,7 +109,9 @@ def fit_examples(
     values = members.mean(axis=0)
     arrays["draws"] = _draw_spread(learned, examples)
     noise = (learned.predicted(inputs).draw / arrays["scale"]) ** 2
-    noise = noise / aside.draws[:, None] + learned.unseen(inputs)[:, None]
+    # How it is spread over words is modelled; how much of it there is, is what these texts show.
+    own, noise = aside.noise / arrays["scale"] ** 2, noise / aside.draws[:, None]
+    noise = noise * (np.mean(own) / max(np.mean(noise), 1e-300)) + learned.unseen(inputs)[:, None]
     arrays["errors"], coverage = _error_model(members, aside, arrays["scale"], noise)
     report: dict[str, Any] = {
         "texts": n,
@@ -119,6 +126,11 @@ def fit_examples(
     gain = gains.mean(axis=1)
     if gain.mean() <= 2 * gain.std() / np.sqrt(len(gain)):
         report["notice"] = _NOTHING
+    elif aside.n < _FEW:
+        report["notice"] = (
+            f"Its standard errors rest on {aside.n} texts that were kept aside, too few to vouch "
+            f"for them; learn from {5 * _FEW} texts or more."
+        )
     usual = _usual(Learned({}, arrays), training, aside)
     return Learned({"report": report, "usual": usual}, arrays)
 
@@ -271,34 +283,29 @@ def _error_model(
     score plus the noise. Coverage is that of errors which were fitted to the other half of texts.
     """
     owner, members = truth.inputs.owner, members / scale
-    d = np.bincount(owner)[owner]
-    values = members.mean(axis=0)
+    values, d = members.mean(axis=0), np.bincount(owner)[owner]
     design = error_design(values, np.abs(members[0] - members[1]) / 2, d)
-    flat = design.reshape(-1, design.shape[-1])
-    squares = ((values - truth.values / scale) ** 2).ravel()
-    noise = noise.ravel()
-    half = np.repeat((owner % 2 == 0)[:, None], values.shape[1], axis=1).ravel()
-    variance = np.empty_like(squares)
-    for own in (half, ~half) if half.any() and not half.all() else (half | True,):
-        other = ~own if not own.all() else own
-        theta = _log_linear(flat[other], squares[other], noise[other])
-        variance[own] = np.exp(flat[own] @ theta)
+    squares = (values - truth.values / scale) ** 2
+    left = truth.means(squares - noise).mean(axis=1)
 
-    def holds(factor: float) -> Bool[np.ndarray, " m"]:
-        inside: np.ndarray = squares <= 4 * (factor * variance + noise)
-        return inside
+    def fit(texts: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 4"]:
+        rows, n = texts[owner], int(np.count_nonzero(texts))
+        theta = _log_linear(design[rows], squares[rows], noise[rows], n)
+        # Few texts may show hardly more than noise: what their spread allows for is the least.
+        (sure,) = _SURE * half_quantile(np.array([max(n - 1.0, 1.0)]))
+        allowed = max(left[texts].mean(), 0.0) + sure * left[texts].std() / np.sqrt(max(n - 1, 1))
+        theta[0] += np.log(max(1.0, allowed / np.exp(design[rows] @ theta).mean()))
+        return theta
 
-    # Few texts may show hardly more than noise: at least what they allow for by one standard error.
-    theta = _log_linear(flat, squares, noise)
-    left = truth.means((squares - noise).reshape(values.shape)).mean(axis=1)
-    allowed = max(left.mean(), 0.0) + left.std() / np.sqrt(max(len(left) - 1, 1))
-    least = max(1.0, allowed / max(np.exp(flat @ theta).mean(), 1e-300)) if allowed else 1.0
-    factors = np.geomspace(least, 64 * least, 65)
-    factor = next((f for f in factors if holds(f).mean() >= _COVERED), factors[-1])
+    half, variance = np.arange(truth.n) % 2 == 0, np.empty_like(squares)
+    for own in (half, ~half):
+        variance[own[owner]] = np.exp(design[own[owner]] @ fit(~own))
+    theta, needed = fit(half | True), (squares / 4 - noise) / variance
+    factor = max(1.0, float(np.quantile(needed, _COVERED)))
     theta[0] += np.log(factor)
-    inside, order = holds(factor), np.argsort(np.abs(values).ravel(), kind="stable")
+    inside, order = needed.ravel() <= factor, np.argsort(np.abs(values).ravel(), kind="stable")
     deciles = [float(inside[part].mean()) for part in np.array_split(order, 10) if len(part)]
-    return theta, {"overall": float(inside.mean()), "deciles": deciles, "factor": float(factor)}
+    return theta, {"overall": float(inside.mean()), "deciles": deciles, "factor": factor}
 
 
 def _draw_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"]:
@@ -313,32 +320,43 @@ def _draw_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"
     apart = np.abs(members[0] - members[1]) / 2 / scale
     design = error_design(members.mean(axis=0) / scale, apart, d)
     # Two words have one pair of orders, and no spread.
-    seen = np.where((d > 2)[:, None], examples.spread / scale**2, np.nan).ravel()
-    return _log_linear(design.reshape(-1, 4), seen, 0 * seen) if np.nansum(seen) else _NONE
+    seen = np.where((d > 2)[:, None], examples.spread / scale**2, np.nan)
+    texts = len(np.unique(examples.inputs.owner[np.isfinite(seen).any(axis=1)]))
+    return _log_linear(design, seen, 0 * seen, texts) if np.nansum(seen) else _NONE
 
 
 def _log_linear(
-    design: Float[np.ndarray, "m k"],
-    squares: Float[np.ndarray, " m"],
-    known: Float[np.ndarray, " m"],
-) -> Float[np.ndarray, " k"]:
+    design: Float[np.ndarray, "N C 4"],
+    squares: Float[np.ndarray, "N C"],
+    known: Float[np.ndarray, "N C"],
+    texts: int,
+) -> Float[np.ndarray, " 4"]:
     """Return θ of variances exp(xθ) + known that make normal ``squares`` most likely.
 
-    By Fisher scoring with a small penalty: a slope that few texts cannot show stays near 0.
+    Words of a text are alike, so a text counts as a few of them; slopes that so few texts cannot
+    show stay near ``_SLOPES``. Left free, ten texts gave a power of disagreement of −4 to 12.
     """
     there = np.isfinite(squares) & np.isfinite(known)
-    design, squares, known = design[there], squares[there], known[there]
-    theta = np.zeros(design.shape[1])
-    theta[0] = np.log(max(np.mean(squares) - np.mean(known), 0.01 * np.mean(squares), 1e-12))
-    penalty = 1e-3 * len(design) * np.diag([1e-6, *np.ones(design.shape[1] - 1)])
-    for _ in range(100):
-        own = np.exp(np.clip(design @ theta, -60, 60))
-        whole = own + known + 1e-300
-        slope = design.T @ ((squares - whole) * own / whole**2) / 2 - penalty @ theta
-        bent = (design * ((own / whole) ** 2)[:, None]).T @ design / 2 + penalty
-        step = np.linalg.solve(bent + 1e-9 * np.eye(len(theta)), slope)
-        theta = theta + np.clip(step, -1.0, 1.0)
-        if np.abs(step).max() < 1e-6:
+    x, squares, known = design[there], squares[there], known[there]
+    count, size = min(1.0, _COUNTED * texts / len(x)), np.mean(squares)
+    penalty = _HOLD * np.diag([1e-6, 1.0, 1.0, 1.0])
+    own = max(size - np.mean(known), 0.01 * size, 1e-12)
+    theta = _SLOPES + np.array([np.log(own / np.mean(np.exp(x @ _SLOPES))), 0.0, 0.0, 0.0])
+
+    def unlikely(theta: Float[np.ndarray, " 4"]) -> float:
+        whole, off = np.exp(np.clip(x @ theta, -60, 60)) + known + 1e-300, theta - _SLOPES
+        return float(count * np.sum(np.log(whole) + squares / whole) + off @ penalty @ off) / 2
+
+    for _ in range(100):  # Fisher scoring, by half a step and less where it goes too far
+        own = np.exp(np.clip(x @ theta, -60, 60))
+        share = own / (own + known + 1e-300)
+        slope = count * x.T @ ((squares / (own + known + 1e-300) - 1) * share) / 2
+        bent = count * (x * (share**2)[:, None]).T @ x / 2 + penalty + 1e-9 * np.eye(4)
+        step = np.linalg.solve(bent, slope - penalty @ (theta - _SLOPES))
+        now = unlikely(theta)
+        steps = (theta + step / 2**k for k in range(12))
+        theta = next((one for one in steps if unlikely(one) < now), theta)
+        if now - unlikely(theta) < 1e-7:
             break
     return theta
 

@@ -50,7 +50,7 @@ FEWEST = 20  # texts
 _BUSY = "another call of learn is writing to the folder"
 _HELD = 0.2  # of the texts, kept aside
 _MOST_HELD = 200
-_PART = 32  # texts whose values are drawn together, and stored together
+_PART = 8  # texts drawn and stored together: what an interruption loses, about a minute's work
 _JUDGED = 0.25  # of the calls that drawing takes: what finding the share may take
 
 

@@ -175,7 +175,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
                 )  # fmt: skip
         axes.set_ylim(2e-4, 2)
         plain(axes, title=f"ε = {said}", x="T_max, with T = T_max^ε tokens", y="relative error")
-    grid[0].legend(fontsize=7, frameon=False, loc="lower left")
+    grid[1].legend(fontsize=7, frameon=False, loc="lower left")
     yield (
         "multiplicity",
         "Error of the two first orders to the limit where words repeat, in the regime of Theorem "

@@ -26,7 +26,14 @@ from limelight.models.hugging_face.forward import (
 )
 from limelight.models.hugging_face.pieces import pieces_in
 from limelight.models.hugging_face.prompt import PromptTokenizer, prompt_of
-from limelight.models.protocol import NOTHING_WRITTEN, check_writing, no_token, notes_of_one
+from limelight.models.protocol import (
+    NOTHING_WRITTEN,
+    OTHER_TOKENS,
+    check_writing,
+    cut_after,
+    no_token,
+    notes_of_one,
+)
 from limelight.shapes import Int
 from limelight.text import Answer, Document, Span, one_line
 
@@ -274,12 +281,11 @@ def answering(
     ids: Sequence[int],
     spans: Sequence[Span],
     *,
-    mean: bool,
+    per_token: bool,
 ) -> Document:
     """Return ``document`` with the tokens of an answer after it, marked by what is asked of them.
 
-    A token belongs to the part in which the first of its letters stands. ``mean`` is whether the
-    model gives the mean of their log-probabilities, and not the sum.
+    A token belongs to the part in which the first of its letters stands.
     """
     answer, pieces, notes = asked[0].text, pieces_in(document), notes_of_one(asked)
     mark, lengths = np.full(len(ids), _ASIDE), list[int]()
@@ -314,7 +320,7 @@ def answering(
         document,
         input=marked,
         asked=tuple(
-            replace(one, length=length, mean=mean)
+            replace(one, length=length, per_token=per_token)
             for one, length in zip(asked, lengths, strict=True)
         ),
         notices=document.notices + notes,
@@ -361,13 +367,7 @@ def written_answer(
         raise InputError(NOTHING_WRITTEN)
     notes = []
     if not finished:
-        notes.append(
-            f"The answer was cut after {len(new)} token{'s' * (len(new) > 1)}; max_new_tokens "
-            "(--max-new-tokens) lets the model write more."
-        )
+        notes.append(cut_after(len(new), "max_new_tokens (--max-new-tokens)"))
     if tokenizer.answer_pieces(text)[0] != new:
-        notes.append(
-            "The model wrote its answer in other tokens than those in which the tokenizer reads "
-            "it; the log-probability is that of the latter."
-        )
+        notes.append(OTHER_TOKENS)
     return Answer(text, written=True, note=" ".join(notes))

@@ -260,10 +260,12 @@ class HuggingFace:
         return self.network if isinstance(self.network, AnswerForSequenceClassification) else None
 
     @property
-    def writing(self) -> Mapping[str, Any] | None:
-        """How it writes an answer that is not given, None where it classifies."""
-        head = self._writes
-        return None if head is None else {"max_new_tokens": head.max_new_tokens}
+    def writing(self) -> Mapping[str, Any]:
+        """How it writes an answer that is not given."""
+        return {"max_new_tokens": self.network.max_new_tokens}
+
+    def ahead(self, calls: int) -> None:
+        """Calls of a model in memory cost nothing that must be said."""
 
     def written(self, text: Given) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
@@ -307,7 +309,9 @@ class HuggingFace:
         limit = self.limit if writes is None else writes.room(self.limit, len(answer[0]))
         (document,) = self._documents([text], limit=limit, pieces=pieces)
         if asked and writes is not None:
-            document = answering(document, asked, self.tokenizer, *answer, mean=writes.per_token)
+            document = answering(
+                document, asked, self.tokenizer, *answer, per_token=writes.per_token
+            )
             self.check_ids(pieces_in(document).ids)
         if asked and writes is None:
             words, spans = pieces_of(self.tokenizer, text, limit=self.limit)

@@ -217,6 +217,8 @@ class PromptTokenizer:
         return PromptEncodings([self._encoding(text) for text in texts])
 
     def _encoding(self, text: str) -> "PromptEncoding":
+        # White space around a text would stay when its words go; places are those in all of it.
+        lead, text = len(text) - len(text.lstrip()), text.strip()
         encoded = self.prompt.encoded(self.own, text)
         length = len(encoded["input_ids"]) if self.prompt.closed else continued(encoded)
         kinds = encoded.word_ids()[:length]
@@ -235,7 +237,7 @@ class PromptTokenizer:
             apart = last is None or kind != last[0] or place[0] > last[1]
             number, last = number + apart, (kind, place[1])
             words.append(number)
-        found = [place or (0, 0) for place in places]
+        found = [(place[0] + lead, place[1] + lead) if place else (0, 0) for place in places]
         ids = list(encoded["input_ids"][:length])
         return PromptEncoding(ids, words, found)
 
@@ -260,7 +262,8 @@ class PromptTokenizer:
         """Return where in ``text`` a piece shows, None if it is the prompt's."""
         start, end = (place - len(self.prompt.before) for place in span)
         outside = self.prompt.before[start:] if start < 0 else ""
-        if not 0 < end <= len(text) or start == end or outside.strip(" "):
+        # A space before the first word that is a piece of its own goes with the word, too.
+        if not 0 <= end <= len(text) or start == end or outside.strip(" "):
             return None
         inner = text[max(start, 0) : end]
         if not inner.strip():

@@ -24,13 +24,14 @@ export class ColourLegend extends HTMLElement {
     const several = this.#explanations, [e] = several;
     if (!several.length) return this.replaceChildren();
     const against = e.against ? `for ${e.against}` : `against ${e.target}`;
-    const [up, down] = e.asked?.answer ? ["raises the log-probability", "lowers it"] : [`for ${e.target}`, against];
+    const [up, down] = e.asked?.answer ? [`raises the ${e.asked.per_token ? "mean log-probability per token" : "log-probability"}`, "lowers it"] : [`for ${e.target}`, against];
     const keys = several.some(isSigned) ? [key("f", up), key("a", down)] : [];
     if (!several.every(isSigned)) keys.push(key("n", "size only: the method gives no sign"));
-    keys.push(made("span", {}, made("span", { class: "w top" }, nounOf(e)), " strongest"));
+    keys.push(made("span", {}, made("span", { class: e.image ? "w outlined" : "w top" }, nounOf(e)), " strongest"));
     if (textPieces(e).some(({ seen }) => !seen)) keys.push(made("span", {}, made("span", { class: "cut" }, "grey"), " not read by the model"));
     let note = "Deeper colour, larger score. The colours are safe for colour-blind readers.";
     if (several.length > 1) note += ` Each method has its own scale: the number after its ${pluralOf(nounOf(e))} is the deepest colour.`;
+    if (e.image) note += " Under the colours the picture is grey.";
     if (e.features.some(({ spans }) => spans.length > 1)) note += ` A score counts all occurrences of its ${nounOf(e)}${e.parts ? " in its own text" : ""}.`;
     return this.replaceChildren(made("div", { class: "legend" }, ...keys, made("span", { class: "note" }, note)));
   }

@@ -1,12 +1,13 @@
 // <limelight-words>: a text with its words coloured by their scores.
 //
 //   words.explanation = {…}   one explanation, as limelight.explanation/1 has it
+//   words.drawing = "<svg…"   of a picture, before: what pages/pictures.py made of it
 //
 // The markup is that of the reports (pages/html.py), so one style sheet serves both. Words
 // can be pointed at and walked with the arrow keys; then the element sends "limelight-point" with
 // {feature}, null when the pointer leaves, and "limelight-choose" on a click or Enter.
 
-import { all, defined, made } from "./nodes.js";
+import { all, defined, made, markupOf } from "./nodes.js";
 import { written } from "./numbers_in_words.js";
 import { inBlocks, isSigned, labelOf, largestScore, shade, strongestFeature } from "./shades.js";
 import { featureName, shortenedPieces, visibleText } from "./text_pieces.js";
@@ -20,8 +21,18 @@ function roomAround(pieces, i) {
   return [spaced(before) ? "s" : "", spaced(after) ? "e" : ""];
 }
 
+// The part of a picture below or above another: the nearest one in that direction.
+function besideIn(parts, here, down) {
+  const middle = (part) => { const box = part.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]; };
+  const [x, y] = middle(parts[here]);
+  const far = (part) => { const [a, b] = middle(part), ahead = (b - y) * down; return ahead > 1 ? ahead + 2 * Math.abs(a - x) : Infinity; };
+  const found = parts.reduce((best, part) => (far(part) < far(best) ? part : best), parts[here]);
+  return parts.indexOf(found);
+}
+
 export class ColouredWords extends HTMLElement {
   #explanation = null;
+  drawing = "";
 
   get explanation() { return this.#explanation; }
   set explanation(e) { this.#explanation = e; this.#show(); }
@@ -66,7 +77,8 @@ export class ColouredWords extends HTMLElement {
       return this.#send("limelight-choose", Number(word.dataset.f));
     }
     const words = all(".w", this), here = words.indexOf(word), last = words.length - 1;
-    const there = { ArrowRight: here + 1, ArrowDown: here + 1, ArrowLeft: here - 1, ArrowUp: here - 1, Home: 0, End: last }[event.key];
+    const beside = (up) => (this.#explanation.image ? besideIn(words, here, up) : here + up);
+    const there = { ArrowRight: here + 1, ArrowDown: beside(1), ArrowLeft: here - 1, ArrowUp: beside(-1), Home: 0, End: last }[event.key];
     if (there === undefined || there < 0 || there > last) return undefined;
     event.preventDefault();
     return this.#focusWord(words[there]);
@@ -81,6 +93,7 @@ export class ColouredWords extends HTMLElement {
   #show() {
     const e = this.#explanation;
     if (e === null) return this.replaceChildren();
+    if (e.image) return this.#showPicture();
     const peak = largestScore(e), signed = isSigned(e), top = strongestFeature(e), blocks = inBlocks(e);
     let first = true;
     const nodes = shortenedPieces(e).flatMap((piece, i, pieces) => {
@@ -99,6 +112,15 @@ export class ColouredWords extends HTMLElement {
       return [word];
     });
     return this.replaceChildren(...nodes);
+  }
+
+  // A picture is drawn by the renderer of the reports; here its parts learn to be reached.
+  #showPicture() {
+    if (this.drawing) this.replaceChildren(markupOf(this.drawing));
+    all(".w", this).forEach((part, k) => {
+      for (const [name, value] of [["role", "button"], ["tabindex", k ? -1 : 0], ["aria-label", part.textContent]]) part.setAttribute(name, value);
+      part.closest("svg").setAttribute("role", "group");
+    });
   }
 }
 defined("limelight-words", ColouredWords);

@@ -42,6 +42,13 @@ export function openingNodes([before, name, after]) {
   return [before, made("b", {}, name), after];
 }
 
+/** What the renderers of the reports made, which escape whatever came from outside. */
+export function markupOf(html) {
+  const place = document.createElement("template");
+  place.innerHTML = html;
+  return place.content;
+}
+
 /** The same for SVG. */
 export function drawn(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);

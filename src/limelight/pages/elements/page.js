@@ -24,7 +24,11 @@ function say(readout, m, j) {
 }
 
 const shown = all("limelight-words, limelight-bars");
-for (const node of shown) node.explanation = methods[Number(node.dataset.m)];
+for (const node of shown) {
+  const drawing = all(`.overview limelight-words[data-m="${node.dataset.m}"]`)[0]; // of a picture, which stands there
+  if (!node.innerHTML.trim() && drawing) node.drawing = drawing.innerHTML;
+  node.explanation = methods[Number(node.dataset.m)];
+}
 for (const node of all("limelight-classes")) node.outcomes = view.outcomes;
 for (const node of all("limelight-attention")) node.matrices = view.attention;
 for (const readout of all(".readout")) readout.hidden = false;

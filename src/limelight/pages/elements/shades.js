@@ -8,7 +8,7 @@ export const HUES = ["#0072b2", "#d98a00", "#009e73", "#c7619a", "#4aa3dd", "#d5
 
 export const isSigned = (e) => e.settings?.signed ?? true;
 /** What one feature is called: "word", "sentence", or "part" where a cutter made it. */
-export const nounOf = (e) => ({ sentences: "sentence", paragraphs: "paragraph", lines: "line", tokens: "token", words: "word", positions: "word", patches: "patch", segments: "segment" }[e.units ?? "words"] ?? "part");
+export const nounOf = (e) => (/\d patches$/.test(e.units) ? "patch" : { sentences: "sentence", paragraphs: "paragraph", lines: "line", tokens: "token", words: "word", positions: "word", patches: "patch", segments: "segment" }[e.units ?? "words"] ?? "part");
 /** What several are called. */
 export const pluralOf = (noun) => `${noun}${noun.endsWith("ch") ? "es" : "s"}`;
 /** Whether features are stretches of the text that stand on lines of their own. */

@@ -2,7 +2,7 @@
 
 import { Refused, ServerGone, asked } from "./asking.js";
 import "../../pages/elements/attention_cells.js";
-import { made } from "../../pages/elements/nodes.js";
+import { made, markupOf } from "../../pages/elements/nodes.js";
 import { minus, precisionSentence, written } from "../../pages/elements/numbers_in_words.js";
 import "../../pages/elements/removal_curve.js";
 import "../../pages/elements/score_bars.js";
@@ -13,12 +13,11 @@ import "../../pages/elements/word_arcs.js";
 
 const PAUSE = 500;
 
-// What the server made with the renderers of the reports, which escape whatever came from outside.
+// Tables of the reports, of which those that are folded there are open here.
 function markup(html) {
-  const place = document.createElement("template");
-  place.innerHTML = html;
-  for (const folded of place.content.querySelectorAll("details")) folded.replaceWith(...[...folded.children].filter((child) => child.tagName !== "SUMMARY"));
-  return place.content;
+  const found = markupOf(html);
+  for (const folded of found.querySelectorAll("details")) folded.replaceWith(...[...folded.children].filter((child) => child.tagName !== "SUMMARY"));
+  return found;
 }
 
 function curves({ lines, words, noun, kind, chance, ceiling, chance_error: error, methods, has_room: room }) {

@@ -1,0 +1,163 @@
+"""The article says what is stored: every number by a key, every quotation in the authors' words."""
+
+import importlib.util
+import json
+import re
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ARTICLE = ROOT / "reproduction" / "article"
+PAPER = ROOT.parent / "shared" / "paper"
+TEXT = (ARTICLE / "article.typ").read_text("utf-8")
+REFERENCE = re.compile(
+    r"(Theorems?|Sections?|Appendix|Lemma|Figures?|Eqs?\.|claims?)[ ~](\d+(\.\d+)*|[A-F]\.\d)"
+)
+LAYOUT = re.compile(
+    r"\d+(\.\d+)?(pt|em|cm|fr)\b|(width|widow|orphan): \d+%|#\w+\([^()]*rgb[^()]*\)+"
+)
+
+
+@pytest.fixture(scope="module")
+def build():
+    spec = importlib.util.spec_from_file_location("build_article", ARTICLE / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def found(build):
+    return build.numbers()
+
+
+def test_every_key_of_the_text_is_found_and_every_number_is_used(build, found):
+    assert list(build.problems(found, build.used_keys())) == []
+    assert len(found) > 150
+
+
+def test_a_key_that_is_missing_is_named(build, found):
+    (wrong,) = build.problems({key: found[key] for key in list(found)[1:]}, build.used_keys())
+    assert repr(next(iter(found))) in wrong
+
+
+def typed(text):
+    """Numbers of two digits or with a point that stand in the text itself."""
+    for pattern in (r'n\("[^"]*"\)', r"//.*", r"`[^`]*`", r"@[\w-]+", r"<[\w-]+>", r'"[\w./#-]+"'):
+        text = re.sub(pattern, " ", text)
+    text = LAYOUT.sub(" ", REFERENCE.sub(" ", text)).replace("95 %", " ")
+    return re.findall(r"(?<![\w#])\d+\.\d+|(?<![\w#.])\d\d+|(?<![\w#])\d+ ?%", text)
+
+
+def test_no_number_is_typed_in_the_text():
+    assert typed(TEXT) == []
+
+
+@pytest.mark.parametrize("wrong", ["is 0.824 away", "of 500 reviews", "in 3% of", "$beta = 0.5$"])
+def test_a_typed_number_would_be_found(wrong):
+    assert len(typed(f"{TEXT}\n{wrong}")) == 1
+
+
+def test_every_measured_number_has_a_command(build, found):
+    quoted = build.tomllib.loads(build.NUMBERS.read_text("utf-8"))
+    for key, source in found.items():
+        if "paper" not in quoted[key] and key != "version":
+            assert source.command.startswith(("limelight ", "python ")), key
+    listed = build.typst_numbers(found, build.used_keys())
+    assert all(text in listed for text in ("0.824", "surrogate_rivals.py", "--only error"))
+
+
+def test_numbers_are_written_as_people_write_them(build):
+    written = build._written
+    assert written(2.8e-16, {"as": ".0e"}) == "3·10⁻¹⁶"
+    assert written(-0.5, {"as": ".2f"}) == "−0.50"
+    assert written([1.0, 2.0, 6.0], {"of": "mean", "as": ".1f"}) == "3.0"
+    with pytest.raises(ValueError, match="no number"):
+        written(float("nan"), {})
+
+
+def test_verdicts_on_local_models_are_those_of_the_rule():
+    """The sentence below the table, which names better, as good and worse in words."""
+    place = ROOT / "benchmarks" / "results" / "surrogate_rivals_cuda.json"
+    notes = {one["id"]: one["note"] for one in json.loads(place.read_text("utf-8"))["measures"]}
+
+    def verdict(kind, n, rival):
+        return notes[f"gain_{kind}_{n}_{rival}"].split("; ")[1]
+
+    rows = [("reviews_mask", 200), ("reviews_mask", 1000), ("reviews_delete", 1000)]
+    rows += [(kind.replace("reviews", "sentences"), n) for kind, n in rows]
+    assert {verdict(*row, rival) for row in rows for rival in ("line", "slalom")} == {"better"}
+    pairs = {row: verdict(*row, "pairs") for row in rows if row[1] == 1000}
+    assert {pairs["reviews_mask", 1000], pairs["reviews_delete", 1000]} == {"better"}
+    assert {pairs["sentences_mask", 1000], pairs["sentences_delete", 1000]} == {"as good"}
+    boosting = [verdict(*row, "boosting") for row in rows]
+    assert boosting == ["undecided", *["worse"] * 5]
+    few = [("reviews_delete", 200), ("sentences_delete", 200)]
+    assert [verdict(*row, "boosting") for row in few] == ["worse", "worse"]
+    assert [verdict(*row, "pairs") for row in few] == ["undecided", "worse"]
+
+
+def test_every_work_that_is_cited_is_listed_and_the_other_way_round():
+    listed = set(
+        re.findall(r"^@\w+\{([^,]+),", (ARTICLE / "references.bib").read_text("utf-8"), re.M)
+    )
+    labels = set(re.findall(r"<([\w-]+)>", TEXT))
+    assert set(re.findall(r"(?<!\w)@([a-z][\w-]*)", TEXT)) - labels == listed
+
+
+def test_every_page_that_is_called_a_proof_has_one():
+    named = {
+        name
+        for some in re.findall(r"proven[^:()]*: ((?:#raw\(\"[\w-]+\"\),? ?)+)", TEXT)
+        for name in re.findall(r'"([\w-]+)"', some)
+    }
+    assert len(named) >= 8
+    for name in named:
+        assert "*Proof" in (ROOT / f"docs/theorems/{name}.md").read_text("utf-8"), name
+
+
+def letters(text):
+    text = re.sub(r"\\\w+|\$[^$]*\$", " ", text)
+    plain = unicodedata.normalize("NFKD", text).lower()
+    return re.sub(r"[^a-z]", "", plain)
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text is not in this checkout")
+def test_quotations_are_in_the_words_of_the_paper():
+    pages = " ".join(page.read_text("utf-8") for page in sorted(PAPER.glob("*.md")))
+    said = letters(pages.replace("G-I", "G-l"))  # as the scan reads G-l1 and G-l2
+    prose = re.sub(
+        r'n\("[^"]*"\)|raw\("[^"]*"\)|#set .*|#show .*|#let .*|image\(.*|\$[^$]*\$', " ", TEXT
+    )
+    prose = prose[prose.index("*Summary.*") : prose.index("#bibliography")]
+    quotations = [one for one in re.findall(r'"([^"]+)"', prose) if len(one) > 20]
+    assert len(quotations) >= 9
+    for quotation in quotations:
+        for part in quotation.split("[…]"):
+            assert letters(part) in said, part
+    table = (ARTICLE / "numbers.toml").read_text("utf-8")
+    quoted = re.findall(r'paper = "([^"]+)", where = "(?:Sec|App)', table)
+    paper = (PAPER / "paper.md").read_text("utf-8")
+    assert all(one.strip("%").replace("−", "-") in paper for one in quoted)
+    assert len(quoted) == 5
+
+
+def test_what_is_said_of_pictures_waits_for_its_results(build, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "PICTURES", "no such experiment")
+    assert "future work" in build.pictures_section(tmp_path)
+    monkeypatch.setattr(build, "PICTURES", "accuracy")  # any that is stored
+    told = build.pictures_section(tmp_path)
+    assert "The paper's recipe gives 80.1%" in told
+    assert (tmp_path / "accuracy.svg").exists()
+    assert 'image("accuracy.svg", width: 90%)' in told
+
+
+@pytest.mark.slow
+def test_the_article_is_built(build, tmp_path, monkeypatch):
+    pytest.importorskip("typst")
+    monkeypatch.setattr("sys.argv", ["build.py", "--output", str(tmp_path), "--pages"])
+    build.main()
+    assert (tmp_path / "article.pdf").read_bytes().startswith(b"%PDF")
+    assert 8 <= len(list(tmp_path.glob("page-*.png"))) <= 12

@@ -1,0 +1,155 @@
+"""A picture under the colours of its scores: as SVG, and as pixels for terminals and figures."""
+
+from base64 import b64decode
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from limelight.errors import MissingExtraError
+from limelight.pages.markup import part
+from limelight.pages.palette import cover, full_colour, largest, marked, side, strengths
+from limelight.pages.wording import minus, written
+from limelight.results import Explanation
+from limelight.shapes import Bool, Int, Num
+from limelight.text import Image, picture_of
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+Loop = list[tuple[int | float, int | float]]
+
+
+class Shape(NamedTuple):
+    """The part of a picture that a feature is: its path, hue and cover, and what it says."""
+
+    path: str
+    hue: str
+    fill: str
+    cover: str
+    feature: int
+    title: str
+    top: bool
+
+
+def picture_html(e: Explanation, image: Image, *, original: bool = True) -> "Markup":
+    """Return the picture in grey under its colours, the ``original`` before it.
+
+    A page holds the bytes once, in an original; all others refer to it by its digest.
+    """
+    return part("picture", image, e.text, _shapes(e, image), original)
+
+
+def _shapes(e: Explanation, image: Image) -> list[Shape]:
+    sizes, top = strengths(e).tolist(), marked(e)
+    return [
+        Shape(
+            "".join(_path(loop) for loop in loops),
+            side(e, sizes[j])[0] if cover(sizes[j]) else "",
+            full_colour(side(e, sizes[j])) if cover(sizes[j]) else "none",
+            f"{cover(sizes[j]):.3g}",
+            j,
+            f"{e.names[j]}: {score_with_error(e, j)}",
+            j == top,
+        )
+        for j, loops in enumerate(outlines(image))
+    ]
+
+
+def score_with_error(e: Explanation, j: int) -> str:
+    """Return the score of one feature, with its standard error where it has one."""
+    peak = largest(e)
+    said = minus(written(float(e.scores[j]), peak=peak, signed=e.signed))
+    if e.stderr is None:
+        return said
+    return f"{said} ± {written(float(e.stderr[j]), peak=peak, signed=False)}"
+
+
+def _path(loop: Loop) -> str:
+    return f"M{'L'.join(f'{x:.6g} {y:.6g}' for x, y in loop)}z"
+
+
+@lru_cache(maxsize=8)  # several methods explain one picture
+def outlines(image: Image) -> Sequence[Sequence[Loop]]:
+    """Return the closed lines around every feature, in pixels of the picture."""
+    if image.regions is None:
+        return [[[(a, b), (c, b), (c, d), (a, d)]] for a, b, c, d in image.boxes]
+    regions = _decoded(image.regions)
+    if regions is None:
+        return outlines(Image(digest=image.digest, size=image.size, boxes=image.boxes))
+    scale = image.size[0] / regions.shape[1], image.size[1] / regions.shape[0]
+    return [_loops(regions[:, :, 0] == k + 1, scale) for k in range(len(image.boxes))]
+
+
+def _loops(inside: Bool[np.ndarray, "h w"], scale: tuple[float, float]) -> list[Loop]:
+    """Return the edges between pixels that are inside and those that are not, corner to corner."""
+    around, after = np.pad(inside, 1), dict[tuple[int, int], list[tuple[int, int]]]()
+    # An edge lies with the inside at its right hand, so that edges chain to closed lines.
+    for dx, dy, (a, b), (c, d) in (
+        (0, -1, (0, 0), (1, 0)),
+        (1, 0, (1, 0), (1, 1)),
+        (0, 1, (1, 1), (0, 1)),
+        (-1, 0, (0, 1), (0, 0)),
+    ):
+        beside = np.roll(around, (-dy, -dx), (0, 1))[1:-1, 1:-1]
+        for y, x in np.argwhere(inside & ~beside).tolist():
+            after.setdefault((x + a, y + b), []).append((x + c, y + d))
+    loops = []
+    while after:
+        at, corners = next(iter(after)), []
+        while at in after:
+            corners.append(at)
+            at = after[at].pop()
+            if not after[corners[-1]]:
+                del after[corners[-1]]
+        turns = zip(corners[-1:] + corners[:-1], corners, corners[1:] + corners[:1], strict=True)
+        kept = [p for (x0, y0), p, (x1, y1) in turns if x0 != x1 and y0 != y1]
+        loops.append([(x * scale[0], y * scale[1]) for x, y in kept])
+    return loops
+
+
+def _decoded(png: str) -> Num[np.ndarray, "h w C"] | None:
+    """Return the pixels of a stored file; None where Pillow is missing."""
+    try:
+        return picture_of(b64decode(png)).pixels
+    except MissingExtraError:
+        return None
+
+
+def pixels_of(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
+    """Return the picture in so many colours, each the mean of what it covers; else plain grey."""
+    found = None if image.png is None else _decoded(image.png)
+    if found is None:
+        return np.full((height, width, 3), 200.0)
+    rows, columns = (
+        np.linspace(0, n, m + 1).astype(int)
+        for n, m in zip(found.shape, (height, width), strict=False)
+    )
+    # Of a smaller picture some pixels are taken twice: an empty range gives its first one.
+    summed = np.add.reduceat(np.add.reduceat(found.astype(float), rows[:-1], 0), columns[:-1], 1)
+    counts = np.maximum(np.diff(rows), 1)[:, None] * np.maximum(np.diff(columns), 1)
+    return np.broadcast_to(summed / counts[:, :, None], (height, width, 3))
+
+
+def features_of_pixels(image: Image, width: int, height: int) -> Int[np.ndarray, "h w"]:
+    """Return which feature stands at the middle of each of so many pixels, -1 where none does."""
+    x, y = (
+        (np.arange(n) + 0.5) * side / n for n, side in zip((width, height), image.size, strict=True)
+    )
+    regions = None if image.regions is None else _decoded(image.regions)
+    if regions is not None:
+        rows, columns = (
+            (at * n / side).astype(int)
+            for at, n, side in zip((y, x), regions.shape, image.size[::-1], strict=False)
+        )
+        return regions[np.ix_(rows, columns)][:, :, 0].astype(int) - 1
+    found = np.full((height, width), -1)
+    for j, (left, top, right, bottom) in enumerate(image.boxes):
+        found[np.ix_((top <= y) & (y < bottom), (left <= x) & (x < right))] = j
+    return found
+
+
+def grey(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:
+    """Return the brightness of every pixel, in which no hue is taken for a score."""
+    return np.repeat(pixels @ np.array([0.299, 0.587, 0.114])[:, None], 3, axis=2)
