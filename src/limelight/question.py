@@ -246,7 +246,12 @@ class Question:
         Any,  # a Unit, of which records know what JSON can hold
         '"words": all occurrences of a word together; "positions": every token by itself; '
         '"sentences", "paragraphs" or "lines"; with a Hugging Face model also "tokens". By default '
-        '"words", and "sentences" where an answer is explained.',
+        '"words", and "sentences" where an answer is explained. Of a picture: "patches", which is '
+        'the default, or "segments".',
+    ] = None
+    grid: Annotated[
+        int | None,
+        "Of a picture: explain so many patches a side instead of the model's own.",
     ] = None
     scale: Annotated[
         str,
@@ -295,6 +300,17 @@ class Question:
             )
         if not isinstance(self.protect, Collection):
             raise InputError(f"protect takes a list of words; got {self.protect!r}.")
+        if self.grid is not None:  # another way to write the unit, which results then tell
+            alone = self.features is None or (
+                isinstance(self.features, str) and self.features == "patches"
+            )
+            if type(self.grid) is not int or self.grid < 1 or not alone:
+                raise InputError(
+                    "grid is a number of patches a side, from 1, and goes with features='patches'; "
+                    f"got grid={told(self.grid)} and features={self.features!r}."
+                )
+            object.__setattr__(self, "features", f"{self.grid} × {self.grid} patches")
+            object.__setattr__(self, "grid", None)
         if self.side is not None and self.side not in SIDES:
             raise InputError(nearest("side", self.side, SIDES))
         object.__setattr__(self, "protect", tuple(self.protect))
@@ -395,6 +411,7 @@ class Removing(TypedDict, total=False):
     """Keywords about what can be removed of a text, which is all that a game knows."""
 
     features: Unit | None
+    grid: int | None
     protect: Collection[str]
     window: str | int | None
     side: str | None

@@ -14,7 +14,6 @@ from limelight.explainers.explaining import (
     Texts,
     compared,
     explanations,
-    is_one,
     listed,
     metered,
     one_reading,
@@ -41,7 +40,7 @@ from limelight.question import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.shapes import Float
-from limelight.text import Answer, Document, Given, joined
+from limelight.text import Answer, Document, Given, PictureLike, is_one, joined
 
 
 class ClassKeywords(OfEveryClass, Settings, total=False):
@@ -71,7 +70,10 @@ class SpanKeywords(OfEverySpan, Settings, total=False):
 
 @overload
 def explain(
-    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: Given | PictureLike,
+    method: str | object | None = None,
+    **keywords: Unpack[Keywords],
 ) -> Explanation: ...
 @overload
 def explain(
@@ -96,7 +98,8 @@ def explain(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     text
-        One text, a pair of texts as a tuple of two, or a list of either.
+        One text, a pair of texts as a tuple of two, a picture (an array, an image of Pillow, a
+        path), or a list of these.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
         ``limelight.explainers.Lime(bandwidth=0.5)``; by default "lime" on models
@@ -113,6 +116,10 @@ def explain(
         such a list; or one group number per token of the window, negative to leave a token out.
         "tokens" are the pieces of a Hugging Face tokenizer. By default "words", and "sentences"
         where an answer is explained.
+        Of a picture: "patches", the model's own and the default; "segments" by SLIC of
+        scikit-image; or a function from the pixels to a label for each.
+    grid
+        Of a picture: so many patches a side, instead of the model's own.
     scale
         What is explained: the "logit" of the target, or its "probability"; for a model whose
         outputs are not log-odds it is always the "score".
@@ -203,7 +210,10 @@ def _answers(
 
 @overload
 def explain_classes(
-    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[ClassKeywords]
+    model: Model,
+    text: Given | PictureLike,
+    method: str | object | None = None,
+    **keywords: Unpack[ClassKeywords],
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
@@ -339,7 +349,7 @@ def _after(progress: Progress, done: int, total: int) -> Progress:
     return lambda part, _: progress(done + part, total)
 
 
-def predict(model: Model, text: Given | Texts) -> Any:
+def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
     """Return what the model says of a text, as a dictionary; a list of texts gives a list.
 
     Of a classifier: class, probability, logits, probabilities. Of a model that finds spans: the
@@ -351,7 +361,7 @@ def predict(model: Model, text: Given | Texts) -> Any:
     return found[0] if is_one(text) else found
 
 
-def predictions(model: Model, texts: Sequence[Given]) -> list[dict[str, Any]]:
+def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
     """Return what the model says of every text, ready for JSON."""
     documents, spans = list[Document](), why_not(model, "spans") is None
     rows = []
@@ -432,7 +442,7 @@ def _row(
 @overload
 def compare(
     model: Model,
-    text: Given,
+    text: Given | PictureLike,
     *,
     methods: str | Sequence[str | object] | None = None,
     attention: bool = False,
@@ -486,7 +496,11 @@ def compare(
 
 @spelled_out(Playing)
 def game(
-    model: Model, text: Given, *, replacement: str = "auto", **asked: Unpack[Playing]
+    model: Model,
+    text: Given | PictureLike,
+    *,
+    replacement: str = "auto",
+    **asked: Unpack[Playing],
 ) -> TextGame:
     """Return ``text`` as a game: masks (n, d), true where a feature stays, to outputs (n, C).
 

@@ -18,7 +18,7 @@ from limelight.models.text_game import NO_BASE
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
-from limelight.text import Given, Pair, checked_text_or_pair
+from limelight.text import Given, Pair, checked_text_or_pair, is_one
 
 _UNBOUNDED = (
     "The error of these scores has no finite bound: the numbers of this model are too large, or "
@@ -177,22 +177,17 @@ class Meter:
             self._progress(texts, self._total)
 
 
-Texts = list[str] | list[Pair] | list[Given]
+Texts = list[str] | list[Pair] | list[Given] | list[Any]
 _CHUNK = 32  # documents that are read and asked for their outputs at a time
 
 
-def is_one(text: Any) -> bool:
-    """Whether one text is meant, or one pair, and not a list of them: a tuple is always a pair."""
-    return isinstance(text, str | tuple)
-
-
 def listed(text: Any) -> list[Any]:
-    """Return one text, one pair of texts, or a list of either, as a list."""
-    if isinstance(text, str):
-        return [text]
+    """Return one text, or whatever else a model may read in its place, or a list, as a list."""
     if isinstance(text, tuple):
         return [checked_text_or_pair(text)]
-    if not isinstance(text, Sequence) or isinstance(text, bytes):
+    if is_one(text):
+        return [text]
+    if not isinstance(text, Sequence):
         if hasattr(text, "tolist"):  # a column of a table
             return list(text)
         raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")

@@ -224,6 +224,7 @@ def wrap(
     anything: Any,
     *,
     tokenizer: Any = None,
+    processor: Any = None,
     template: Any = None,  # what is not a template or labels is refused in a sentence
     labels: Any = None,
     max_new_tokens: int | None = None,
@@ -243,12 +244,15 @@ def wrap(
     Parameters
     ----------
     anything
-        A Hugging Face model (with its ``tokenizer``), a ``transformers.pipeline``, a fitted
-        scikit-learn pipeline that takes texts, a spaCy pipeline that names entities, or a function
-        from a list of texts to one row of scores per text, one column per class. One column may
-        stand for two classes: it is then the second's. A limelight model comes back as it is.
+        A Hugging Face model (with its ``tokenizer`` or ``processor``), a ``transformers.pipeline``,
+        a fitted scikit-learn pipeline that takes texts, a spaCy pipeline that names entities, or a
+        function from a list of texts to one row of scores per text, one column per class. One
+        column may stand for two classes: it is then the second's. A limelight model comes back as
+        it is.
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
+    processor
+        The image processor that belongs to a Hugging Face model of pictures.
     template
         What a language model is asked: a string with {text} in it, or a list of chat messages, one
         of which has it. What it writes next is its answer, and what is explained is the
@@ -295,15 +299,16 @@ def wrap(
     }
     if hasattr(anything, "capabilities"):
         return _with_nothing(checked_model(anything), options)
-    networks = ("tokenizer", "template", "labels", "max_new_tokens", "per_token")
+    networks = ("tokenizer", "processor", "template", "labels", "max_new_tokens", "per_token")
     of_networks = {name: options.pop(name) for name in networks if name in options}
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
+        processor = processor or getattr(anything, "image_processor", None)
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
     if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
         from limelight.models.hugging_face.loading import from_objects
 
         asked = _given(template, labels, max_new_tokens, per_token)
-        return _with_nothing(from_objects(anything, tokenizer, asked), options)
+        return _with_nothing(from_objects(anything, tokenizer or processor, asked), options)
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     from limelight.models.spans import from_spacy, is_spacy, span_function

@@ -607,7 +607,10 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
 def _check_kind(model: Model, given: Any) -> None:
     if is_picture(given):
         if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
-            raise InputError(f"a picture needs {CAPABILITIES['pictures']}, and {why}.")
+            raise InputError(
+                f"got a picture ({type(given).__name__}), which needs {CAPABILITIES['pictures']}, "
+                f"and {why}."
+            )
     elif isinstance(given, tuple):
         checked_text_or_pair(given)
         if (why := why_not(model, "pairs")) is not None:

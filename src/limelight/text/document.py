@@ -12,7 +12,7 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.pictures import Picture, Pictured
+from limelight.text.pictures import Picture, Pictured, is_picture
 from limelight.text.places import Asked, AskedText
 from limelight.text.tokens import Span, Tokens
 
@@ -149,6 +149,11 @@ def checked_text_or_pair(given: Any) -> str | Pair:
             "must be a list: write [...]."
         )
     return checked_text(given[0]), checked_text(given[1])
+
+
+def is_one(given: Any) -> bool:
+    """Whether one text, pair or picture is meant, and not a list: a tuple is always a pair."""
+    return isinstance(given, str | tuple) or is_picture(given)
 
 
 def check_listed(texts: Any) -> None:

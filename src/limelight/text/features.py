@@ -228,8 +228,8 @@ def _cut_anew(document: Document, cut: Pictured, unit: Any) -> Pictured | None:
     if unit == "segments":
         return segments(slic_segments, cut.picture, unit)
     if (grid := grid_of(unit)) is not None:
-        whole = (0, 0, *cut.picture.size)
-        return Pictured(cut.picture, grid_boxes(whole, *grid)) if document.divisible else None
+        seen = around(cut.boxes)  # a processor may cut off the rest
+        return Pictured(cut.picture, grid_boxes(seen, *grid)) if document.divisible else None
     if unit not in ("patches", "positions"):
         raise InputError(
             f"features {unit!r} are parts of a text, and this is a picture. "

@@ -8,10 +8,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
-from limelight.models.hugging_face.forward import network_name, restoring
+from limelight.models.hugging_face.forward import Pixels, Row, network_name, restoring
 from limelight.models.hugging_face.gradients import aimed, given_ids
 from limelight.models.protocol import Attended, Weigh
-from limelight.shapes import Float, Int
+from limelight.shapes import Float
 
 _ROUNDING = 1e-4  # of the largest hidden number
 _SLACK = 0.02  # half precision rounds the sum of a row by this much
@@ -19,7 +19,7 @@ _SINKS = "sinks"  # what transformers calls the logits of a place that is no tok
 _SOFTMAXES = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
 
 
-def attended(network: Any, ids: Int[np.ndarray, " T"], weigh: Weigh | None) -> Attended:
+def attended(network: Any, ids: Row, weigh: Weigh | None) -> Attended:
     """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
     with (
         torch.inference_mode(mode=False),
@@ -102,7 +102,7 @@ def _stacked(layers: Any) -> Float[np.ndarray, "L H T T"]:
     return np.stack([layer[0].detach().double().cpu().numpy() for layer in layers])
 
 
-def why_not_attention_alone(network: Any, ids: Int[np.ndarray, " T"], layers: int) -> str | None:
+def why_not_attention_alone(network: Any, ids: Row, layers: int) -> str | None:
     """Return None if the ``layers`` of attention that a network shows are all that mixes tokens.
 
     Every attention is replaced by the identity, so that each token sees itself alone; then one
@@ -120,7 +120,8 @@ def why_not_attention_alone(network: Any, ids: Int[np.ndarray, " T"], layers: in
     if seen != layers:
         return f"{name} shows {layers} layers of attention and computes {seen}"
     felt = np.abs(moved - still).max(axis=1) > _ROUNDING * np.abs(still).max()
-    if felt[np.arange(len(ids)) != 1].any():
+    second = 1 + (ids.special if isinstance(ids, Pixels) else 0)
+    if felt[np.arange(len(ids)) != second].any():
         return f"{name} mixes its tokens by other means than attention too"
     return None
 
@@ -131,9 +132,7 @@ def _moved_second(rows: Any) -> Any:
     return moved
 
 
-def _hidden(
-    network: Any, ids: Int[np.ndarray, " T"], change: Callable[[Any], Any]
-) -> tuple[np.ndarray | None, int]:
+def _hidden(network: Any, ids: Row, change: Callable[[Any], Any]) -> tuple[np.ndarray | None, int]:
     """Return the last hidden state at every token, each seeing itself alone."""
     alone = _ItselfAlone(len(ids))
     with restoring(network, eager=True, hook=lambda _module, _given, rows: change(rows)), alone:

@@ -8,6 +8,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 from weakref import WeakKeyDictionary
@@ -27,6 +28,31 @@ _TOKEN, _SEGMENT = (1 << _BITS) - 1, (1 << (_MARK_BITS - _BITS)) - 1
 MASKED_OUT = -1  # stands for a piece that attention does not see
 _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
 _HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pixels:
+    """A picture as a network reads it, in the place of a row of ids: ``len`` counts positions.
+
+    Before those of its ``patches`` stand ``special`` ones, such as [CLS]; ``frame`` is the part of
+    the picture that is seen.
+    """
+
+    values: Float[np.ndarray, "C h w"]
+    patches: int = 0
+    special: int = 0
+    frame: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def __len__(self) -> int:
+        return self.special + self.patches
+
+    def __getitem__(self, axis: None) -> Float[np.ndarray, "1 C h w"]:
+        return self.values[axis]  # as ids[None] is a batch of one row
+
+
+Row = Int[np.ndarray, " T"] | Pixels
+Rows = Any  # ids (n, T) of texts, or pixels (n, C, h, w), which may be on a device
 
 
 def with_segments(
@@ -52,15 +78,15 @@ def is_marked(row: Int[np.ndarray, " L"]) -> Bool[np.ndarray, " L"]:
     return found
 
 
-def network_input(
-    network: Any, rows: Int[np.ndarray, "n T"], *, filler: int | None = None
-) -> dict[str, Any]:
+def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dict[str, Any]:
     """Return what the network is called with; a negative id is ``filler``, and is not attended to.
 
     Segments are given only where there are several, to networks that tell them apart, and marks
     only where a piece has one.
     """
     given = torch.as_tensor(rows).to(network.device)
+    if given.dim() == 4:
+        return {"pixel_values": given.to(network.dtype)}
     there = given >= 0
     padding = (network.config.pad_token_id or 0) if filler is None else filler
     inputs = {
@@ -93,10 +119,9 @@ def input_table(network: Any) -> Any:
         table = network.get_input_embeddings()
     except NotImplementedError:
         table = None
-    if getattr(table, "weight", None) is None:
+    if not hasattr(table, "projection") and getattr(table, "weight", None) is None:
         raise DomainError(
-            f"{network_name(network)} shows no table that embeds its tokens by "
-            "get_input_embeddings."
+            f"{network_name(network)} shows nothing that embeds its tokens by get_input_embeddings."
         )
     return table
 
@@ -174,7 +199,10 @@ def _embeddings(model: Any) -> list[Any]:
     """The input embedding, and others that share its weight: those of encoder and decoder."""
     first = input_table(model)
     others = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
-    return [first, *(one for one in others if one is not first and one.weight is first.weight)]
+    return [
+        first,
+        *(one for one in others if one is not first and one.weight is getattr(first, "weight", 0)),
+    ]
 
 
 def _hooks(module: Any) -> tuple[dict[int, Any], bool]:
@@ -205,7 +233,7 @@ def rectangle(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "n T"]:
 
 
 def network_outputs(
-    network: Any, ids: Int[np.ndarray, "n T"], *, filler: int | None = None, ours: bool = False
+    network: Any, ids: Rows, *, filler: int | None = None, ours: bool = False
 ) -> Float[np.ndarray, "n C"]:
     """Return the outputs for rows of ids, in the precision of the network.
 
@@ -256,7 +284,15 @@ def network_name(network: Any) -> str:
 # What a library writes into a configuration about itself, and where the weights lay; precision is
 # that of the weights.
 _OF_THE_LIBRARY = frozenset(
-    ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "truncation", "padding")
+    (
+        "transformers_version",
+        "_name_or_path",
+        "dtype",
+        "torch_dtype",
+        "truncation",
+        "padding",
+        "image_processor_type",
+    )  # of which there is one with torchvision and one without
 )
 
 
@@ -280,7 +316,8 @@ class NetworkFingerprint:
         if stamp != self._stamp:
             self._weights, self._stamp = _weights_digest(tensors), stamp
         if not self._words:
-            written = json.loads(self._tokenizer.backend_tokenizer.to_str())
+            backend = getattr(self._tokenizer, "backend_tokenizer", None)
+            written = self._tokenizer.to_dict() if backend is None else json.loads(backend.to_str())
             self._words = json.dumps(_set(written), sort_keys=True).encode()
         config = _set(self._network.config.to_diff_dict())
         said = json.dumps([type(self._network).__name__, config], sort_keys=True, default=str)
@@ -324,9 +361,14 @@ class ForwardPass:
     """
 
     def __init__(
-        self, network: Any, *, half: bool, shown: Callable[[Int[np.ndarray, " _"]], str]
+        self,
+        network: Any,
+        *,
+        half: bool,
+        shown: Callable[[Int[np.ndarray, " _"]], str],
+        example: Rows | None = None,
     ) -> None:
-        self.network, self._shown = network, shown
+        self.network, self._shown, self._example = network, shown, example
         self._halves = half and network.device.type == "cuda"
         self._half: Any = None  # the copy, None where it does not do
         self._stamp: tuple[Any, ...] = ()
@@ -340,9 +382,9 @@ class ForwardPass:
         stamp = tuple(changes(tensor) for tensor in tensors)
         with alone_with(self.network):
             if stamp != self._stamp:
-                self._half, self._stamp = _halved(self.network), stamp
+                self._half, self._stamp = _halved(self.network, self._example), stamp
 
-    def __call__(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+    def __call__(self, ids: Rows) -> Float[np.ndarray, "n C"]:
         """Return the outputs; what is masked out is not attended to."""
         (found,) = self.apart(
             ids, lambda network, ids: (network_outputs(network, ids, ours=network is self._half),)
@@ -351,8 +393,8 @@ class ForwardPass:
 
     def apart(
         self,
-        ids: Int[np.ndarray, "n T"],
-        ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
+        ids: Rows,
+        ask: Callable[[Any, Rows], tuple[np.ndarray, ...]],
     ) -> tuple[np.ndarray, ...]:
         """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
         found = answers_of(
@@ -367,8 +409,8 @@ class ForwardPass:
 
     def _asked(
         self,
-        ask: Callable[[Any, Int[np.ndarray, "n T"]], tuple[np.ndarray, ...]],
-        ids: Int[np.ndarray, "n T"],
+        ask: Callable[[Any, Rows], tuple[np.ndarray, ...]],
+        ids: Rows,
     ) -> tuple[np.ndarray, ...]:
         if self._half is not None and _finite(found := ask(self._half, ids)):
             return found  # else too large for half precision
@@ -380,10 +422,10 @@ def _finite(arrays: tuple[np.ndarray, ...]) -> bool:
     return all(bool(np.isfinite(one.sum()) or np.isfinite(one).all()) for one in arrays)
 
 
-def _halved(network: Any) -> Any:
+def _halved(network: Any, example: Rows | None) -> Any:
     """Return a copy in half precision, or None where that is not the same function."""
     # Any ids will do: what is compared is the arithmetic.
-    ids = (np.arange(16) % network.config.vocab_size)[None]
+    ids = (np.arange(16) % network.config.vocab_size)[None] if example is None else example
     try:
         half = copy.deepcopy(network).half().eval()
         found = network_outputs(half, ids, ours=True)

@@ -9,6 +9,8 @@ import torch
 
 from limelight.errors import DomainError
 from limelight.models.hugging_face.forward import (
+    Pixels,
+    Row,
     alone_with,
     input_table,
     network_input,
@@ -23,18 +25,24 @@ from limelight.shapes import Float, Int
 _POINTS = 2048  # pieces in a batch of points whose gradient is taken
 
 
-def embedded(network: Any, ids: Int[np.ndarray, " T"]) -> Float[np.ndarray, "T d_e"]:
+def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
     """Return the rows of the input embedding."""
+    picture = isinstance(ids, Pixels)
     with torch.inference_mode(), alone_with(network):
-        rows = input_table(network)(torch.as_tensor(plain_ids(ids), device=network.device))
+        given = ids[None] if isinstance(ids, Pixels) else plain_ids(ids)
+        placed = torch.as_tensor(given).to(network.device, network.dtype if picture else None)
+        rows = input_table(network)(placed)
         if not isinstance(rows, torch.Tensor):
             raise DomainError(f"{network_name(network)} embeds its tokens in more than vectors.")
-        return rows.double().cpu().numpy()
+        found: np.ndarray = rows.double().cpu().numpy()
+    if not isinstance(ids, Pixels):
+        return found
+    return np.pad(found[0], ((ids.special, 0), (0, 0)))  # nothing is read at special positions
 
 
 def differentiated(
     network: Any,
-    ids: Int[np.ndarray, " T"],
+    ids: Row,
     points: Float[np.ndarray, "n T d_e"],
     weigh: Weigh | Float[np.ndarray, "n C"],
     *,
@@ -85,7 +93,7 @@ def times_input(
 
 
 def outputs_at(
-    network: Any, ids: Int[np.ndarray, " T"], points: Float[np.ndarray, "n T d_e"]
+    network: Any, ids: Row, points: Float[np.ndarray, "n T d_e"]
 ) -> Float[np.ndarray, "n C"]:
     """Return the outputs at ``points``, put in place of the embedded ``ids``."""
     with torch.inference_mode():
@@ -99,9 +107,9 @@ def outputs_at(
 def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any]:
     """Yield a few points at a time, in the network's precision and on its device."""
     # Heads that look for the last piece refuse batches if they do not know the padding.
-    alone = network.config.pad_token_id is None
+    alone = getattr(network.config, "pad_token_id", 0) is None
     step = 1 if alone else max(1, _POINTS // points.shape[1])
-    weight = input_table(network).weight
+    weight = getattr(input_table(network), "weight", network)  # of pictures there is no table
     for start in range(0, len(points), step):
         with torch.inference_mode(mode=False):
             here = torch.as_tensor(
@@ -113,7 +121,7 @@ def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any
 def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
     # By a hook and not by inputs_embeds: heads of decoders look for the last piece in input_ids,
     # and an encoder with a decoder embeds its text twice.
-    embedding = _InPlace(network, given["input_ids"], here)
+    embedding = _InPlace(network, next(iter(given.values())), here)
     with restoring(network, hook=embedding), without_plans(network.device.type):
         logits = network(**given).logits
     embedding.check_used()
@@ -136,6 +144,9 @@ class _InPlace:
         self._network, self._ids, self._points, self._whole = network, ids, points, False
 
     def __call__(self, _module: Any, given: Any, rows: Any) -> Any:
+        if self._ids.dim() == 4 and isinstance(rows, torch.Tensor):  # special positions come first
+            self._whole = True
+            return self._points[:, self._points.shape[1] - rows.shape[1] :].clone()
         asked, (n, T) = given[0] if given else None, self._ids.shape
         if asked is None or asked.ndim != 2 or rows.ndim != 3 or len(asked) != n:
             raise self._refusal()
@@ -167,10 +178,10 @@ class _InPlace:
         )
 
 
-def given_ids(network: Any, ids: Int[np.ndarray, " T"], copies: int) -> dict[str, Any]:
+def given_ids(network: Any, ids: Row, copies: int) -> dict[str, Any]:
     """Return what the network is called with: ``copies`` of one text without padding."""
     one = network_input(network, ids[None])
-    return {name: rows.expand(copies, -1) for name, rows in one.items()}
+    return {name: rows.expand(copies, *rows.shape[1:]) for name, rows in one.items()}
 
 
 def aimed(logits: Any, weigh: Weigh) -> Any:

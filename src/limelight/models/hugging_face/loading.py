@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from transformers import (
     AutoConfig,
+    AutoImageProcessor,
     AutoModelForCausalLM,
+    AutoModelForImageClassification,
     AutoModelForQuestionAnswering,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
@@ -23,6 +25,7 @@ from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json
 from limelight.models.hugging_face.answers import writing
 from limelight.models.hugging_face.model import HuggingFace
+from limelight.models.hugging_face.pictures import HuggingFacePictures
 from limelight.models.hugging_face.prompt import next_token_classifier
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification, finds_spans
 from limelight.text import one_line
@@ -47,8 +50,14 @@ def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> Hu
     Of what torch.compile returned, the model inside is asked, and stays as it was.
     """
     if tokenizer is None:
-        raise InputError("a Hugging Face model comes with its tokenizer: wrap(model, tokenizer=…).")
+        own = "processor" if _sees(network) else "tokenizer"
+        raise InputError(f"a Hugging Face model comes with its {own}: wrap(model, {own}=…).")
     return _classifier(getattr(network, "_orig_mod", network), tokenizer, asked)
+
+
+def _sees(network: Any) -> bool:
+    """Whether a network reads pictures, by its classes: somebody's own may stand on one."""
+    return any("ForImageClassification" in kind.__name__ for kind in type(network).__mro__)
 
 
 def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFace:
@@ -62,7 +71,8 @@ def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFac
         network, tokenizer = made(network, tokenizer, **{"template": None, **asked})
     elif finds_spans(network):
         network = PlaceForSequenceClassification(network)
-    model = HuggingFace(network=network, tokenizer=tokenizer)
+    kind = HuggingFacePictures if _sees(network) else HuggingFace
+    model = kind(network=network, tokenizer=tokenizer)
     _ = model.check
     return model
 
@@ -81,7 +91,8 @@ def from_pretrained(
             model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
-            tokenizer = AutoTokenizer.from_pretrained(name, **options)
+            reads = AutoImageProcessor if _sees(model) else AutoTokenizer
+            tokenizer = reads.from_pretrained(name, **options)
     except (KeyboardInterrupt, SystemExit, MemoryError, InputError):
         raise
     # A damaged file may raise anything in there, and the tokenizers panic outside of Exception.
@@ -96,7 +107,7 @@ def from_pretrained(
             f"{', '.join(missing[:3])}); fine-tune it first, or choose another"
             + ("." if asked else ", or ask a language model with template and labels.")
         )
-    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+    if not _sees(model) and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         # transformers makes an empty one where the files are missing: every word is unknown to it
         raise InputError(
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
@@ -114,8 +125,10 @@ def _kind(name: str, asked: Asked | None, **options: Any) -> Any:
     for ending, kind in (
         ("ForTokenClassification", AutoModelForTokenClassification),
         ("ForQuestionAnswering", AutoModelForQuestionAnswering),
+        ("ForImageClassification", AutoModelForImageClassification),
     ):
-        if any(one.endswith(ending) for one in saved):
+        # Some go on: DeiTForImageClassificationWithTeacher.
+        if any(ending in one for one in saved):
             return kind
     return AutoModelForSequenceClassification
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import torch
@@ -109,7 +109,6 @@ _TOGETHER = 256  # texts that the tokenizer is given at a time
 _BUDGET = {"cpu": 1024, "cuda": 262_144}
 
 
-@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HuggingFace:
     """A sequence classifier with its fast tokenizer, which it never changes.
@@ -125,8 +124,8 @@ class HuggingFace:
         check_parts(self.network, self.tokenizer)
 
     def __repr__(self) -> str:
-        network = network_name(self.network)
-        return f"<HuggingFace {network} of {few_names(self.classes)} on {self.network.device}>"
+        own, network = type(self).__name__, network_name(self.network)
+        return f"<{own} {network} of {few_names(self.classes)} on {self.network.device}>"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -200,13 +199,17 @@ class HuggingFace:
     def _why_not_frozen(self) -> str | None:
         """None where all weights can be frozen, else why not: found by freezing them once."""
         try:
-            document = self.read(_EXAMPLE)
+            document = self.read(self._example)
             self.frozen_gradient(document, self.embedded(document)[None], np.ones_like)
         except NotAffineError as error:
             return str(error).partition(";")[0]
         except Exception:  # no gradients at all: whoever asks for them is told why
             return None
         return None
+
+    @property
+    def _example(self) -> Given:
+        return _EXAMPLE
 
     @cached_property
     def _why_no_signals(self) -> str | None:

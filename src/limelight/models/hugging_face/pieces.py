@@ -130,8 +130,10 @@ def pieces_in(document: Document) -> Pieces:
     return found
 
 
-def ids_read(document: Document) -> Int[np.ndarray, " T"]:
-    """Return the row that the model reads when nothing is removed."""
+def ids_read(document: Document) -> Any:
+    """Return the row that the model reads when nothing is removed, or pixels of a picture."""
+    if document.picture is not None:
+        return document.input
     pieces = pieces_in(document)
     return pieces.row[pieces.inside]
 

@@ -12,6 +12,8 @@ from limelight.models.engine import said
 from limelight.models.hugging_face.attention import attended, why_not_attention_alone
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
+    Row,
+    Rows,
     embedding_rows,
     network_name,
     network_outputs,
@@ -28,7 +30,7 @@ _PIECES, _FEW, _MANY = 6, (1, 4), 70
 # Outputs of a float32 network differ by this part of the largest from one order of sums to another.
 _ROUNDING = 1e-4
 _DIGITS = {"torch.float16": 3, "torch.bfloat16": 2}
-Ask = Callable[[Int[np.ndarray, "n T"]], Float[np.ndarray, "n C"]]
+Ask = Callable[[Rows], Float[np.ndarray, "n C"]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ def checked_network(
     digits = _DIGITS.get(str(network.dtype))
     part = _ROUNDING if digits is None else 10.0 ** (1 - digits)
     rounding = part * float(np.abs(whole).max() + 1)  # + 1: outputs near zero are sums of larger
-    alike = network.config.pad_token_id is not None and (
+    alike = getattr(network.config, "pad_token_id", None) is not None and (
         noise > rounding or _feels_padding(network, example, rounding)
     )
     notices = []
@@ -90,10 +92,10 @@ class ExampleIds:
     ``rows`` is how many tokens the embedding knows, None where that cannot be seen.
     """
 
-    ids: Int[np.ndarray, " T"]
-    other: Int[np.ndarray, " T"]
+    ids: Any  # or pixels
+    other: Any
     shorter: tuple[Int[np.ndarray, " _"], ...]
-    longer: Int[np.ndarray, " L"]
+    longer: Any
     middle: int
     rows: int | None
 
@@ -132,7 +134,7 @@ def _ordinary(tokenizer: Any, rows: int | None) -> list[int]:
     return [usable[len(usable) * k // _PIECES] for k in range(_PIECES)]
 
 
-def _noise(network: Any, ids: Int[np.ndarray, " T"]) -> float:
+def _noise(network: Any, ids: Row) -> float:
     """How far two answers to a longer text are apart: Reformer hashes those at random."""
     try:
         return _distance(*(network_outputs(network, ids[None]) for _ in range(2)))
@@ -144,14 +146,14 @@ def _distance(one: Float[np.ndarray, "n C"], other: Float[np.ndarray, "n C"]) ->
     return float(np.abs(one - other).max())
 
 
-def _answer(network: Any, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+def _answer(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
     try:
         found = network_outputs(network, ids)
     except (InputError, MemoryError):
         raise
     except Exception as error:
         raise InputError(
-            f"{network_name(network)} cannot be asked about a text alone ({said(error)})."
+            f"{network_name(network)} cannot be asked about one input alone ({said(error)})."
         ) from error
     if found.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(

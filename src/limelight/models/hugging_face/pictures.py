@@ -1,0 +1,323 @@
+"""Image classifiers of the transformers library: patches of pixels in the place of words."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from limelight.errors import InputError
+from limelight.models.engine import Engine, said
+from limelight.models.hugging_face.forward import (
+    ForwardPass,
+    NetworkFingerprint,
+    Pixels,
+    network_name,
+    restoring,
+)
+from limelight.models.hugging_face.gradients import embedded
+from limelight.models.hugging_face.model import HuggingFace
+from limelight.models.hugging_face.selfcheck import ExampleIds, NetworkCheck, checked_network
+from limelight.models.protocol import Capability, TimesInput
+from limelight.sampling.sample import Game
+from limelight.shapes import Bool, Float, Int, Num
+from limelight.text import Box, Document, Features, Picture, Pictured, picture_of
+from limelight.text.pictures import blurred, grid_boxes
+
+_GRID = 7  # patches a side, of a network that shows none of its own
+_BUDGET = {"cpu": 1024, "cuda": 131_072}  # positions in a batch, to begin with
+_CAPABILITIES: Mapping[Capability, str] = {
+    "pieces": "a picture has no pieces of words",
+    "cuts": "a picture is read whole",
+    "pairs": "this one reads one picture",
+    "spans": "this one classifies whole pictures",
+    "answers": "this one classifies pictures and writes nothing",
+    "signals": "what is learned of words is not learned of patches yet",
+    "games": "the layers of a deep network mix its patches",
+}
+
+
+class _Grid(NamedTuple):
+    """The patches that a network reads; ``own`` where it embeds each of them by itself."""
+
+    rows: int
+    columns: int
+    special: int
+    own: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class HuggingFacePictures(HuggingFace):
+    """An image classifier with its processor, which stands where others have a tokenizer."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.tokenizer) or not hasattr(self.tokenizer, "to_dict"):
+            raise InputError(
+                "an image classifier comes with its processor: wrap(model, processor="
+                f"AutoImageProcessor.from_pretrained(…)); got {type(self.tokenizer).__name__}."
+            )
+        if self._channels not in (1, 3):
+            raise InputError(
+                f"pictures have 1 or 3 channels; {network_name(self.network)} reads "
+                f"{self._channels}."
+            )
+
+    @property
+    def capabilities(self) -> Mapping[Capability, str | None]:
+        """What the network shows, as far as it was seen to."""
+        own: dict[Capability, str | None] = {**super().capabilities, **_CAPABILITIES}
+        return MappingProxyType({**own, "pictures": None})
+
+    @property
+    def _why_no_signals(self) -> str | None:
+        return _CAPABILITIES["signals"]
+
+    @property
+    def _example(self) -> Picture:
+        size = (2 * _GRID * 8, 2 * _GRID * 8, self._channels)
+        return picture_of(np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8))
+
+    @cached_property
+    def check(self) -> NetworkCheck:
+        """What a few calls showed about the network."""
+        self._forward.renew()
+        one = self._pixels(self._example.pixels)
+        other = self._pixels(self._example.pixels[::-1, ::-1])
+        example = ExampleIds(one, other, (), one, 1, None)
+        return checked_network(self.network, example, {}, asked=self._forward)
+
+    @cached_property
+    def _fingerprint(self) -> NetworkFingerprint:
+        return NetworkFingerprint(self.network, self.tokenizer)
+
+    @property
+    def _channels(self) -> int:
+        return int(getattr(self.network.config, "num_channels", 3))
+
+    @cached_property
+    def _grid(self) -> _Grid:
+        """The model's own patches, where it embeds each as a vector and keeps them in all layers.
+
+        Else a grid of ours: of a convolution, or of windows that are merged from layer to layer.
+        """
+        values = self._values(self._example.pixels)
+        try:
+            rows = len(embedded(self.network, Pixels(values)))
+            with torch.inference_mode(), restoring(self.network):
+                given = torch.as_tensor(values[None]).to(self.network.device, self.network.dtype)
+                states = self.network(given, output_hidden_states=True).hidden_states
+            side = self.network.config.patch_size
+            high, wide = (side, side) if isinstance(side, int) else side
+            grid = values.shape[1] // high, values.shape[2] // wide
+            positions = {one.shape[1] for one in states if one.dim() == 3}
+            (special,) = {count - rows for count in positions}
+            if math.prod(grid) == rows and special >= 0:
+                return _Grid(*grid, special, own=True)
+        except Exception:  # noqa: S110  (whatever it is, its check says what the network lacks)
+            pass
+        return _Grid(_GRID, _GRID, 0, own=False)
+
+    def read(self, text: Any, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
+        """Return a picture, or what :func:`limelight.text.picture_of` takes, in its patches."""
+        if asked or pieces:
+            raise InputError("a picture has patches, and neither places nor pieces of words.")
+        picture = picture_of(text)
+        frame, (width, height) = self._frame(picture), picture.size
+        notices = list(self.check.notices)
+        if self._channels == 1 and picture.pixels.shape[2] == 3:
+            notices.append("The model reads gray pictures; the colours were taken out of this one.")
+        if (frame[2] - frame[0]) * (frame[3] - frame[1]) < 0.98 * width * height:
+            seen = f"{frame[2] - frame[0]} × {frame[3] - frame[1]}"
+            notices.append(
+                f"The processor of the model cuts a part of {seen} pixels out of the picture of "
+                f"{width} × {height}, and the model sees nothing else."
+            )
+        cut = Pictured(picture, grid_boxes(frame, self._grid.rows, self._grid.columns))
+        pixels = self._pixels(self._in_channels(picture), frame)
+        return Document.of_picture(cut, input=pixels, notices=notices, divisible=not self._grid.own)
+
+    def _in_channels(self, picture: Picture) -> Num[np.ndarray, "H W C"]:
+        """Return the pixels in as many channels as the model reads."""
+        pixels = picture.pixels
+        if pixels.shape[2] == self._channels:
+            return pixels
+        if self._channels == 3:
+            return np.repeat(pixels, 3, axis=2)
+        # Luma as Pillow has it, so that it is the same as of a file that was converted.
+        return np.rint(pixels @ np.array([0.299, 0.587, 0.114]))[:, :, None].astype(np.uint8)
+
+    def _pixels(self, pixels: Num[np.ndarray, "H W C"], frame: Box = (0, 0, 0, 0)) -> Pixels:
+        patches = self._grid.rows * self._grid.columns if self._grid.own else 0
+        return Pixels(self._values(pixels), patches, self._grid.special, frame)
+
+    def _values(self, pixels: Num[np.ndarray, "H W C"], **how: Any) -> Float[np.ndarray, "C h w"]:
+        """Return what the processor makes of the pixels."""
+        try:
+            found = self.tokenizer(
+                pixels, return_tensors="np", input_data_format="channels_last", **how
+            )
+            return np.asarray(found["pixel_values"], dtype=np.float32)[0]
+        except Exception as error:  # of any kind: it is somebody else's processor
+            high, wide, _ = pixels.shape
+            raise InputError(
+                f"the processor of the model fails on a picture of {wide} × {high} pixels "
+                f"({said(error)})."
+            ) from error
+
+    def _frame(self, picture: Picture) -> Box:
+        """Return the part of a picture that its processor leaves, in pixels of the picture.
+
+        A picture of the same size, in which one colour rises from side to side, goes through it:
+        processors resize and cut in many ways, and what comes out shows where it was.
+        """
+        if (known := self._frames.get(picture.size)) is not None:
+            return known
+        edges = []
+        for axis, length in enumerate(picture.size):
+            ramp = np.linspace(0, 255, length)
+            shape = (1, length) if axis == 0 else (length, 1)
+            rising = np.broadcast_to(ramp.reshape(*shape, 1), (*picture.size[::-1], self._channels))
+            plain = {"do_rescale": False, "do_normalize": False}
+            found = self._values(np.rint(rising).astype(np.uint8), **plain).mean(axis=(0, 1 + axis))
+            n = len(found)
+            inner = np.arange(n // 5, n - n // 5)  # borders may be filled up
+            slope, start = np.polyfit(inner, found[inner] / 255 * (length - 1) + 0.5, 1)
+            low, high = start - slope / 2, start + (n - 0.5) * slope
+            edges.append((max(0, round(low)), min(length, round(high))))
+        (left, right), (top, bottom) = edges
+        self._frames[picture.size] = (left, top, right, bottom)
+        return self._frames[picture.size]
+
+    @cached_property
+    def _frames(self) -> dict[tuple[int, int], Box]:
+        return {}
+
+    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for pictures that the model has read."""
+        self._forward.renew()
+        if not documents:
+            return np.empty((0, len(self.network.config.id2label)))
+        return self.engine([document.input for document in documents])
+
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs of the model for every picture."""
+        return self.outputs([self.read(one) for one in texts])
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed patch: the processor's mean colour, black, a blurred one."""
+        return ("mean", "black", "blurred")
+
+    def _gone(self, document: Document, replacement: str) -> Float[np.ndarray, "C h w"]:
+        """Return the picture of which every patch is removed."""
+        pixels = self._in_channels(document.given)  # type: ignore[arg-type]
+        if replacement == "mean":
+            # By the processor it would be rounded to a colour of 8 bits; normalised it is zero.
+            whole: Float[np.ndarray, "C h w"] = document.input.values
+            if getattr(self.tokenizer, "do_normalize", False):
+                return np.zeros_like(whole)
+            mean = np.ravel(getattr(self.tokenizer, "image_mean", None) or 0.5)
+            return np.zeros_like(whole) + mean[:, None, None].astype(whole.dtype)
+        return self._values(blurred(pixels) if replacement == "blurred" else np.zeros_like(pixels))
+
+    def _token_at(self, document: Document) -> Int[np.ndarray, "h w"]:
+        """Return the token at every pixel that the network sees."""
+        cut, frame = document.picture, document.input.frame
+        (_, high, wide), (rows, columns) = document.input.values.shape, self._grid[:2]
+        if cut is None or cut.boxes == grid_boxes(frame, rows, columns):
+            y, x = np.arange(high) * rows // high, np.arange(wide) * columns // wide
+            return y[:, None] * columns + x
+        left, top, right, bottom = frame
+        y = top + ((np.arange(high) + 0.5) * (bottom - top) / high).astype(int)
+        x = left + ((np.arange(wide) + 0.5) * (right - left) / wide).astype(int)
+        return cut.labels()[y[:, None], x]
+
+    def _features(self, document: Document, features: Features) -> Int[np.ndarray, "h w"]:
+        return np.append(features.of_token, -1)[self._token_at(document)]
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
+        """Return the outputs for each mask; pixels of removed patches are replaced."""
+        self._forward.renew()
+        device, feature = self.network.device, self._features(document, features)
+        whole = torch.as_tensor(document.input.values).to(device)
+        gone = torch.as_tensor(self._gone(document, replacement)).to(device)
+        place = torch.as_tensor(feature).to(device)
+
+        def asked(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            # Masked on the device: a mask is a thousandth of a picture.
+            always = np.ones((len(keep), 1), bool)
+            stays = torch.as_tensor(np.concatenate([keep, always], axis=1)).to(device)[:, place]
+            return self._forward(torch.where(stays[:, None], whole, gone))
+
+        return lambda keep: self.engine.rows(
+            np.full(len(keep), self._cost), lambda some: asked(keep[some])
+        )
+
+    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+        """Return the token at every position of the input, by the middle of its patch."""
+        tokens, (rows, columns, special, _) = self._token_at(document), self._grid
+        y = ((np.arange(rows) + 0.5) * len(tokens) / rows).astype(int)
+        x = ((np.arange(columns) + 0.5) * tokens.shape[1] / columns).astype(int)
+        return np.concatenate([np.full(special, -1), tokens[y[:, None], x].ravel()])
+
+    def embedded(
+        self, document: Document, features: Features | None = None, replacement: str = ""
+    ) -> Float[np.ndarray, "T d_e"]:
+        """Return the embedded patches, those of ``features`` replaced; 0 at special positions."""
+        own = document.input
+        if features is not None:
+            stays = self._features(document, features) < 0
+            values = np.where(stays, own.values, self._gone(document, replacement))
+            own = Pixels(values, own.patches, own.special)
+        with self._naming(document):
+            return embedded(self.network, own)
+
+    @property
+    def together(self) -> int:
+        """How many pictures are differentiated at a time."""
+        return 1
+
+    def frozen_times_input(
+        self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
+    ) -> TimesInput:
+        """Return the gradient of the network with frozen weights times its embedded patches."""
+        products, outputs = [], []
+        for i, document in enumerate(documents):
+            here = self.embedded(document)
+            found = self.frozen_gradient(document, here[None], weights[i : i + 1])
+            products.append((found.gradient[0] * here).sum(axis=-1))
+            outputs.append(found.outputs)
+        return TimesInput(products, np.concatenate(outputs))
+
+    @property
+    def _cost(self) -> int:
+        return max(1, self._grid.special + self._grid.rows * self._grid.columns)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The one way to the model's outputs."""
+        return Engine(
+            self._answers,
+            size=lambda _: self._cost,
+            key=lambda pixels: pixels.values.tobytes(),
+            budget=_BUDGET.get(self.network.device.type, 1024),
+        )
+
+    @cached_property
+    def _forward(self) -> ForwardPass:
+        example = self._values(self._example.pixels)[None]
+        return ForwardPass(
+            self.network, half=self.half, shown=lambda _: "of a picture", example=example
+        )
+
+    def _answers(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
+        # A processor that cuts nothing leaves pictures of different sizes.
+        alike = len({pixels.values.shape for pixels in rows}) == 1
+        groups = [rows] if alike else [[one] for one in rows]
+        return np.concatenate(
+            [self._forward(np.stack([one.values for one in some])) for some in groups]
+        )
