@@ -68,7 +68,7 @@ THEOREMS = (
         id="patches",
         title="The theorems over patches of a picture",
         source="limelight, after Theorems 4.1 and 5.1 of the paper",
-        statement="a picture is a ratio game of its patches; Theorem 5.1 has no rate without padding",
+        statement="a picture is a ratio game of its patches; without padding 5.1 has no rate",
         function="limelight.models.attention.patches:PictureClassifier",
         test="tests/models/test_patches.py"
         "::test_exact_methods_are_what_all_sets_of_twelve_patches_say",

@@ -43,7 +43,7 @@ def by_number_of_patches() -> Picture:
         alt="Left: with more patches the error of the first order stays where it is, that of the "
         "first order on few of them and that of the mean field fall. Right: what a patch of value "
         "one is worth falls from three to nothing as the mean patch weighs more.",
-        caption=f"Fitted exponents {', '.join(number(round(one, 1)) for one in slopes)} of the first "
+        caption=f"Fitted exponents {', '.join(number(round(s, 1)) for s in slopes)} of the first "
         "order on all patches, on √T of them, and of the mean field: the theory says 0, −½ and −1. "
         f"Right: exact LIME of 100 patches is within {number(far)} of φ(r), relatively.",
     )

@@ -162,11 +162,12 @@ def _theory(of: Numbers) -> str:
 
 
 def _model(of: Numbers, said: str) -> str:
-    rho = of["rho"]
+    rho, exact = of["rho"], of["rho"]["again"][0] == 1
+    way = "the proven ceiling, which none need reach" if exact else "the best order found"
     shares = ", ".join(f"{_NAMES[name]} {told(of['shares'][name])}" for name in JUDGED)
     noise = (
         ""
-        if rho["again"][0] == 1
+        if exact
         else f" (two runs of sampled Shapley values have {told(rho['again'])} with each other)"
     )
     return (
@@ -174,8 +175,9 @@ def _model(of: Numbers, said: str) -> str:
         f"{_percent(of['right'])}: the rank correlation of α-avg with |Shapley values| is "
         f"{told(rho['shapley'])} in the median picture{noise}, with |LIME| {told(rho['lime'])}. "
         f"The most attended patch is among the three strongest in {_percent(of['strong'])} and "
-        f"speaks for the decision in {_percent(of['for'])}. Shares: {shares}, the greedy order "
-        f"{told(of['greedy'])}. With the patches in random order the accuracy is "
+        f"speaks for the decision in {_percent(of['for'])}. Shares of the way from a random order "
+        f"of removal to {way}: {shares}, the greedy order {told(of['greedy'])}. "
+        "With the patches in random order the accuracy is "
         f"{_percent(of['right_shuffled'])}; attention then has {told(rho['place'])} with what the "
         f"same place had and {told(rho['patch'])} with what the same patch had. The place alone "
         f"says {of['by_place']:.0%} of the variance of attention."
@@ -213,8 +215,11 @@ def _meaning(theory: Numbers, both: Mapping[str, Numbers]) -> str:
         "model here, too: on the way from a random order to the best one it goes "
         f"{one['shares']['alpha-avg'][0]:.2f} in one layer and "
         f"{six['shares']['alpha-avg'][0]:.2f} in six, where Shapley values go "
-        f"{one['shares']['shapley'][0]:.2f} and {six['shares']['shapley'][0]:.2f}. One data set, "
-        "one training of each: other pictures may give other numbers, and the command is the same."
+        f"{one['shares']['shapley'][0]:.2f} and {six['shares']['shapley'][0]:.2f}. The "
+        "two scales differ, a ceiling that is proven and the best order found, so compare methods "
+        "within a model. Pictures in random order are foreign to both models, and say what "
+        "attention follows, not how it is used. One data set, one training of each: other pictures "
+        "may give other numbers, and the command is the same."
     )
 
 
@@ -261,7 +266,7 @@ def _figures(numbers: Mapping[str, Numbers]) -> Iterator[tuple[str, str, Any]]:
     axes.set_xticks([])
     axes.axhline(0, color=GREY, linewidth=0.6)
     axes.legend(fontsize=8, frameon=False)
-    plain(axes, x="patches, the strongest first", y="coefficient")
+    plain(axes, x="patches, by their exact coefficient", y="coefficient")
     yield (
         "images-figure-4",
         f"Figure 4 over patches: boxes are {RUNS} runs of LIME on the same picture, marks are what "

@@ -32,7 +32,7 @@ import numpy as np
 
 from limelight import Model, explain, judge
 from limelight.models.attention import PictureClassifier
-from limelight.shapes import Float
+from limelight.shapes import Float, Int
 from limelight.text import Picture, features_of
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
@@ -166,7 +166,7 @@ def _rank(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float:
     return rank_correlation(x, y) or 0.0
 
 
-def shuffled(picture: Picture, order: Sequence[int]) -> Picture:
+def shuffled(picture: Picture, order: Int[np.ndarray, " T"]) -> Picture:
     """Return the picture whose patch at place t is the one that was at ``order[t]``."""
     height, width, channels = picture.pixels.shape
     high, wide = height // _SIDE, width // _SIDE

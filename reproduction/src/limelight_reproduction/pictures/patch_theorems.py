@@ -21,7 +21,6 @@ __all__ = ["RATES", "SIDES", "formula_errors", "measure_theorems"]
 
 import math
 from functools import partial
-
 from typing import Any
 
 import numpy as np
