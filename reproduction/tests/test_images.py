@@ -92,7 +92,7 @@ def test_the_stored_numbers_give_the_verdicts_of_the_page():
 
 @pytest.mark.slow
 def test_a_quick_run_measures_pictures(tmp_path):
-    """Toy pictures in the form of Fashion-MNIST: a bright band in a row of patches for each class."""
+    """Toy pictures in the form of Fashion-MNIST: a bright band at a height of its own by class."""
     rng = np.random.default_rng(0)
     (tmp_path / "fashion_mnist").mkdir()
     for part, count in (("train", 600), ("test", 60)):
