@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import TypeCheckError
 
 from limelight.errors import nearest
@@ -11,6 +12,11 @@ def test_shape_annotations_are_enforced_while_tests_run():
     with pytest.raises(TypeCheckError, match="head_outputs"):  # in each test at the first call
         head_outputs(alpha, np.ones((2, 1)))  # NumPy itself would stretch the axis
     np.testing.assert_allclose(head_outputs(alpha, np.ones((2, 3))), [1, 1])
+
+
+def test_types_are_enforced_where_no_shape_is_annotated():
+    with pytest.raises(BeartypeCallHintViolation, match="nearest"):
+        nearest(3, "alpha-avgg", ["lime"])
 
 
 def test_unknown_names_get_a_guess_and_every_choice():

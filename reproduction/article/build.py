@@ -20,6 +20,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -299,6 +300,8 @@ def main() -> None:
         for key in keys:
             print(f"{key:28} {found[key].text:>12}  {found[key].place}  {found[key].command}")
         return
+    if find_spec("limelight_reproduction") is None:
+        sys.exit("The figures are drawn by limelight-reproduction: pip install . ./reproduction")
     folder = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "numbers.typ").write_text(typst_numbers(found, keys), "utf-8")

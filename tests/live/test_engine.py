@@ -197,17 +197,19 @@ def test_texts_are_cut_and_encoded_as_in_python(shipped, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_reviews_of_a_whole_test_set_are_cut_as_in_python(shared, shipped, tmp_path):
+def test_reviews_are_cut_as_in_python(shared, shipped, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    texts = parquet.read_table(shared / "data/imdb/test.parquet")["text"].to_pylist()
-    assert len(texts) == 25_000
+    table = parquet.read_table(shared / "data/imdb/test.parquet")["text"].to_pylist()
+    # All with letters beyond ASCII, where two languages may differ, and every sixth of the rest.
+    texts = [text for i, text in enumerate(table) if i % 6 == 0 or not text.isascii()]
+    assert len(texts) > 6_000
     file = tmp_path / "texts.json"
     file.write_text(json.dumps(texts), "utf-8")
     # In a process of its own: here every call is checked, which takes ten times as long.
     told = subprocess.run([sys.executable, "-c", DIGESTS, file], capture_output=True, check=True)
     found = answers(tmp_path, shipped, digest=texts)["digests"]
     assert found == json.loads(told.stdout)
-    assert len(set(found)) > 24_000
+    assert len(set(found)) > 0.96 * len(texts)
 
 
 DIGESTS = """

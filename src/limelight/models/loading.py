@@ -238,6 +238,7 @@ def wrap(
     name: str = "",
     pairs: bool = False,
     tags: Sequence[str] | None = None,
+    images: bool = False,
 ) -> Model:
     """Return any classifier as a model that can be explained.
 
@@ -290,6 +291,8 @@ def wrap(
         each, with scores from 0 to 1; these are all tags that it gives. What is explained is the
         log-odds of the score of a tag at a place, or with ``scale="score"`` the score itself. Of a
         spaCy pipeline the tags are known, and a span that it finds has the score 1.
+    images
+        The function takes a list of pictures, arrays of 8 bits (height, width, 1 or 3 channels).
     """
     given = locals()
     options = {
@@ -311,6 +314,8 @@ def wrap(
         return _with_nothing(from_objects(anything, tokenizer or processor, asked), options)
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
+    if images and callable(anything):
+        return wrapped_function(anything, **options)
     from limelight.models.spans import from_spacy, is_spacy, span_function
 
     if is_spacy(anything):

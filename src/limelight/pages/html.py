@@ -371,11 +371,12 @@ def comparison_page(c: Comparison) -> str:
 def _data(value: Explanation | Comparison) -> str:
     """Return the JSON that a page holds: without the picture, which stands in its markup."""
     if isinstance(value, Comparison):
-        return replace(value, explanations=tuple(map(_without_picture, value))).to_json()
-    return _without_picture(value).to_json()
+        return replace(value, explanations=tuple(map(without_picture, value))).to_json()
+    return without_picture(value).to_json()
 
 
-def _without_picture(e: Explanation) -> Explanation:
+def without_picture(e: Explanation) -> Explanation:
+    """Return ``e`` without the bytes of its picture, where its markup has them."""
     return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))
 
 

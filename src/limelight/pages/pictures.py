@@ -1,7 +1,7 @@
 """A picture under the colours of its scores: as SVG, and as pixels for terminals and figures."""
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,13 +41,21 @@ def picture_html(e: Explanation, image: Image, *, original: bool = True) -> "Mar
     return part("picture", image, e.text, _shapes(e, image), original)
 
 
+def picture_without(image: Image, gone: Collection[int]) -> "Markup":
+    """Return the original, and over it the parts that are ``gone``."""
+    found = outlines(image)
+    return part(
+        "original", image, "The picture", ["".join(map(_path, found[j])) for j in sorted(gone)]
+    )
+
+
 def _shapes(e: Explanation, image: Image) -> list[Shape]:
     sizes, top = strengths(e).tolist(), marked(e)
     return [
         Shape(
             "".join(_path(loop) for loop in loops),
             side(e, sizes[j])[0] if cover(sizes[j]) else "",
-            full_colour(side(e, sizes[j])) if cover(sizes[j]) else "none",
+            full_colour(side(e, sizes[j])),  # also where it covers nothing: "none" hears no pointer
             f"{cover(sizes[j]):.3g}",
             j,
             f"{e.names[j]}: {score_with_error(e, j)}",

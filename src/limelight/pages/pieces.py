@@ -60,6 +60,8 @@ def shortened(cut: Iterable[Piece], mark: str = "") -> list[Piece]:
 
 def token_strings_of(e: Explanation) -> list[str]:
     """Return the tokens the model read, [cls] first, whether they are features or not."""
+    if e.image is not None:
+        return ["[cls]", *e.features]
     return ["[cls]", *token_strings(e.text[: e.explained_end])]
 
 

@@ -30,7 +30,9 @@ from limelight.serving.run_views import RunViews
 from limelight.serving.served import Served
 from limelight.serving.texts import (
     MOST_BYTES,
+    MOST_OF_PICTURE,
     TextQuestion,
+    check_given,
     kind_of,
     question_of,
     shown_text,
@@ -76,13 +78,15 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
     """Return what answers questions about a text through the queue, line by line."""
 
     async def answer(request: Request) -> Response:
-        question = question_of(await bounded_body(request), served.features)
+        most = MOST_OF_PICTURE if served.pictures else MOST_BYTES
+        question = question_of(await bounded_body(request, most), served.features)
         if question.model >= len(served.models):
             raise InputError(
                 f"there is no model {question.model} here; there are {len(served.models)}."
             )
         one = served.models[question.model]
         model = one.model
+        check_given(model, question.text)
         # Of a model that finds spans the first is asked about, until the reader chooses.
         at = question.asked.at
         at = 0 if at is None and why_not(model, "spans") is None else at
@@ -112,15 +116,15 @@ def _encoded(answer: dict[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(answer))
 
 
-async def bounded_body(request: Request) -> bytes:
+async def bounded_body(request: Request, most: int = MOST_BYTES) -> bytes:
     """Return the body of a request, of limited size and sent in limited time."""
     parts, size = [], 0
     try:
         async with asyncio.timeout(_SECONDS_TO_SEND):
             async for part in request.stream():
                 size += len(part)
-                if size > MOST_BYTES:
-                    raise InputError(f"a request may have {MOST_BYTES:,} bytes; this one has more.")
+                if size > most:
+                    raise InputError(f"a request may have {most:,} bytes; this one has more.")
                 parts.append(part)
     except TimeoutError:
         raise InputError(f"a request must be sent in {_SECONDS_TO_SEND:.0f} seconds.") from None

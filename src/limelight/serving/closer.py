@@ -49,7 +49,9 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     (kind,) = question.parts or [""]
     if kind not in FILES:
         raise InputError(f"a file is of the kind {' or '.join(FILES)}; got {kind!r}.")
-    reading = changed_reading(question_reading(model, question), question)
+    reading = question_reading(model, question)
+    if reading.documents[0].picture is None:  # of what is left of a picture there are no scores
+        reading = changed_reading(reading, question)
     several = [configured(name, model, {}) for name in question.methods]
     with metered(report, several, reading, aims=1, total=1):
         found = _explained(several, reading)

@@ -17,7 +17,7 @@ def typing_page(served: Served) -> str:
     if not served.models:
         return _message(served, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(one, served.features) for one in served.models]}
-    body = rendered("typing.html", most=MOST_CHARACTERS)
+    body = rendered("typing.html", most=MOST_CHARACTERS, pictures=served.pictures)
     return _page("What moves the model?", body, served, script="typing.js", facts=facts)
 
 
@@ -47,7 +47,7 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
     """
     places = []
     if served.models:
-        places.append(("./", "Type and see"))
+        places.append(("./", "Drop a picture" if served.pictures else "Type and see"))
     if served.run is not None:
         noun = name_of_one(unit_name(served.run.record.question.features))
         places += [

@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, shown
+from limelight.pages.html import without_picture
 from limelight.pages.pieces import visible, writable_explanation
-from limelight.serving.texts import shown_opening
+from limelight.serving.texts import drawn_pictures, shown_opening
 from limelight.shapes import Float
 from limelight.text import name_of_one, unit_name
 
@@ -143,7 +144,8 @@ class RunViews:
         return {
             "row": row,
             "opening": shown_opening(found),
-            "explanations": [msgspec.Raw(e.to_json().encode()) for e in found],
+            "explanations": [msgspec.Raw(without_picture(e).to_json().encode()) for e in found],
+            "drawn": drawn_pictures(found[0].image, found),
         }
 
 

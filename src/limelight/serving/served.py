@@ -11,6 +11,7 @@ from limelight.models import Model, resolved_replacement, why_not
 from limelight.question import Question
 from limelight.results.judgement import Judgement
 from limelight.text import FEATURES, Cutter, unit_name
+from limelight.text.features import OF_PICTURES
 
 if TYPE_CHECKING:
     from limelight.runs import Run
@@ -49,6 +50,11 @@ class Served:
     notices: tuple[str, ...] = ()  # what every page says: not all of it is about one model
     features: str | Cutter | None = None  # what is scored at first
 
+    @property
+    def pictures(self) -> bool:
+        """Whether its models read pictures; all of them do, or none."""
+        return any(why_not(one.model, "pictures") is None for one in self.models)
+
 
 def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[str, Any]:
     """Return what the page must know of a model before it asks anything."""
@@ -74,12 +80,15 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
     first = _FIRST_SHOWN_DEEP if is_deep else _FIRST_SHOWN
     first = first if served.learned is None else _FIRST_SHOWN_LEARNED
     pieces = ["tokens"] if why_not(model, "pieces") is None else []
+    pictures = why_not(model, "pictures") is None
+    units = OF_PICTURES if pictures else (*FEATURES, *pieces)
     return {
         "name": served.name,
         "classes": list(model.classes),
         "methods": rows,
         "first": [name for name in first if name in ways],
-        "features": [*FEATURES, *pieces, *([unit_name(unit)] if callable(unit) else [])],
+        "features": [*units, *([unit_name(unit)] if callable(unit) else [])],
+        "pictures": pictures,
         "unit": unit_name(unit),
         "scales": ["score"] if model.link == "none" else ["logit", "probability"],
         "replacement": resolved_replacement(model, "auto"),

@@ -18,7 +18,7 @@ import uvicorn
 from limelight.errors import InputError, nearest
 from limelight.explainers.learned import Learned
 from limelight.files import bounded_bytes
-from limelight.models import Model, checked_model, load
+from limelight.models import Model, checked_model, load, why_not
 from limelight.models.loading import source_of
 from limelight.results.judgement import Judgement
 from limelight.serving.app import page_app
@@ -27,6 +27,7 @@ from limelight.serving.queue import QuestionQueue
 from limelight.serving.run_views import RunViews
 from limelight.serving.served import Served, ServedModel
 from limelight.text import FEATURES, Cutter, one_line
+from limelight.text.features import OF_PICTURES
 
 if TYPE_CHECKING:
     from limelight.runs import Run
@@ -80,8 +81,9 @@ def serve(
         since one page would show two models as one; with it every page says so.
     """
     _check(host=host, port=port, seconds=seconds)
-    if not (features is None or callable(features) or features in (*FEATURES, "tokens")):
-        raise InputError(nearest("features", features, (*FEATURES, "tokens")))
+    known = (*FEATURES, "tokens", *OF_PICTURES)
+    if not (features is None or callable(features) or features in known):
+        raise InputError(nearest("features", features, known))
     models, opened, judged = _models(model), _run(run), _judgement(judgement)
     if not models:
         models = _usual(opened, judged)
@@ -89,6 +91,10 @@ def serve(
         ServedModel(name=_name(m, i, models), model=m, learned=own)
         for i, (m, own) in enumerate(zip(models, _learned(learned, models), strict=True))
     )
+    if len({why_not(one, "pictures") is None for one in models}) > 1:
+        raise InputError(
+            "a page compares two models of texts, or two of pictures; got one of each."
+        )
     apart = _other_models(named, opened, judged)
     if apart and not anyway:
         raise InputError(

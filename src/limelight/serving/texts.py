@@ -1,6 +1,6 @@
 """What a page may ask about a text, with limits, and what it shows of it."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,22 +14,27 @@ from limelight.explainers.explaining import explanations, metered, readings
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
-from limelight.models import Model
+from limelight.models import Model, why_not
 from limelight.models.protocol import spans_of
+from limelight.pages.html import without_picture, words
+from limelight.pages.pictures import picture_without
 from limelight.pages.pieces import visible, writable, writable_explanation
 from limelight.pages.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
 from limelight.serving.queue import Report
-from limelight.text import Answer, Cutter, Features, Place, Span, unit_name
+from limelight.shapes import Bool
+from limelight.text import Answer, Cutter, Features, Image, Place, Span, unit_name
 
 MOST_BYTES = 1 << 20  # of a request
+MOST_OF_PICTURE = 12 << 20  # of a request with a picture, which a page sends with each question
 MOST_CHARACTERS = 100_000  # of a text
 _KINDS: dict[str, dict[str, Any]] = {  # of methods, by what their scores tell of the sign
     "signed": {},
     "unsigned": {"signed": False},
     "one-sided": {"signed": False, "method": ONE_SIDED[0]},
 }
+_PICTURE = "data:image/"  # how the bytes of a picture begin, where a text would stand
 _Short = Annotated[str, Meta(max_length=200)]
 _Word = Annotated[str, Meta(max_length=1000)]
 _Number = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
@@ -93,7 +98,8 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
         question = msgspec.json.decode(body, type=TextQuestion)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"this is not a question that the page asks: {error}.") from None
-    if (length := len(question.text)) > MOST_CHARACTERS:
+    length = 0 if question.text.startswith(_PICTURE) else len(question.text)
+    if length > MOST_CHARACTERS:
         raise InputError(
             f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
             f"{length:,}. Longer ones are for limelight explain --file."
@@ -101,6 +107,12 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
     if callable(unit) and question.asked.features == unit_name(unit):
         return msgspec.structs.replace(question, features=unit)
     return question
+
+
+def check_given(model: Model, text: str) -> None:
+    """Refuse a text for a picture; it would be taken for a path, of a file of this machine."""
+    if why_not(model, "pictures") is None and text and not text.startswith(_PICTURE):
+        raise InputError("this model reads pictures; drop one on the page, or choose a file.")
 
 
 def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
@@ -113,6 +125,8 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     reading = changed_reading(before, question)
     change = _difference(before, reading, question) if question.changes else None
     several = _methods(model, question)
+    if question.changes and reading.documents[0].picture is not None:
+        several = []  # of what is left of a picture the prediction is shown, and no new scores
     found, refused = list[Explanation](), dict[str, str]()
     with metered(report, several, reading, aims=1, total=1):
         for chosen in several:
@@ -121,7 +135,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
                 found += map(writable_explanation, explanations(chosen, reading))
             except InputError as error:
                 refused[chosen.method.id] = str(error)
-    return _answer(reading, found, refused, change)
+    return _answer(reading, found, refused, change, _gone(reading.features[0], question))
 
 
 def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[str, Any]]:
@@ -156,20 +170,33 @@ def _answer(
     found: list[Explanation],
     refused: dict[str, str],
     change: dict[str, Any] | None,
+    gone: Collection[int] = (),
 ) -> dict[str, Any]:
     document = reading.documents[0]
     places = [one for one in document.asked if isinstance(one, Place)]
     spans = spans_of(reading.model, document.given) if places else ()
+    image = reading.features[0].of_result(document).get("image")
     return {
         "text": writable(document.text),
         "at": [(one.start, one.end) for one in places[:1]],
         "spans": [(one.start, one.end, one.tag) for one in spans],
         "says": _said(reading),
-        "explanations": [msgspec.Raw(e.to_json().encode()) for e in found],
+        "explanations": [msgspec.Raw(without_picture(e).to_json().encode()) for e in found],
         "refused": refused,
         "notices": list(notices(found)) if found else list(reading.notices(0)),
         "change": change,
+        "drawn": drawn_pictures(image, found, gone),
     }
+
+
+def drawn_pictures(
+    image: Image | None, found: Sequence[Explanation], gone: Collection[int] = ()
+) -> dict[str, str]:
+    """Return a picture as the reports draw it: by method, and under "" as it is, without parts."""
+    if image is None:
+        return {}
+    by_method = {e.method: str(words(e, original=False)) for e in found}
+    return by_method | {"": str(picture_without(image, gone))}
 
 
 def question_reading(model: Model, question: TextQuestion) -> Reading:
@@ -193,6 +220,8 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     """Return what the changes make of the text, for the same class; as it was without changes."""
     if not question.changes:
         return before
+    if before.documents[0].picture is not None:
+        return replace(before, outputs=before.game()(_left(before, question)))
     (target,), place = before.targets.names(), next(iter(before.documents[0].asked), None)
     text, at = changed_text(before, question), question.asked.at
     if isinstance(place, Place):  # the same one, wherever it stands now
@@ -233,8 +262,24 @@ def changed_text(reading: Reading, question: TextQuestion, *, until: int | None 
 
 def _places(features: Features, word: str, number: int) -> tuple[Span, ...]:
     """Return where the feature is; nowhere, if the text has changed and it is gone."""
+    return next((features.spans[j] for j in _numbered(features, word, number)), ())
+
+
+def _numbered(features: Features, word: str, number: int) -> list[int]:
     same = [j for j, string in enumerate(features.strings) if string.lower() == word.lower()]
-    return features.spans[same[number]] if number < len(same) else ()
+    return same[number : number + 1]
+
+
+def _gone(features: Features, question: TextQuestion) -> set[int]:
+    """Return the features that the changes touch."""
+    return {j for word, number, _ in question.changes for j in _numbered(features, word, number)}
+
+
+def _left(reading: Reading, question: TextQuestion) -> Bool[np.ndarray, "1 d"]:
+    features = reading.features[0]
+    mask = np.ones((1, len(features)), dtype=bool)
+    mask[0, list(_gone(features, question))] = False
+    return mask
 
 
 def _reading(model: Model, text: str, asked: Question) -> Reading:
@@ -253,10 +298,7 @@ def _difference(before: Reading, after: Reading, question: TextQuestion) -> dict
     found: dict[str, Any] = {"before": _value(before), "after": _value(after), "removed": None}
     if any(instead is not None for _, _, instead in question.changes):
         return found
-    features = before.features[0]
-    gone = {_places(features, word, number) for word, number, _ in question.changes}
-    mask = np.array([[spans not in gone for spans in features.spans]])
-    outputs = before.game()(mask)
+    outputs = before.game()(_left(before, question))
     found["removed"] = float(before.targets.value(outputs)[0])
     found["replacement"] = before.asked(0)["replacement"]
     return found

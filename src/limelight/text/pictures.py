@@ -149,8 +149,10 @@ def _opened(file: Any, name: str) -> Picture:
             f"a picture may have {most:,} pixels at most; {name!r} has more."
         ) from None
     except Exception as error:  # a broken file raises almost anything
+        unknown = type(error).__name__ == "UnidentifiedImageError"  # which names an object of ours
+        why = "it is none" if unknown else str(error).rstrip(".")
         raise InputError(
-            f"{name!r} cannot be read as a picture, such as PNG or JPEG: {str(error).rstrip('.')}."
+            f"{name!r} cannot be read as a picture, such as PNG or JPEG: {why}."
         ) from error
 
 

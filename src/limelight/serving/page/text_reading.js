@@ -11,7 +11,7 @@ import { GONE, Refused, ServerGone, asked, showTrouble } from "./asking.js";
 import "../../pages/elements/class_meters.js";
 import "../../pages/elements/colour_legend.js";
 import "../../pages/elements/coloured_words.js";
-import { defined, made, openingNodes } from "../../pages/elements/nodes.js";
+import { all, defined, made, markupOf, openingNodes } from "../../pages/elements/nodes.js";
 import { written } from "../../pages/elements/numbers_in_words.js";
 import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
 import { isSigned, labelOf } from "../../pages/elements/shades.js";
@@ -31,6 +31,7 @@ export class TextReading extends HTMLElement {
   #slow = null;
   #rows = new Map();
   #parts = null;
+  #card = null; // of a picture, as it is
 
   /** The explanations that belong to the text that is shown. */
   explanations = [];
@@ -40,6 +41,7 @@ export class TextReading extends HTMLElement {
     [this.#facts, this.#model, this.#changed] = [facts, model, changed];
     this.dataset.model = model;
     this.dataset.changed = changed;
+    this.#card = facts.pictures ? made("div", { class: "method" }, made("h3", {}, changed ? "What is left" : "The picture"), made("div")) : null;
     const parts = {
       title: made("h2", {}, title), text: made("p", { class: "changed-text", dir: "auto", hidden: true }),
       classes: made("limelight-classes"), spans: made("p", { class: "spans", dir: "auto", hidden: true, role: "group", "aria-label": "Spans that the model finds" }), opening: made("p", { class: "opening" }), difference: made("p", { class: "difference", hidden: true }),
@@ -47,8 +49,9 @@ export class TextReading extends HTMLElement {
       rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("limelight-legend"),
     };
     this.#parts = parts;
-    this.replaceChildren(parts.title, parts.text, parts.spans, parts.opening, parts.classes, parts.difference, parts.trouble,
-      parts.rows, parts.readout, parts.key, parts.notices, this.#downloads());
+    const shown = [parts.rows, parts.readout, parts.key], said = [parts.classes]; // a picture stands above its many classes
+    this.replaceChildren(parts.title, parts.text, parts.spans, parts.opening, ...(this.#card ? [] : said), parts.difference, parts.trouble,
+      ...shown, ...(this.#card ? said : []), parts.notices, this.#downloads());
     for (const name of ["limelight-point", "limelight-choose"]) this.addEventListener(name, this);
   }
 
@@ -63,9 +66,11 @@ export class TextReading extends HTMLElement {
       const found = await asked("file?when=paused", { ...this.#question(this.methods), place: `${this.#place} file`, parts: [kind] });
       if (found) kept(`limelight.${kind}`, found.content, type);
     };
+    const whole = [button("HTML", () => file("html", "text/html")), button("JSON", () => file("json", "application/json"))];
+    if (this.#card) return made("p", { class: "downloads", role: "group", "aria-label": "Download", hidden: this.#changed }, "Download: ", ...whole);
     return made("p", { class: "downloads", role: "group", "aria-label": "Download" }, "Download: ",
-      button("HTML", () => file("html", "text/html")), button("SVG", async () => kept("limelight.svg", svgFile(this), "image/svg+xml")),
-      button("PNG", async () => kept("limelight.png", await pngFile(this))), button("JSON", () => file("json", "application/json")));
+      whole[0], button("SVG", async () => kept("limelight.svg", svgFile(this), "image/svg+xml")),
+      button("PNG", async () => kept("limelight.png", await pngFile(this))), whole[1]);
   }
 
   get #place() { return `${this.#model}${this.#changed ? " changed" : ""}`; }
@@ -80,7 +85,7 @@ export class TextReading extends HTMLElement {
   disconnectedCallback() { clearTimeout(this.#timer); this.#slow?.abort(); }
 
   /** The methods of this model that are shown, in the order of the registry. */
-  get methods() { return this.#facts.methods.filter(({ id }) => this.#state.methods.includes(id)); }
+  get methods() { return this.#card && this.#changed ? [] : this.#facts.methods.filter(({ id }) => this.#state.methods.includes(id)); }
 
   show(state) {
     this.#state = state;
@@ -124,6 +129,7 @@ export class TextReading extends HTMLElement {
     this.classList.remove("waiting");
     if (error instanceof ServerGone) { showTrouble(GONE, () => this.show(this.#state)); return; }
     if (!(error instanceof Refused)) throw error;
+    if (this.#card) this.#empty(); // what is shown is of another picture
     [this.#parts.trouble.hidden, this.#parts.spans.hidden] = [false, true];
     this.#parts.trouble.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}`;
     for (const { id } of methods) this.#rows.get(id)?.note.replaceChildren("not computed");
@@ -140,7 +146,8 @@ export class TextReading extends HTMLElement {
     const names = new Set(methods.map(({ id }) => id)), kept = this.explanations.filter((e) => !names.has(e.method) && e.text === found.text && String(e.asked?.place ?? "") === String(found.at));
     const order = this.methods.map(({ id }) => id);
     this.explanations = [...kept, ...found.explanations].sort((a, b) => order.indexOf(a.method) - order.indexOf(b.method));
-    for (const e of found.explanations) this.#fill(e);
+    if (this.#card) this.#card.lastChild.replaceChildren(markupOf(found.drawn[""]), made("small", { class: "note" }, visibleText(found.text)));
+    for (const e of found.explanations) this.#fill(e, found.drawn[e.method]);
     for (const [id, reason] of Object.entries(found.refused)) this.#rows.get(id)?.refuse(reason);
     const said = new Set([...found.notices, ...kept.flatMap((e) => e.notices)]);
     notices.replaceChildren(...[...said].map((notice) => made("li", {}, visibleText(notice))));
@@ -173,12 +180,14 @@ export class TextReading extends HTMLElement {
 
   #sayDifference({ change, text, says }) {
     const { difference, text: place } = this.#parts;
-    place.hidden = difference.hidden = change === null;
+    difference.hidden = change === null;
+    place.hidden = change === null || this.#card !== null;
     if (change === null) return;
     place.textContent = visibleText(text);
     const step = change.after - change.before;
     const parts = [`The ${says.scale} of ${visibleText(says.target)} goes from ${written(change.before)} to ${written(change.after)}: `, made("b", {}, written(step)), "."];
-    if (change.removed !== null) parts.push(made("span", { class: "note" }, ` As the methods remove it (by ${change.replacement}): ${written(change.removed - change.before)}.`));
+    if (this.#card) parts.push(made("span", { class: "note" }, ` A removed part is replaced by: ${change.replacement}.`));
+    else if (change.removed !== null) parts.push(made("span", { class: "note" }, ` As the methods remove it (by ${change.replacement}): ${written(change.removed - change.before)}.`));
     difference.replaceChildren(...parts);
   }
 
@@ -191,7 +200,8 @@ export class TextReading extends HTMLElement {
     for (const part of ["opening", "notices"]) this.#parts[part].replaceChildren();
     for (const part of ["difference", "trouble", "text", "spans"]) this.#parts[part].hidden = true;
     for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }
-    this.#parts.readout.textContent = "Type a text above.";
+    this.#card?.lastChild.replaceChildren();
+    this.#parts.readout.textContent = this.#card ? "Choose a picture above." : "Type a text above.";
     this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
   }
 
@@ -200,10 +210,10 @@ export class TextReading extends HTMLElement {
     const wanted = this.methods;
     for (const [id, row] of this.#rows) if (!wanted.some((method) => method.id === id)) { row.node.remove(); this.#rows.delete(id); }
     for (const method of wanted) if (!this.#rows.has(method.id)) this.#rows.set(method.id, this.#row(method));
-    const nodes = wanted.map(({ id }) => this.#rows.get(id).node);
+    const nodes = [...(this.#card && this.#state.text ? [this.#card] : []), ...wanted.map(({ id }) => this.#rows.get(id).node)];
     if (nodes.some((node, i) => this.#parts.rows.children[i] !== node)) this.#parts.rows.replaceChildren(...nodes);
     this.explanations = this.explanations.filter((e) => wanted.some(({ id }) => id === e.method));
-    this.#parts.rows.classList.toggle("long", this.#state.text.length > 300);
+    this.#parts.rows.classList.toggle(this.#card ? "pictures" : "long", Boolean(this.#card) || this.#state.text.length > 300);
   }
 
   #row({ id, label, formula }) {
@@ -213,11 +223,14 @@ export class TextReading extends HTMLElement {
     return { node, words, note, refuse };
   }
 
-  #fill(e) {
+  #fill(e, drawing = "") {
     const row = this.#rows.get(e.method);
     if (!row) return;
     const focused = /** @type {HTMLElement} */ (document.activeElement), word = row.words.contains(focused) ? focused.dataset.f : null;
+    row.words.drawing = drawing;
     row.words.explanation = e;
+    const gone = new Set(this.#card ? this.#state.changes.map(([name]) => name) : []);
+    for (const part of all(".w", row.words)) part.classList.toggle("gone", gone.has(e.features[Number(part.dataset.f)].text));
     row.words.classList.remove("stale");
     if (word !== null) (row.words.querySelector(`[data-f="${CSS.escape(word)}"]`) ?? row.words.querySelector(".w"))?.focus();
     row.note.title = "score drawn in full colour";
@@ -235,6 +248,7 @@ export class TextReading extends HTMLElement {
   }
 
   #sayHow() {
+    if (this.#card) { if (!this.#parts.readout.querySelector("b")) this.#parts.readout.textContent = this.#changed ? "Removed parts are hatched." : "Point at a part for its numbers; click it, or press Enter, to remove it, and again to put it back."; return; }
     const { features, inside } = this.#state, block = !inside.length && BLOCKS.includes(features) ? features.slice(0, -1) : null;
     const does = block ? "to see its words." : "to remove, replace or protect it.";
     const point = `Point at a ${block ?? "word"} for its numbers`;
@@ -252,7 +266,7 @@ export class TextReading extends HTMLElement {
     if (event.type !== "limelight-choose" || this.#changed) return;
     const same = text.toLowerCase(), number = e.features.slice(0, feature).filter((one) => one.text.toLowerCase() === same).length; // as the server counts
     const anchor = words.querySelector(`.w[data-f="${feature}"]:focus`) ?? words.querySelector(`.w[data-f="${feature}"]`);
-    this.dispatchEvent(new CustomEvent("limelight-word", { bubbles: true, detail: { word: text, number, said, anchor, place: [spans[0][0], spans.at(-1)[1], number] } }));
+    this.dispatchEvent(new CustomEvent("limelight-word", { bubbles: true, detail: { word: text, number, said, anchor, place: spans.length ? [spans[0][0], spans.at(-1)[1], number] : [] } }));
   }
 
   /** [label, number in words] of a feature, for every method that has it. */

@@ -4,7 +4,7 @@ import { GONE, showTrouble } from "./asking.js";
 import "../../pages/elements/class_meters.js";
 import "../../pages/elements/colour_legend.js";
 import "../../pages/elements/coloured_words.js";
-import { all, byId, dataIn, made, openingNodes } from "../../pages/elements/nodes.js";
+import { all, byId, dataIn, made, markupOf, openingNodes } from "../../pages/elements/nodes.js";
 import { minus, percent, precisionSentence } from "../../pages/elements/numbers_in_words.js";
 import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
 import { labelOf, pluralOf } from "../../pages/elements/shades.js";
@@ -123,25 +123,26 @@ async function open(place, { scroll = true } = {}) {
   table.chosen = place;
   state = { ...state, text: String(row) };
   stateToAddress(state, DEFAULTS);
-  const { explanations, opening } = await got(`texts/one?row=${row}`);
+  const { explanations, opening, drawn } = await got(`texts/one?row=${row}`);
   if (state.text !== String(row)) return;
   const readout = made("p", { class: "readout", "aria-live": "polite" }, `Point at a ${data.noun} for its numbers.`);
   const rows = explanations.map((e) => {
     const words = made("limelight-words");
+    words.drawing = drawn[e.method] ?? "";
     words.explanation = e;
     return made("div", { class: "method" }, made("h3", {}, labelOf(e)), words, made("span", { class: "scale", title: precisionSentence(e) }, scaleInWords(e)));
   });
   const said = data.columns.said[place];
   const legend = made("limelight-legend");
   legend.explanations = explanations;
-  const overview = made("div", { class: explanations[0].text.length > 300 ? "overview long" : "overview" }, ...rows);
+  const overview = made("div", { class: drawn[""] ? "overview pictures" : explanations[0].text.length > 300 ? "overview long" : "overview" }, ...(drawn[""] ? [made("div", { class: "method" }, made("h3", {}, "The picture"), markupOf(drawn[""]), made("small", { class: "note" }, visibleText(explanations[0].text)))] : []), ...rows);
   overview.addEventListener("limelight-point", ({ target, detail: { feature } }) => {
     for (const words of all("limelight-words", overview)) words.mark(feature);
     if (feature === null) return;
     const numbers = explanations.filter((e) => e.features.length > feature).map((e) => `${labelOf(e)} ${scoreInWords(e, feature)}`);
     readout.replaceChildren(made("b", {}, visibleText(featureName(target.explanation, feature))), `: ${numbers.join(" · ")}`);
   });
-  const typed = facts.typing ? [made("a", { href: `./#${new URLSearchParams({ text: explanations[0].text, ...(explanations[0].asked ? { at: explanations[0].asked.place.join(":") } : {}) })}` }, "Open in “Type and see”")] : [];
+  const typed = facts.typing && !drawn[""] ? [made("a", { href: `./#${new URLSearchParams({ text: explanations[0].text, ...(explanations[0].asked ? { at: explanations[0].asked.place.join(":") } : {}) })}` }, "Open in “Type and see”")] : [];
   section.hidden = false;
   section.replaceChildren(made("h2", {}, `Text ${data.columns.id[place]}`),
     made("p", { class: "opening" }, ...openingNodes(opening), said === null ? "" : ` The label is “${data.columns.label[place] < 0 ? said : data.classes[data.columns.label[place]]}”.`, " ", ...typed),

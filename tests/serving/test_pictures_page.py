@@ -1,0 +1,164 @@
+"""A picture is dropped on the page, explained, and loses the parts that are clicked."""
+
+import base64
+import urllib.request
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
+pytest.importorskip("PIL", reason="pictures are read by Pillow (extra images)")
+
+import limelight
+from limelight.errors import InputError
+from limelight.models.attention import PictureClassifier
+from limelight.serving.texts import MOST_OF_PICTURE
+from limelight.text import Vocabulary, picture_of
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The paper's classifier over 3 × 4 patches of 2 × 2 pixels, with random weights."""
+    rng = np.random.default_rng(29)
+    return PictureClassifier(
+        embedding=rng.normal(size=(2, 5)),
+        W_q=rng.normal(size=(2, 4, 5)),
+        W_k=rng.normal(size=(2, 4, 5)),
+        W_v=rng.normal(size=(2, 3, 5)),
+        W_l=rng.normal(size=(2, 3, 3)),
+        vocabulary=Vocabulary(("[cls]", "UNK")),
+        classes=("bag", "boot", "shirt"),
+        T_max=13,
+        patch_mean=rng.random(4),
+        patch_in=rng.normal(size=(7, 4)),
+        patch_bias=rng.normal(size=7),
+        patch_out=rng.normal(size=(5, 7)),
+        position_table=rng.normal(size=(13, 5)),
+        patch_size=(2, 2),
+        grid=(3, 4),
+        channels=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def picture():
+    rng = np.random.default_rng(7)
+    return picture_of(rng.integers(0, 256, (6, 8), dtype=np.uint8), "<b>mine</b>.png")
+
+
+def address(picture):
+    content = base64.b64encode(picture.png()).decode()
+    return f"data:image/*;name={picture.name};base64,{content}"
+
+
+def asked(page, text, path="text", **question):
+    body = msgspec.json.encode({"tab": "t", "place": "p", "text": text, **question})
+    try:
+        with urllib.request.urlopen(urllib.request.Request(page.url + path, body)) as answer:
+            return msgspec.json.decode(answer.read().splitlines()[-1])
+    except urllib.error.HTTPError as error:
+        return msgspec.json.decode(error.read())
+
+
+def test_the_scores_are_those_of_explain_and_the_bytes_are_sent_once(serving, model, picture):
+    found = asked(serving(model), address(picture), methods=["shapley", "loo"])["found"]
+    for told in found["explanations"]:
+        e = limelight.explain(model, picture, told["method"])
+        assert [one["score"] for one in told["features"]] == pytest.approx(e.scores.tolist())
+        assert told["image"]["boxes"] == [list(box) for box in e.image.boxes]
+        assert told["image"]["png"] is None
+        assert "<svg" in found["drawn"][told["method"]]
+    assert str(found).count(e.image.png) == 1
+    assert "<b>mine" not in "".join(found["drawn"].values())
+
+
+def test_a_part_that_is_removed_changes_the_prediction_as_the_game_says(serving, model, picture):
+    changes = [["row 1, column 2", 0, None], ["row 3, column 4", 0, None]]
+    found = asked(serving(model), address(picture), methods=["loo"], changes=changes)["found"]
+    mask = np.ones((1, 12), dtype=bool)
+    mask[0, [1, 11]] = False
+    outputs = limelight.game(model, picture)(mask)[0]
+    told = {one["name"]: one["logit"] for one in found["says"]["outcomes"]}
+    assert told == pytest.approx(dict(zip(model.classes, outputs, strict=True)))
+    assert found["explanations"] == []
+    assert found["drawn"][""].count('class="gone"') == 2
+
+
+def test_a_page_never_reads_a_file_of_this_machine(serving, model, picture, tmp_path):
+    file = tmp_path / "own.png"
+    file.write_bytes(picture.png())
+    page = serving(model)
+    for path in (str(file), file.as_uri(), "/etc/passwd", "../own.png"):
+        for where in ("text", "parts", "file"):
+            said = asked(page, path, where, methods=["loo"], parts=["json"])
+            assert said["failed"].startswith("this model reads pictures; drop one"), said
+
+
+def test_what_is_no_picture_or_too_large_is_refused_in_a_sentence(serving, model):
+    page = serving(model)
+    bad = "data:image/*;name=bad.png;base64," + base64.b64encode(b"no picture").decode()
+    said = asked(page, bad, methods=["loo"])["failed"]
+    assert said == "'bad.png' cannot be read as a picture, such as PNG or JPEG: it is none."
+    large = "data:image/*;base64," + "A" * MOST_OF_PICTURE
+    assert "bytes; this one has more" in asked(page, large, methods=["loo"])["failed"]
+
+
+def test_a_page_is_of_texts_or_of_pictures(serving, model, shipped):
+    with pytest.raises(InputError, match="got one of each"):
+        serving([model, shipped])
+
+
+def test_a_click_removes_a_part_and_another_puts_it_back(serving, opened, model, picture, tmp_path):
+    file = tmp_path / "shirt.png"
+    file.write_bytes(picture.png())
+    page = opened(url=serving(model).url, width=400)
+    assert page.locator("textarea").count() == 0
+    page.set_input_files("#file", file)
+    part = page.locator("[data-method=shapley] .w").nth(5)
+    part.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    part.click()
+    page.wait_for_selector("[data-changed=true] .gone")
+    assert "“row 2, column 2” removed" in page.inner_text("#changes")
+    assert "goes from" in page.inner_text("[data-changed=true] .difference")
+    page.wait_for_selector("[data-changed=false] [data-method=shapley] .w.gone")
+    assert "base64" not in page.url
+    page.locator("[data-method=shapley] .w.gone").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelectorAll('limelight-reading').length === 1")
+    bad = tmp_path / "bad.png"
+    bad.write_text("no picture")
+    page.set_input_files("#file", bad)
+    page.wait_for_selector(".trouble:not([hidden])")
+    assert "cannot be read as a picture" in page.inner_text("limelight-reading .trouble")
+    assert page.locator(".w").count() == page.locator("legend .w").count()
+
+
+def test_a_picture_can_be_dropped(serving, opened, model, picture):
+    page = opened(url=serving(model).url)
+    page.evaluate(
+        """(content) => {
+          const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+          const data = new DataTransfer();
+          data.items.add(new File([bytes], "dropped; x.png", { type: "image/png" }));
+          document.getElementById("drop").dispatchEvent(
+            new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""",
+        base64.b64encode(picture.png()).decode(),
+    )
+    page.wait_for_selector("[data-method=shapley] .w")
+    assert page.inner_text(".method small").startswith("dropped_ x.png (8 × 6, ")
+
+
+def test_a_shared_vision_transformer_is_served(serving):
+    folder = Path(__file__).resolve().parents[3] / "shared" / "models" / "vit-mini-fashion"
+    if not folder.exists():
+        pytest.skip("needs the shared models")
+    pytest.importorskip("transformers", reason="an image classifier (extra hf)")
+    page = serving(limelight.load(folder))
+    given = picture_of(np.random.default_rng(0).integers(0, 256, (28, 28), dtype=np.uint8))
+    found = asked(page, address(given), methods=["lrp"], features="7 × 7 patches")["found"]
+    assert len(found["explanations"][0]["features"]) == 49
