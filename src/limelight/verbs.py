@@ -384,15 +384,20 @@ def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _answer_row(model: Model, document: Document) -> dict[str, Any]:
-    (answer,) = document.asked
-    sentences = parts_of(model, document.given, answer)
-    each = model.outputs([document_by(model, sentences)])[0].tolist()
-    parts = zip(cast(tuple[Answer, ...], sentences.asked), each, strict=True)
+    (answer,) = cast(tuple[Answer, ...], document.asked)
+    read = document_by(model, parts_of(model, document.given, answer))
+    # Of a model that gives means over tokens, the sums: what is called a log-probability is one.
+    sentences = [
+        {"text": one.part, "log_probability": value * (one.length if one.per_token else 1)}
+        for one, value in zip(
+            cast(tuple[Answer, ...], read.asked), model.outputs([read])[0].tolist(), strict=True
+        )
+    ]
     return {
         "text": document.text,
-        "answer": cast(Answer, answer).text,
-        "log_probability": float(model.outputs([document])[0, 0]),
-        "sentences": [{"text": one.part, "log_probability": value} for one, value in parts],
+        "answer": answer.text,
+        "log_probability": sum(cast(float, one["log_probability"]) for one in sentences),
+        "sentences": sentences,
         "notices": list(document.notices),
     }
 

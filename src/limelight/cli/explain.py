@@ -130,7 +130,7 @@ def compare(
         The text to explain; "-" reads standard input.
     methods
         Names from "limelight methods", separated by commas; by default the paper's seven and
-        shapley on the paper's classifier, of answers banzhaf, shapley, lime, context-cite, lrp and
+        shapley on the paper's classifier, of answers banzhaf, shapley, context-cite, lime, lrp and
         loo, else shapley, lime, lrp, ig, loo and alpha-avg, as far as the model allows them.
     """
     form = asking.out.form

@@ -258,7 +258,7 @@ def _row(method: Method, model: Model | None) -> MethodRow:
 COMPARED = ("alpha-avg", "alpha-max", "lime", "g-avg", "g-l1", "g-l2", "gxi", "shapley")
 COMPARED_ELSEWHERE = ("shapley", "lime", "lrp", "ig", "loo", "alpha-avg")
 # Of answers: attention and gradients say nothing there, and ContextCite is what others show.
-COMPARED_OF_ANSWERS = ("banzhaf", "shapley", "lime", "context-cite", "lrp", "loo")
+COMPARED_OF_ANSWERS = ("banzhaf", "shapley", "context-cite", "lime", "lrp", "loo")
 # What `explain` takes unless told otherwise: LIME where it is exact, as in the paper; elsewhere
 # Shapley values, which have the largest share at every number of calls
 # (benchmarks/results/judging_cuda_every.json).
@@ -282,10 +282,6 @@ def fitting(model: Model, d: int, calls: int) -> str:
     """Say which method explains ``d`` features with so few calls, and which takes the fewest."""
     takes, said = dict[str, int](), dict[str, str]()
     for name in compared_by_default(model):
-        # 32 calls about 16 sentences: a share of .59 by the LASSO, .53 by leave-one-out. Fewer
-        # calls than sentences tell it little.
-        if name == "context-cite" and calls <= d:
-            continue
         one = configured(name, model, {})
         if (counted := one.way.counted) is not None:
             takes[name] = counted.fewest(one.settings, d)

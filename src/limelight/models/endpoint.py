@@ -275,11 +275,11 @@ class Endpoint:
             notes.append(cut_after(most, "max_new_tokens"))
         if answer.strip():
             self._traffic.keep((prompt, answer), echo := self._echoed(prompt, answer))
-            own = list(zip(wrote.tokens, wrote.logs, strict=False))[: len(echo.tokens)]
-            if [token for token, _ in own] != [token for _, token, _ in echo.tokens]:
+            own = wrote.rows[: len(echo.tokens)]
+            if [token for _, token, _ in own] != [token for _, token, _ in echo.tokens]:
                 notes.append(OTHER_TOKENS)
                 own = []  # there is nothing to compare
-            for (token, log), (_, _, given) in zip(own, echo.tokens, strict=False):
+            for (_, token, log), (_, _, given) in zip(own, echo.tokens, strict=False):
                 if log is None:
                     raise self._refusal(f"wrote {token!r} and gives no log-probability for it")
                 if abs(log - given) > _SAME:
@@ -316,9 +316,10 @@ class Endpoint:
         found = self._posted({"prompt": prompt + gap + answer, "max_tokens": 1, "echo": True})
         scores = _Scores.of(found)
         if (tokens := scores.ending(gap + answer)) is None:
+            last = [token for _, token, _ in scores.rows[-6:]]
             raise self._refusal(
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
-                f"the last tokens that it shows are {one_line(repr(scores.tokens[-6:]), 80)}"
+                f"the last tokens that it shows are {one_line(repr(last), 80)}"
             )
         self._traffic.scores_first = scores.from_start(len(prompt + gap + answer))
         for _, token, log in tokens:
@@ -331,7 +332,7 @@ class Endpoint:
             (max(start - len(gap) + letter, 0), token, log)
             for (start, token, log), letter in zip(tokens, letters, strict=True)
         ]
-        return _Echo(own, len(scores.tokens))
+        return _Echo(own, len(scores.rows))
 
     def _posted(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the server answers to a request; one that fails for now is sent again."""
@@ -452,14 +453,9 @@ def _logs_of(one: Answer, echo: _Echo) -> list[float]:
 
 
 class _Scores(NamedTuple):
-    """Tokens of a completion, their log-probabilities, and where they begin in what was echoed.
+    """Offset, token and log-probability of what a server shows; the last ones were ``written``."""
 
-    The last of them were ``written``, as far as the server says how many.
-    """
-
-    tokens: list[str]
-    logs: list[float | None]
-    offsets: list[int]
+    rows: list[tuple[int, str, float | None]]
     written: int
 
     @staticmethod
@@ -475,35 +471,32 @@ class _Scores(NamedTuple):
                 offsets = rest.get("text_offset")
                 if not isinstance(offsets, list) or not all(isinstance(x, int) for x in offsets):
                     offsets = list(accumulate(map(len, strings), initial=0))[:-1]
-                known = [log if isinstance(log, int | float) else None for log in logs]
-                return _Scores(strings, known, offsets, written)
-        return _Scores([], [], [], 0)
+                if len(logs) == len(offsets) == len(strings):
+                    known = [log if isinstance(log, int | float) else None for log in logs]
+                    return _Scores(list(zip(offsets, strings, known, strict=True)), written)
+        return _Scores([], 0)
 
     @property
     def _end(self) -> int:
         """Where the prompt ends, and with it what was echoed."""
-        last = len(self.tokens) - self.written
-        return self.offsets[last] if self.written else self.offsets[-1] + len(self.tokens[-1])
+        offset, token, _ = self.rows[-max(self.written, 1)]
+        return offset if self.written else offset + len(token)
 
     def from_start(self, length: int) -> bool:
         """Return whether the first token of a prompt so long has a log-probability."""
-        both = zip(self.offsets, self.logs, strict=False)
-        return any(log is not None and offset <= self._end - length for offset, log in both)
+        return any(log is not None and at <= self._end - length for at, _, log in self.rows)
 
     def ending(self, answer: str) -> list[tuple[int, str, float]] | None:
         """Return start, token and log-probability of each token of ``answer``, which was echoed.
 
         None where no token begins where the answer does, or one does not stand where it should.
         """
-        last = len(self.tokens) - self.written
-        if last < 1 or not len(self.logs) == len(self.offsets) == len(self.tokens):
+        if self.written >= len(self.rows):
             return None
-        # Counted from the end: some servers show the token that begins a text, some leave it out.
-        end, found = self._end, []
-        for offset, token, log in list(zip(self.offsets, self.tokens, self.logs, strict=True))[
-            :last
-        ]:
-            if (start := len(answer) - (end - offset)) < 0:
+        found = []
+        for offset, token, log in self.rows[: len(self.rows) - self.written]:
+            # Counted from the end: some servers show the token that begins a text, some do not.
+            if (start := len(answer) - (self._end - offset)) < 0:
                 continue
             # A character may be cut into tokens that show nothing, or a mark in its place.
             whole = "\ufffd" not in token and not token.startswith("bytes:")

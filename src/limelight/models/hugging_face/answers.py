@@ -25,7 +25,13 @@ from limelight.models.hugging_face.forward import (
     without_plans,
 )
 from limelight.models.hugging_face.pieces import pieces_in
-from limelight.models.hugging_face.prompt import PromptTokenizer, prompt_of
+from limelight.models.hugging_face.prompt import (
+    PromptTokenizer,
+    keeps_logits,
+    logits_at,
+    prompt_of,
+    prompted_config,
+)
 from limelight.models.protocol import (
     NOTHING_WRITTEN,
     OTHER_TOKENS,
@@ -63,15 +69,9 @@ def writing(
     check_writing(max_new_tokens, per_token)
     encodes = bool(getattr(language_model.config, "is_encoder_decoder", False))
     prompt = prompt_of(tokenizer, template)._replace(closed=encodes)
-    config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
-    config.id2label, config.label2id = {0: "answer"}, {"answer": 0}
+    config = prompted_config(language_model, tokenizer, ["answer"])
     config.problem_type = "regression"  # a number, of which there are no probabilities
-    # Part of what the model is, and so of its fingerprint.
     config.answer = {"template": [prompt.before, prompt.after], "per_token": per_token}
-    if config.pad_token_id is None:  # padding is masked out, so any token will do
-        config.pad_token_id = next(
-            (int(one) for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one), 0
-        )
     head = AnswerForSequenceClassification(
         language_model, config, per_token=per_token, max_new_tokens=max_new_tokens
     )
@@ -97,13 +97,10 @@ class AnswerForSequenceClassification(AnotherHead):
         self.per_token, self.max_new_tokens = per_token, max_new_tokens
         self.encodes = bool(getattr(config, "is_encoder_decoder", False))
         given = inspect.signature(language_model.forward).parameters
-        self._keeps = "logits_to_keep" in given  # else all places are turned into words
-        self.shares = (
-            not self.encodes and "position_ids" in given and not _has_window(config.to_dict())
-        )
+        self._keeps, self.training = keeps_logits(language_model), language_model.training
         self._prefix: tuple[Any, Any] = (None, None)
-        self.training = language_model.training
-        self.shares = self.shares and self._shares_rightly()
+        able = not self.encodes and "position_ids" in given and not _has_window(config.to_dict())
+        self.shares = able and self._shares_rightly()
 
     def longest(self, limit: int) -> int:
         """Return how many tokens the model may write, a quarter of what it reads at most."""
@@ -132,9 +129,7 @@ class AnswerForSequenceClassification(AnotherHead):
         Of rows without an answer, by which the network is looked at, that of one token more.
         """
         if marks is None:
-            end = (
-                input_ids.shape[1] - attention_mask.flip(1).argmax(dim=1)[:, None]
-            )  # after the last piece
+            end = input_ids.shape[1] - attention_mask.flip(1).argmax(dim=1)[:, None]
             tokens, part = torch.zeros_like(end), torch.zeros_like(end)
             hidden = attention_mask
         else:
@@ -147,7 +142,7 @@ class AnswerForSequenceClassification(AnotherHead):
         elif self.shares and not asked and torch.is_inference_mode_enabled():
             out, logits = None, self._aligned(input_ids, attention_mask, end - 1)
         else:
-            out, logits = self._continued(input_ids, attention_mask, end - 1, asked)
+            out, logits = logits_at(self, input_ids, attention_mask, end - 1, asked)
         chance = _log_probability(logits, tokens)
         own = part[:, None] == torch.arange(int(part.max()) + 1, device=part.device)[:, None]
         own = own.to(chance.dtype)
@@ -175,15 +170,6 @@ class AnswerForSequenceClassification(AnotherHead):
             **asked,
         )
         return out, out.logits
-
-    def _continued(self, ids: Any, mask: Any, places: Any, asked: dict[str, Any]) -> Any:
-        """Return the logits at the ``places`` before each token of the answers."""
-        kept, column = torch.unique(places, return_inverse=True)
-        if self._keeps:
-            asked["logits_to_keep"] = kept
-        out = self.language_model(input_ids=ids, attention_mask=mask, use_cache=False, **asked)
-        rows = torch.arange(len(ids), device=ids.device)[:, None]
-        return out, out.logits[rows, column if self._keeps else places]
 
     def _aligned(self, ids: Any, mask: Any, places: Any) -> Any:
         """Return the same logits: what all rows begin with is computed once, and all end together.
@@ -237,6 +223,7 @@ class AnswerForSequenceClassification(AnotherHead):
         marks = np.zeros(rows.shape, dtype=np.int64)
         marks[0, -3:] = marks[1:, -5:-2] = _COUNTS
         rows = np.where(rows < 0, rows, rows % size + (marks << 40))
+        self.shares = True
         try:
             with restoring(self), torch.inference_mode(), without_plans(self.device.type):
                 together = self(**network_input(self, rows)).logits

@@ -25,20 +25,13 @@ def next_token_classifier(
     _check_causal(language_model)
     prompt = prompt_of(tokenizer, template)
     tokens = label_tokens(tokenizer, prompt, _checked_labels(labels))
-    config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
     first, *others = tokens
     two = len(others) == 1  # then one output stands for both
-    config.id2label = dict(enumerate(others if two else tokens))
+    config = prompted_config(language_model, tokenizer, others if two else [*tokens])
     if two:
         config.other_label = first
-    config.label2id = {name: i for i, name in config.id2label.items()}
     config.problem_type = "single_label_classification"
-    # Part of what the classifier is, and so of its fingerprint.
     config.next_token = {"template": [prompt.before, prompt.after], "tokens": tokens}
-    if config.pad_token_id is None:  # padding is masked out, so any token will do
-        config.pad_token_id = next(
-            (int(one) for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one), 0
-        )
     head = NextTokenForSequenceClassification(language_model, config, tuple(tokens.values()))
     head.training = language_model.training
     around, limit = len(prompt.ids(tokenizer, "")), longest_input(head, tokenizer)
@@ -48,6 +41,38 @@ def next_token_classifier(
             f"{limit}."
         )
     return head, PromptTokenizer(tokenizer, prompt)
+
+
+def prompted_config(language_model: Any, tokenizer: Any, classes: Sequence[str]) -> Any:
+    """Return the configuration of a language model with another head, of such classes.
+
+    What the head adds to it is part of what the model is, and so of its fingerprint.
+    """
+    config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
+    config.id2label = dict(enumerate(classes))
+    config.label2id = {name: i for i, name in config.id2label.items()}
+    if config.pad_token_id is None:  # padding is masked out, so any token will do
+        config.pad_token_id = next(
+            (int(one) for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one), 0
+        )
+    return config
+
+
+def keeps_logits(language_model: Any) -> bool:
+    """Whether a network turns only the places that it is asked about into words."""
+    return "logits_to_keep" in inspect.signature(language_model.forward).parameters
+
+
+def logits_at(head: Any, ids: Any, mask: Any, places: Any, asked: dict[str, Any]) -> Any:
+    """Return what a language model says, and its logits at the ``places`` (n, k) of each row."""
+    # Where the network can, only these places are turned into words: 50,000 logits at each of 500
+    # places would be most of the work.
+    kept, column = torch.unique(places, return_inverse=True)
+    if keeps := keeps_logits(head.language_model):
+        asked["logits_to_keep"] = kept
+    out = head.language_model(input_ids=ids, attention_mask=mask, use_cache=False, **asked)
+    rows = torch.arange(len(ids), device=ids.device)[:, None]
+    return out, out.logits[rows, column if keeps else places]
 
 
 def _check_causal(network: Any) -> None:
@@ -300,27 +325,15 @@ class NextTokenForSequenceClassification(AnotherHead):
     def __init__(self, language_model: Any, config: Any, tokens: tuple[int, ...]) -> None:
         super().__init__()
         self.language_model, self.config, self.tokens = language_model, config, tokens
-        given = inspect.signature(language_model.forward).parameters
-        self._keeps = "logits_to_keep" in given  # else all places are turned into words
 
     def forward(
         self, input_ids: Any, attention_mask: Any, **asked: Any
     ) -> SequenceClassifierOutput:
         """Return the logits of the label tokens for every row, which is padded on the right."""
-        length = attention_mask.shape[1]
-        last = length - 1 - attention_mask.flip(1).argmax(dim=1)
-        places, row = torch.unique(last, return_inverse=True)
-        if self._keeps:
-            asked["logits_to_keep"] = places
-        out = self.language_model(
-            input_ids=input_ids, attention_mask=attention_mask, use_cache=False, **asked
-        )
-        rows = torch.arange(len(input_ids), device=last.device)
-        # Where the network can, only the last places are turned into words: 50,000 logits at each
-        # of 500 places would be most of the work.
-        at_last = out.logits[rows, row if self._keeps else last]
+        last = attention_mask.shape[1] - 1 - attention_mask.flip(1).argmax(dim=1)
+        out, found = logits_at(self, input_ids, attention_mask, last[:, None], asked)
         return SequenceClassifierOutput(
-            logits=_compared(at_last[:, list(self.tokens)]),
+            logits=_compared(found[:, 0, list(self.tokens)]),
             hidden_states=getattr(out, "hidden_states", None),
             attentions=getattr(out, "attentions", None),
         )
