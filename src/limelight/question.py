@@ -301,11 +301,10 @@ class Question:
         if not isinstance(self.protect, Collection):
             raise InputError(f"protect takes a list of words; got {self.protect!r}.")
         if self.grid is not None:  # another way to write the unit, which results then tell
-            if (
-                type(self.grid) is not int
-                or self.grid < 1
-                or self.features not in (None, "patches")
-            ):
+            alone = self.features is None or (
+                isinstance(self.features, str) and self.features == "patches"
+            )
+            if type(self.grid) is not int or self.grid < 1 or not alone:
                 raise InputError(
                     "grid is a number of patches a side, from 1, and goes with features='patches'; "
                     f"got grid={told(self.grid)} and features={self.features!r}."

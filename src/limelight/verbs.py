@@ -40,7 +40,7 @@ from limelight.question import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.shapes import Float
-from limelight.text import Answer, Document, Given, is_one, joined
+from limelight.text import Answer, Document, Given, PictureLike, is_one, joined
 
 
 class ClassKeywords(OfEveryClass, Settings, total=False):
@@ -70,7 +70,10 @@ class SpanKeywords(OfEverySpan, Settings, total=False):
 
 @overload
 def explain(
-    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[Keywords]
+    model: Model,
+    text: Given | PictureLike,
+    method: str | object | None = None,
+    **keywords: Unpack[Keywords],
 ) -> Explanation: ...
 @overload
 def explain(
@@ -207,7 +210,10 @@ def _answers(
 
 @overload
 def explain_classes(
-    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[ClassKeywords]
+    model: Model,
+    text: Given | PictureLike,
+    method: str | object | None = None,
+    **keywords: Unpack[ClassKeywords],
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
@@ -343,7 +349,7 @@ def _after(progress: Progress, done: int, total: int) -> Progress:
     return lambda part, _: progress(done + part, total)
 
 
-def predict(model: Model, text: Given | Texts) -> Any:
+def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
     """Return what the model says of a text, as a dictionary; a list of texts gives a list.
 
     Of a classifier: class, probability, logits, probabilities. Of a model that finds spans: the
@@ -355,7 +361,7 @@ def predict(model: Model, text: Given | Texts) -> Any:
     return found[0] if is_one(text) else found
 
 
-def predictions(model: Model, texts: Sequence[Given]) -> list[dict[str, Any]]:
+def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
     """Return what the model says of every text, ready for JSON."""
     documents, spans = list[Document](), why_not(model, "spans") is None
     rows = []
@@ -441,7 +447,7 @@ def _row(
 @overload
 def compare(
     model: Model,
-    text: Given,
+    text: Given | PictureLike,
     *,
     methods: str | Sequence[str | object] | None = None,
     attention: bool = False,
@@ -495,7 +501,11 @@ def compare(
 
 @spelled_out(Playing)
 def game(
-    model: Model, text: Given, *, replacement: str = "auto", **asked: Unpack[Playing]
+    model: Model,
+    text: Given | PictureLike,
+    *,
+    replacement: str = "auto",
+    **asked: Unpack[Playing],
 ) -> TextGame:
     """Return ``text`` as a game: masks (n, d), true where a feature stays, to outputs (n, C).
 

@@ -37,6 +37,7 @@ ASKED = {
     "answer": "w7",
     "protect_span": False,
     "first_pieces": True,
+    "grid": 3,
 }
 OF_ONE_TEXT = FIELDS.keys() - {"all_classes"}
 VERBS = {
@@ -109,7 +110,8 @@ def test_every_field_says_what_it_means():
 
 def test_the_page_asks_with_parameters_of_the_same_names():
     page = {"tab": "t", "place": "p", "text": TEXT}
-    asked = {name: ASKED[name] for name in OF_ONE_TEXT}
+    # A grid is of patches, and goes with no other features.
+    asked = {name: ASKED[name] for name in OF_ONE_TEXT - {"grid"}}
     sent = asked_by_page(msgspec.json.encode(page | asked))
     assert sent.asked == Question(**asked)
     assert asked_by_page(msgspec.json.encode(page)).asked == Question()

@@ -215,7 +215,7 @@ class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of
         """Return the question as the verbs of the library take it, by name."""
         asked = {one.name: getattr(self, one.name) for one in FIELDS}
         asked["features"] = units_of(self.features, self.cutter)
-        return asked | {"window": window_size(asked["window"]), "at": window_size(asked["at"])}
+        return asked | {name: window_size(asked[name]) for name in ("window", "at", "grid")}
 
 
 @Parameter(name="*")

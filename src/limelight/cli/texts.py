@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from cyclopts import Parameter
 
 from limelight.cli.console import tell
+from limelight.data.pictures import is_file
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
 from limelight.text import Given
@@ -53,9 +54,14 @@ class OneText:
             )
         return self.file is not None or bool(piped)
 
-    def whole(self, arguments: Sequence[str]) -> list[str]:
-        """Return the texts a command was given; a file or standard input ("-") is one text."""
+    def whole(self, arguments: Sequence[str]) -> list[Any]:
+        """Return the texts a command was given; a file or standard input ("-") is one text.
+
+        The name of a picture is a path, which no text is.
+        """
         if not self.comes_from_outside(arguments):
+            if any(is_file(Path(one)) and _is_file(one) for one in arguments):
+                return [Path(one) if is_file(Path(one)) else one for one in arguments]
             if all(map(_is_file, arguments)):
                 name = arguments[0]
                 raise InputError(
@@ -63,6 +69,8 @@ class OneText:
                     "A text that reads like this can come on standard input, with '-'."
                 )
             return list(arguments)
+        if self.file is not None and is_file(self.file):
+            return [self.file]
         if self.file is None:
             return [_decoded(sys.stdin.buffer, "standard input")]
         with self.file.open("rb") as source:  # a pipe will do

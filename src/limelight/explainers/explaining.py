@@ -177,7 +177,7 @@ class Meter:
             self._progress(texts, self._total)
 
 
-Texts = list[str] | list[Pair] | list[Given]
+Texts = list[str] | list[Pair] | list[Given] | list[Any]
 _CHUNK = 32  # documents that are read and asked for their outputs at a time
 
 

@@ -28,6 +28,8 @@ from limelight.text import (
     Document,
     Features,
     Given,
+    Picture,
+    Pictured,
     Span,
     Tokens,
     checked_spans,
@@ -37,8 +39,10 @@ from limelight.text import (
     inside_character,
     joined,
     one_line,
+    picture_of,
 )
 from limelight.text.characters import UNSPACED
+from limelight.text.pictures import blurred, grid_boxes
 from limelight.theory.ratio_game import RatioGame, one_document, value
 
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
@@ -51,6 +55,8 @@ _WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*|[^\w\s]"
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
+_NO_PICTURES = "this function takes texts; wrap it with images=True if it takes pictures"
+_SIDE = 7  # patches, as long as nobody asks for another grid
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
 
 
@@ -58,7 +64,8 @@ _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second).
 class Function:
     """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.
 
-    With ``pairs`` it takes a list of tuples of two texts, and nothing else. Where it is known to be
+    With ``pairs`` it takes a list of tuples of two texts, and nothing else, and with ``images`` one
+    of arrays of pixels. Where it is known to be
     a linear classifier of a ``bag`` of words, removals are computed and not asked;
     ``asked_because`` says why not, and ``linked`` how its outputs become probabilities.
     """
@@ -72,6 +79,7 @@ class Function:
     batch_size: int = 256
     name: str = ""
     pairs: bool = False
+    images: bool = False
     bag: Bag | None = None
     asked_because: str = ""
     linked: Link | None = None
@@ -104,13 +112,18 @@ class Function:
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word: the mask if there is one, or nothing."""
+        """What may stand for a removed word: the mask if there is one, or nothing.
+
+        For a patch of a picture: the mean colour of the picture, black, or the picture blurred.
+        """
+        if self.images:
+            return ("mean", "black", "blurred")
         return ("delete",) if self.mask is None else ("mask", "delete")
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What a function shows: its answers, which may choose one of its classes."""
-        hidden = "a function of texts shows only its answers"
+        hidden = f"a function of {'pictures' if self.images else 'texts'} shows only its answers"
         chooses = None
         if len(self.classes) == 1:
             chooses = "this one predicts a score and not a class"
@@ -124,12 +137,17 @@ class Function:
             "cuts": "a function gets every text whole, and may cut it itself",
             "pairs": None if self.pairs else _TEXTS,
             "spans": "this one scores whole texts; wrap it with tags=[…] if it finds spans",
+            "pictures": None if self.images else _NO_PICTURES,
         }
 
-    def read(self, text: Given, *, pieces: bool = False) -> Document:
+    def read(self, text: Any, *, pieces: bool = False) -> Document:
         """Return the words of a text or pair as they are written, punctuation marks included."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
+        if self.images:
+            picture = picture_of(text)
+            cut = Pictured(picture, grid_boxes((0, 0, *picture.size), _SIDE, _SIDE))
+            return Document.of_picture(cut, divisible=True)
         if self.bag is not None:
             try:
                 return self.bag.read(checked_text(text))
@@ -155,10 +173,12 @@ class Function:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
         return self.logits([one.given for one in documents])
 
-    def logits(self, texts: Sequence[Given]) -> Float[np.ndarray, "n C"]:
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
+        if self.images:
+            texts = [picture_of(one) for one in texts]
         for number, text in enumerate(texts):
             if isinstance(text, tuple) != self.pairs:
                 with about_text(number if len(texts) > 1 else None):
@@ -194,6 +214,9 @@ class Function:
         if self.bag is not None and self.bag.apart(document, features):
             known = one_document(self.bag.games([document], [features]), 0)
             return lambda keep: value(known, keep).T
+        if document.picture is not None:
+            shown = _without(document.picture, features, replacement)
+            return lambda keep: self._engine([shown(row) for row in keep])
         mask = self.mask if replacement == "mask" else None
         sides = _segments(document)
 
@@ -220,7 +243,8 @@ class Function:
 
     def _answer(self, texts: list[Given]) -> Float[np.ndarray, "n C"]:
         found = answers_of(
-            lambda some: self.function(list(some)),  # a list of its own: it may change it
+            # A list of its own: it may change it.
+            lambda some: self.function([getattr(one, "pixels", one) for one in some]),
             texts,
             who="the function",
             shown=lambda given: joined(given)[0],
@@ -339,8 +363,30 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
         raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
     if words is not None and not callable(words):
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
+    if given.get("images"):
+        for name in ("mask", "words", "pairs"):
+            if given.get(name):
+                raise InputError(f"{name} is about texts, and this function takes pictures.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
     return Function(function=function, **{**given, **own})
+
+
+def _without(
+    cut: Pictured, features: Features, replacement: str
+) -> Callable[[Bool[np.ndarray, " d"]], Picture]:
+    """Return how the picture looks of which some features stay."""
+    whole, feature = cut.picture.pixels, np.append(features.of_token, -1)[cut.labels()]
+    gone = np.zeros_like(whole)
+    if replacement == "blurred":
+        gone = blurred(whole)
+    elif replacement == "mean":
+        gone += np.rint(whole.mean(axis=(0, 1))).astype(np.uint8)
+
+    def shown(keep: Bool[np.ndarray, " d"]) -> Picture:
+        stays = np.append(keep, True)[feature]  # at -1 the last: no feature
+        return Picture(np.where(stays[:, :, None], whole, gone))
+
+    return shown
 
 
 def word_spans(text: str, words: Words | None = None) -> list[Span]:

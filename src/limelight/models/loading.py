@@ -224,6 +224,7 @@ def wrap(
     anything: Any,
     *,
     tokenizer: Any = None,
+    processor: Any = None,
     template: Any = None,  # what is not a template or labels is refused in a sentence
     labels: Any = None,
     max_new_tokens: int | None = None,
@@ -237,18 +238,22 @@ def wrap(
     name: str = "",
     pairs: bool = False,
     tags: Sequence[str] | None = None,
+    images: bool = False,
 ) -> Model:
     """Return any classifier as a model that can be explained.
 
     Parameters
     ----------
     anything
-        A Hugging Face model (with its ``tokenizer``), a ``transformers.pipeline``, a fitted
-        scikit-learn pipeline that takes texts, a spaCy pipeline that names entities, or a function
-        from a list of texts to one row of scores per text, one column per class. One column may
-        stand for two classes: it is then the second's. A limelight model comes back as it is.
+        A Hugging Face model (with its ``tokenizer`` or ``processor``), a ``transformers.pipeline``,
+        a fitted scikit-learn pipeline that takes texts, a spaCy pipeline that names entities, or a
+        function from a list of texts to one row of scores per text, one column per class. One
+        column may stand for two classes: it is then the second's. A limelight model comes back as
+        it is.
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
+    processor
+        The image processor that belongs to a Hugging Face model of pictures.
     template
         What a language model is asked: a string with {text} in it, or a list of chat messages, one
         of which has it. What it writes next is its answer, and what is explained is the
@@ -286,6 +291,8 @@ def wrap(
         each, with scores from 0 to 1; these are all tags that it gives. What is explained is the
         log-odds of the score of a tag at a place, or with ``scale="score"`` the score itself. Of a
         spaCy pipeline the tags are known, and a span that it finds has the score 1.
+    images
+        The function takes a list of pictures, arrays of 8 bits (height, width, 1 or 3 channels).
     """
     given = locals()
     options = {
@@ -295,17 +302,20 @@ def wrap(
     }
     if hasattr(anything, "capabilities"):
         return _with_nothing(checked_model(anything), options)
-    networks = ("tokenizer", "template", "labels", "max_new_tokens", "per_token")
+    networks = ("tokenizer", "processor", "template", "labels", "max_new_tokens", "per_token")
     of_networks = {name: options.pop(name) for name in networks if name in options}
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
+        processor = processor or getattr(anything, "image_processor", None)
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
     if hasattr(anything, "config") and hasattr(anything, "get_input_embeddings"):
         from limelight.models.hugging_face.loading import from_objects
 
         asked = _given(template, labels, max_new_tokens, per_token)
-        return _with_nothing(from_objects(anything, tokenizer, asked), options)
+        return _with_nothing(from_objects(anything, tokenizer or processor, asked), options)
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
+    if images and callable(anything):
+        return wrapped_function(anything, **options)
     from limelight.models.spans import from_spacy, is_spacy, span_function
 
     if is_spacy(anything):

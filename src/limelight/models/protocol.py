@@ -607,10 +607,9 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
 def _check_kind(model: Model, given: Any) -> None:
     if is_picture(given):
         if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
-            kind = type(given).__name__
             raise InputError(
-                f"a text must be a string; got {kind}, a picture, which needs "
-                f"{CAPABILITIES['pictures']}, and {why}."
+                f"got a picture ({type(given).__name__}), which needs {CAPABILITIES['pictures']}, "
+                f"and {why}."
             )
     elif isinstance(given, tuple):
         checked_text_or_pair(given)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from itertools import chain
 from types import EllipsisType, MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from limelight.errors import InputError
@@ -296,6 +297,13 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
         """The features as a reader can tell them apart: those of a pair with their side."""
         return with_sides(self.features, self.sides)
 
+    def shown(self, *, whole: bool) -> str | None:
+        """Return what is shown in the place of a text, as JSON; ``whole`` to be drawn from that."""
+        if self.image is None:
+            return None
+        kept = self.image if whole else replace(self.image, png=None)
+        return msgspec.json.encode(kept).decode()
+
     def as_list(self) -> list[tuple[str, float]]:
         """Return (feature, score) pairs, strongest first."""
         return self.top(len(self.features))
@@ -315,6 +323,11 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
 
     def _table(self) -> Table:
         return feature_rows([(0, self)])
+
+
+def shown_fields(stored: str | None) -> dict[str, Any]:
+    """Return the fields of an explanation that :meth:`Explanation.shown` wrote."""
+    return {} if stored is None else {"image": msgspec.json.decode(stored, type=Image)}
 
 
 class Explanations(Shown, Tabular, list[Explanation]):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from limelight.data.columns import INPUT
 from limelight.results import Explanation
-from limelight.results.explanation import Anchor, Pairs
+from limelight.results.explanation import Anchor, Pairs, shown_fields
 from limelight.results.values import read_value, written_value
 from limelight.runs.record import RunRecord
 from limelight.text import AskedText, Given, joined, read_asked
@@ -63,6 +63,7 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
     "cut": pa.uint32(),
     "parts": _list(_list(pa.uint32())),
     "asked": pa.string(),
+    "shown": pa.string(),
     "pairs": _list(_PAIR),
     "anchor": _ANCHOR,
     "notices": _list(pa.string()),
@@ -70,13 +71,14 @@ OWN_COLUMNS: dict[str, pa.DataType] = {
     "diagnostics": pa.string(),
     "error": pa.string(),
 }
-NEEDED = [name for name in OWN_COLUMNS if name not in ("parts", "asked")]  # older runs lack these
+# Older runs lack these.
+NEEDED = [name for name in OWN_COLUMNS if name not in ("parts", "asked", "shown")]
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
 # side by side compress to two thirds.
 _SPLIT = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
 _REPEATED = (
     "id", "text_hash", "text", "label", "method", "target", "against", "features.list.element",
-    "notices.list.element", "settings", "error",
+    "notices.list.element", "settings", "error", "shown",
 )  # fmt: skip
 _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are stored once
 _TAKEN = (*OWN_COLUMNS, *INPUT)
@@ -172,6 +174,11 @@ class Answer(NamedTuple):
     target: str | None
     found: Explanation | str
 
+    @property
+    def text(self) -> str | None:
+        """What the explanation calls its text, which need not be a text; else what was given."""
+        return self.about.whole if isinstance(self.found, str) else self.found.text
+
 
 def text_hash(text: str) -> str:
     """Return the first 128 bits of the SHA-256 of ``text``, in hexadecimal."""
@@ -187,8 +194,9 @@ def shard_table(
     columns = {
         "row": [one.about.row for one in answers],
         "id": [one.about.id for one in answers],
-        "text_hash": [_map(text_hash, one.about.whole) for one in answers],
-        "text": [one.about.whole if keep_texts else None for one in answers],
+        "text_hash": [_map(text_hash, one.text) for one in answers],
+        "text": [one.text if keep_texts else None for one in answers],
+        "shown": [_map(lambda e: e.shown(whole=keep_texts), e) for e in found],
         "label": [one.about.label for one in answers],
         "method": [one.method for one in answers],
         "target": [
@@ -236,6 +244,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         cut=row["cut"],
         parts=tuple(tuple(part) for part in row.get("parts") or ()),
         asked=_map(lambda stored: read_asked(json.loads(stored)), row.get("asked")),
+        **shown_fields(row.get("shown")),
         notices=tuple(row["notices"]),
         settings=read_value(json.loads(row["settings"])),
         diagnostics=read_value(json.loads(row["diagnostics"] or "{}")),

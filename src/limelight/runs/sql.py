@@ -228,7 +228,7 @@ def entries(record: RunRecord, rows: str = "rows", *, more: str = "") -> str:
     """
     found = f"""SELECT n, row, view, method, target, against, predicted, wrong {more},
         generate_subscripts(named, 1) AS place, unnest(named) AS word,
-        unnest(scores)::DOUBLE AS score, len(unnest(starts)) AS times FROM {rows}"""
+        unnest(scores)::DOUBLE AS score, greatest(len(unnest(starts)), 1) AS times FROM {rows}"""
     if record.question.features != "words":  # others may name the same word twice in a text
         found = f"""SELECT * EXCLUDE (place, score, times), min(place) AS place,
             sum(score) AS score, sum(times)::BIGINT AS times FROM ({found}) GROUP BY ALL"""

@@ -328,7 +328,7 @@ def _example(row: Mapping[str, Any]) -> Example:
     """Return where the word first stands in its text; around it nothing where none is stored."""
     text, start, stop = row["text"], row["start"], row["stop"]
     before, found, after = "", row["word"], ""
-    if text is not None:
+    if text is not None and start is not None:  # not every feature stands in characters
         before, found = text[max(start - _AROUND, 0) : start], text[start:stop]
         after = text[stop : stop + _AROUND]
     about = {"row": row["row"], "id": row["id"], "score": row["score"]}

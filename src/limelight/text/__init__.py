@@ -30,7 +30,15 @@ from limelight.text.features import (
     unit_name,
     unit_spans,
 )
-from limelight.text.pictures import Box, Image, Picture, Pictured, is_picture, picture_of
+from limelight.text.pictures import (
+    Box,
+    Image,
+    Picture,
+    Pictured,
+    PictureLike,
+    is_picture,
+    picture_of,
+)
 from limelight.text.places import Answer, Asked, AskedText, Place, place_at, read_asked
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
 from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sentence_spans
@@ -53,6 +61,7 @@ __all__ = [
     "Nested",
     "Pair",
     "Picture",
+    "PictureLike",
     "Pictured",
     "Place",
     "Span",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -67,10 +67,19 @@ class Picture:
         return _png(self.pixels, longest)
 
 
+@runtime_checkable
+class _Pillow(Protocol):
+    def getexif(self) -> Any: ...
+
+
+# What is read as a picture, beside strings, which are paths.
+PictureLike = Picture | np.ndarray | Path | bytes | Mapping[str, Any] | _Pillow
+
+
 def is_picture(given: Any) -> bool:
     """Whether ``given`` can only be a picture; a string may be the path of one too."""
     if isinstance(given, np.ndarray):
-        return given.ndim in (2, 3) and given.dtype.kind in "buif"
+        return given.ndim > 1 and given.dtype.kind in "buif"
     file = isinstance(given, Mapping) and ("bytes" in given or "path" in given)
     return file or isinstance(given, Picture | Path | bytes) or _is_pillow(given)
 
@@ -167,12 +176,12 @@ def _of_pillow(image: Any, name: str) -> Picture:
 def _of_array(array: np.ndarray, name: str) -> Picture:
     pixels = array[:, :, None] if array.ndim == 2 else array
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4):
-        first = pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4)
+        advice = " Several pictures are a list: list(array)." * (pixels.ndim == 4)
+        if pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4):
+            advice = " Channels go last: np.moveaxis(array, 0, -1)."
         raise InputError(
             "the array of a picture has height, width and 1, 3 or 4 channels (gray, colours, "
-            f"colours with transparency), in this order; got the shape {array.shape}."
-            + " Channels go last: np.moveaxis(array, 0, -1)."
-            * first
+            f"colours with transparency), in this order; got the shape {array.shape}.{advice}"
         )
     height, width, channels = pixels.shape
     if min(height, width) < 2:

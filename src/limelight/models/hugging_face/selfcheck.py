@@ -152,8 +152,9 @@ def _answer(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
     except (InputError, MemoryError):
         raise
     except Exception as error:
+        one = "text" if np.ndim(ids) == 2 else "picture"
         raise InputError(
-            f"{network_name(network)} cannot be asked about one input alone ({said(error)})."
+            f"{network_name(network)} cannot be asked about a {one} alone ({said(error)})."
         ) from error
     if found.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(

@@ -1,0 +1,66 @@
+"""Which method to trust on pictures: a six-layer ViT on Fashion-MNIST, patches set to the mean.
+
+    python benchmarks/pictures.py
+
+Test pictures evenly spread over the file, each in the model's own 7 × 7 patches. ``judge`` removes
+the patches in the order of each method; 0 is a random order and 1 the best order found.
+"""
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+import limelight
+from limelight.data.pictures import read_pictures
+from limelight.explainers import Lime, Shapley
+from results import Measure, command_line, report
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+MODEL, DATA = SHARED / "models/vit-mini-fashion", SHARED / "data/fashion_mnist/test.parquet"
+METHODS = ("loo", "lrp", "ig", "gxi", "alpha-avg", "rollout", "generic-attention")
+
+
+def main() -> None:
+    """Judge the methods on the pictures."""
+    parser = command_line(__doc__ or "")
+    parser.add_argument("--pictures", type=int, default=60)
+    parser.add_argument("--minutes", type=float, default=8.0, help="for searches and chance")
+    parser.add_argument("--pairs", type=int, default=4, help="of orders, for Shapley values")
+    parser.add_argument("--samples", type=int, default=400, help="for LIME")
+    arguments = parser.parse_args()
+    model, found = limelight.load(MODEL), read_pictures(DATA)
+    count = 3 if arguments.smoke else arguments.pictures
+    rows = np.linspace(0, len(found) - 1, count).round().astype(int)
+    pictures = [found.texts[i] for i in rows]
+    right = np.mean(
+        [row["class"] == model.classes[found.labels[i]]
+         for i, row in zip(rows, limelight.predict(model, pictures), strict=True)]
+    )  # fmt: skip
+    sampled = [Shapley(pairs=arguments.pairs), Lime(samples=arguments.samples)]
+    start = time.perf_counter()
+    judgement = limelight.judge(
+        model,
+        pictures,
+        methods=[*sampled, *METHODS][: 4 if arguments.smoke else None],
+        budget=f"{6 if arguments.smoke else 60 * arguments.minutes}s",
+        progress=lambda done, total: print(f"{done:.1f} of {total}", end="\r"),
+    )
+    seconds = time.perf_counter() - start
+    measures = [Measure(id="right", what="pictures of which the class is right", value=right)]
+    measures += [
+        Measure(
+            id=f"share_{one.method}",
+            what=f"share of {one.method} between a random order and the best found",
+            value=round(one.share or 0.0, 3),
+            note=one.reason or f"95 % interval {one.interval[0]:.2f} to {one.interval[1]:.2f}",
+        )
+        for one in judgement.methods
+    ]
+    measures.append(Measure(id="seconds", what="judging took", value=seconds, unit="s"))
+    data = f"{count} test pictures of Fashion-MNIST, evenly spread; 49 patches set to the mean"
+    report("pictures", measures, arguments, data=data, notices=list(judgement.notices))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,333 @@
+"""Image classifiers of transformers by patches: against the bare network and autograd."""
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    BeitConfig,
+    BeitForImageClassification,
+    ConvNextConfig,
+    ConvNextForImageClassification,
+    DeiTConfig,
+    DeiTForImageClassification,
+    SwinConfig,
+    SwinForImageClassification,
+    ViTConfig,
+    ViTForImageClassification,
+)
+from transformers.models.convnext.image_processing_pil_convnext import ConvNextImageProcessorPil
+from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+import limelight
+from limelight.errors import InputError
+from limelight.models import why_not
+from limelight.text import features_of, picture_of
+from limelight.text.pictures import blurred
+
+from tiny_models import tiny_model
+
+VIT = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "vit-mini-fashion"
+FASHION = VIT.parents[1] / "data" / "fashion_mnist" / "test.parquet"
+_SMALL = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "num_labels": 3}
+_PLAIN = {"image_size": 12, "patch_size": 4, "intermediate_size": 24, "initializer_range": 0.12}
+_STAGES = {"hidden_sizes": [4, 8], "depths": [1, 1], "num_stages": 2, "num_labels": 3}
+FAMILIES = {
+    "vit": lambda: ViTForImageClassification(ViTConfig(**_SMALL, **_PLAIN)),
+    "deit": lambda: DeiTForImageClassification(DeiTConfig(**_SMALL, **_PLAIN)),
+    "beit": lambda: BeitForImageClassification(BeitConfig(**_SMALL, **_PLAIN)),
+    "swin": lambda: SwinForImageClassification(
+        SwinConfig(
+            image_size=16, patch_size=2, embed_dim=8, depths=[1, 1], num_heads=[2, 2],
+            window_size=4, num_labels=3, initializer_range=0.5,
+        )
+    ),
+    "convnext": lambda: ConvNextForImageClassification(
+        ConvNextConfig(**_STAGES, initializer_range=0.5)
+    ),
+}  # fmt: skip
+TRANSFORMERS = ("vit", "deit", "beit")
+
+
+def processor(size):
+    half = [0.5, 0.4, 0.3]
+    return ViTImageProcessorPil(
+        size={"height": size, "width": size}, image_mean=half, image_std=half[::-1]
+    )
+
+
+@cache
+def tiny_pictures(family):
+    torch.manual_seed(3)
+    network = FAMILIES[family]().eval()
+    with torch.no_grad():  # biases and positions begin at zero, where layer norms have no slope
+        for name, weight in network.named_parameters():
+            if weight.dim() == 1 or "token" in name or "position" in name:
+                weight += 0.3 * torch.randn_like(weight)
+    side = {"swin": 16, "convnext": 14}.get(family, 12)
+    return limelight.wrap(network, processor=processor(side))
+
+
+def photo(height=24, width=24, channels=3, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+
+def by_hand(model, pixels, keep, rows, gone=0.0):
+    """Return the logits of the bare network, patches that do not stay set to ``gone`` by hand."""
+    values = model.tokenizer(pixels, return_tensors="pt", input_data_format="channels_last")
+    values = values["pixel_values"].clone()
+    gone = torch.as_tensor(gone) * torch.ones_like(values)
+    edges = [-(-k * values.shape[2] // rows) for k in range(rows + 1)]
+    for i, (top, bottom) in enumerate(pairwise(edges)):
+        for j, (left, right) in enumerate(pairwise(edges)):
+            if not keep[i * rows + j]:
+                values[:, :, top:bottom, left:right] = gone[:, :, top:bottom, left:right]
+    with torch.no_grad():
+        return model.network(values.to(model.network.dtype)).logits[0].double().numpy()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_removing_patches_is_replacing_pixels_by_hand(family):
+    model, pixels = tiny_pictures(family), photo()
+    document = model.read(pixels)
+    rows = 3 if family in TRANSFORMERS else 7
+    assert len(document.tokens) == rows * rows
+    game = limelight.game(model, pixels)
+    masks = np.random.default_rng(1).random((5, rows * rows)) < 0.5
+    masks[0] = True
+    expected = [by_hand(model, pixels, keep, rows) for keep in masks]
+    assert np.abs(game(masks) - expected).max() < 1e-5
+    assert np.abs(model.outputs([document]) - expected[0]).max() < 1e-5
+    black = model.tokenizer(0 * pixels, return_tensors="np", input_data_format="channels_last")
+    soft = model.tokenizer(blurred(pixels), return_tensors="np", input_data_format="channels_last")
+    for name, gone in (("black", black), ("blurred", soft)):
+        found = limelight.game(model, pixels, replacement=name)(masks[1:])
+        one = [by_hand(model, pixels, k, rows, gone["pixel_values"]) for k in masks[1:]]
+        assert np.abs(found - one).max() < 1e-5
+
+
+@pytest.mark.parametrize("family", TRANSFORMERS)
+def test_gradients_and_attention_are_those_of_the_bare_network(family):
+    model, pixels = tiny_pictures(family), photo()
+    assert all(why_not(model, one) is None for one in ("attends", "differentiates", "freezes"))
+    document, network = model.read(pixels), model.network
+    values = torch.as_tensor(document.input.values[None])
+    special = {"deit": 2}.get(family, 1)
+    assert model.places(document).tolist() == [-1] * special + list(range(9))
+
+    kept = {}
+
+    def hold(_module, _given, rows):
+        kept["rows"] = rows.detach().requires_grad_()
+        return kept["rows"] * 1
+
+    handle = network.get_input_embeddings().register_forward_hook(hold)
+    try:
+        logits = network(values).logits
+        (gradient,) = torch.autograd.grad(logits[0, 1], kept["rows"])
+    finally:
+        handle.remove()
+    e = limelight.explain(model, pixels, "gxi", target=1)
+    by_autograd = (gradient[0] * kept["rows"].detach()[0]).sum(-1).double().numpy()
+    assert np.abs(e.scores - by_autograd).max() < 1e-5 * np.abs(by_autograd).max()
+
+    ig = limelight.explain(model, pixels, "ig", target=1, steps=200)
+    gap = model.outputs([document])[0, 1] - ig.base_value - ig.scores.sum()
+    assert abs(gap) < 2e-3 * abs(ig.scores).sum()
+    base = by_hand(model, pixels, np.zeros(9, bool), 3)
+    assert abs(ig.base_value - base[1]) < 1e-5
+
+    usual = network.config._attn_implementation
+    network.set_attn_implementation("eager")
+    alpha = network(values, output_attentions=True).attentions
+    network.set_attn_implementation(usual)
+    (shown,) = model.attended(document)
+    assert shown.alpha.shape == (3, 2, 9 + special, 9 + special)
+    assert np.abs(shown.alpha - torch.stack(alpha)[:, 0].detach().numpy()).max() < 1e-6
+
+
+@pytest.mark.parametrize("family", TRANSFORMERS)
+def test_frozen_weights_share_out_what_the_patches_do(family):
+    model, pixels = tiny_pictures(family), photo()
+    document = model.read(pixels)
+    here = model.embedded(document)
+    first = np.eye(3)[1:2]
+    whole = model.frozen_gradient(document, here[None], first)
+    assert np.abs(whole.outputs - model.outputs([document])).max() < 1e-4
+    e = limelight.explain(model, pixels, "lrp", target=1)
+    product = (whole.gradient[0] * here).sum(axis=-1)[-9:]
+    assert np.abs(e.scores - product).max() < 1e-5 * np.abs(product).max()
+
+
+def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_show():
+    for family, said in (("swin", "more than vectors"), ("convnext", "nothing that embeds")):
+        model = tiny_pictures(family)
+        for one in ("attends", "relays", "differentiates", "freezes"):
+            assert said in why_not(model, one)
+        with pytest.raises(InputError, match=said):
+            limelight.explain(model, photo(), "gxi")
+        for method in ("shapley", "lime", "loo", "banzhaf"):
+            e = limelight.explain(model, photo(), method, grid=2)
+            assert e.units == "2 × 2 patches"
+            assert len(e) == 4
+
+
+def test_the_values_of_a_small_game_are_those_of_all_subsets_by_hand():
+    model, pixels = tiny_pictures("vit"), photo()
+    masks = (np.arange(16)[:, None] >> np.arange(4)) % 2 == 1
+    # Patches of a 3 × 3 grid belong to the cell of a 2 × 2 grid that holds their middle.
+    place = features_of(model.read(pixels), "2 × 2 patches").of_token
+    values = np.array([by_hand(model, pixels, keep[place], 3)[1] for keep in masks])
+    exact = np.zeros(4)
+    for j in range(4):
+        for s in range(16):
+            if not masks[s, j]:
+                size = masks[s].sum()
+                weight = 1 / (4 * [1, 3, 3, 1][size])
+                exact[j] += weight * (values[s | 1 << j] - values[s])
+    e = limelight.explain(model, pixels, "shapley", grid=2, target=1, pairs=3000, seed=0)
+    assert np.abs(e.scores - exact).max() < 5 * (
+        1e-4 if e.stderr is None else max(e.stderr.max(), 1e-4)
+    )
+    assert abs(e.scores.sum() - (values[15] - values[0])) < 1e-5
+
+
+def halves(pixels):
+    return np.broadcast_to(np.arange(pixels.shape[1]) >= pixels.shape[1] // 2, pixels.shape[:2]) * 1
+
+
+def test_segments_are_removed_pixel_by_pixel_and_pool_what_lies_in_them():
+    model, pixels = tiny_pictures("vit"), photo()
+    e = limelight.explain(model, pixels, "loo", features=halves, target=1)
+    assert e.image.regions is not None
+    assert e.features == ("segment 1", "segment 2")
+    values = torch.as_tensor(model.read(pixels).input.values[None])
+    whole = model.network(values).logits[0, 1].item()
+    values[:, :, :, :6] = 0
+    without = model.network(values).logits[0, 1].item()
+    assert abs(e.scores[0] - (whole - without)) < 1e-5
+    gxi = limelight.explain(model, pixels, "gxi", features=halves, target=1)
+    each = limelight.explain(model, pixels, "gxi", target=1).scores.reshape(3, 3)
+    # The middle column of patches has its middle in the second half.
+    assert np.allclose(gxi.scores, [each[:, :1].sum(), each[:, 1:].sum()], atol=1e-5)
+
+
+def test_a_processor_that_cuts_shows_where_its_patches_are():
+    torch.manual_seed(0)
+    network = FAMILIES["convnext"]().eval()
+    cutting = ConvNextImageProcessorPil(size={"shortest_edge": 28}, crop_pct=0.875)
+    model = limelight.wrap(network, processor=cutting)
+    document = model.read(photo(64, 128))
+    boxes = np.array(document.picture.boxes)
+    # To 32 × 64, of which the middle 28 × 28 are seen: 56 × 56 pixels from (36, 4) on.
+    assert (
+        np.abs(np.array([*boxes[:, :2].min(0), *boxes[:, 2:].max(0)]) - [36, 4, 92, 60]).max() <= 1
+    )
+    assert any("cuts a part of" in one for one in document.notices)
+    assert model.read(photo(28, 28)).notices != ()
+    whole = tiny_pictures("vit").read(photo(50, 30))
+    assert whole.notices == ()
+    assert np.array(whole.picture.boxes).max(0).tolist() == [20, 33, 30, 50]
+
+
+def test_gray_and_colours_are_turned_into_each_other():
+    gray = photo(channels=1)
+    model = tiny_pictures("vit")
+    same = np.repeat(gray, 3, axis=2)
+    assert np.array_equal(model.outputs([model.read(gray)]), model.outputs([model.read(same)]))
+    torch.manual_seed(0)
+    config = ViTConfig(**_SMALL, **_PLAIN, num_channels=1)
+    one = limelight.wrap(
+        ViTForImageClassification(config).eval(),
+        processor=ViTImageProcessorPil(
+            size={"height": 12, "width": 12}, image_mean=[0.3], image_std=[0.3]
+        ),
+    )
+    document = one.read(photo())
+    assert any("colours were taken out" in notice for notice in document.notices)
+    with pytest.raises(InputError, match="pictures have 1 or 3 channels"):
+        limelight.wrap(
+            ViTForImageClassification(ViTConfig(**_SMALL, **_PLAIN, num_channels=4)),
+            processor=processor(12),
+        )
+
+
+def test_what_is_no_picture_and_who_reads_none_is_told_in_a_sentence(tmp_path):
+    model, text_model = tiny_pictures("vit"), tiny_model()
+    for given, said in (
+        ("a film", "'a film' does not exist"),
+        (tmp_path, "is a folder"),
+        (photo(1, 1), "at least 2 × 2 pixels"),
+        (photo() / 100, "float pixels must lie between 0 and 1"),
+        (photo(channels=2), "1, 3 or 4 channels"),
+        (("a", "b"), "this one reads one picture"),
+    ):
+        with pytest.raises(InputError, match=said):
+            limelight.explain(model, given)
+    for given in (photo(), picture_of(photo()), b"PNG", tmp_path / "a.png"):
+        with pytest.raises(InputError, match=r"got a picture .* this one reads texts"):
+            limelight.explain(text_model, given)
+    for asked, said in (
+        ({"grid": 4}, "joined and not cut"),
+        ({"grid": 0}, "from 1"),
+        ({"grid": 2, "features": "segments"}, "goes with features='patches'"),
+        ({"features": "words"}, "this is a picture"),
+        ({"features": "tokens"}, "no pieces of words"),
+        ({"at": "x"}, "classifies whole pictures"),
+        ({"replacement": "mask"}, "mean"),
+    ):
+        with pytest.raises(InputError, match=said):
+            limelight.explain(model, photo(), **asked)
+    with pytest.raises(InputError, match="this is a text"):
+        limelight.explain(text_model, "a film", features="patches")
+    with pytest.raises(InputError, match="its processor"):
+        limelight.wrap(model.network)
+
+
+def test_verbs_take_pictures_of_all_kinds_and_tell_them_apart(tmp_path):
+    from PIL import Image
+
+    model = tiny_pictures("vit")
+    file = tmp_path / "shirt.png"
+    Image.fromarray(photo()).save(file)
+    several = [photo(), file, str(file), Image.open(file), picture_of(file)]
+    found = limelight.explain(model, several, "loo")
+    assert all(np.array_equal(e.scores, found[0].scores) for e in found)
+    assert found[1].text == f"shirt.png (24 × 24, {picture_of(file).digest})"
+    stacked = limelight.explain(model, [photo(), photo(seed=1)], "loo")
+    with pytest.raises(InputError, match="Several pictures are a list"):
+        limelight.explain(model, np.stack([photo(), photo(seed=1)]), "loo")
+    assert stacked[0].text != stacked[1].text
+    by_class = limelight.explain_classes(model, file, "loo")
+    assert set(by_class) == set(model.classes)
+    assert limelight.predict(model, file)["text"] == found[1].text
+    c = limelight.compare(model, file, methods=["loo", "lrp", "alpha-avg", "rollout"])
+    assert [len(e) for e in c] == [9] * 4
+    assert limelight.compare(model, file, methods=["loo"]).to_json()
+    e = limelight.explain(model, file, "shapley", replacement="blurred")
+    assert e.settings["replacement"] == "blurred"
+    assert model.fingerprint == tiny_pictures("vit").fingerprint
+    assert model.fingerprint != tiny_pictures("deit").fingerprint
+
+
+@pytest.mark.skipif(not VIT.exists(), reason="the shared ViT is not here")
+def test_the_shared_vit_says_what_direct_calls_of_it_say():
+    import pyarrow.parquet as pq
+
+    model = limelight.load(VIT)
+    row = pq.read_table(FASHION).slice(3, 1).to_pylist()[0]
+    pixels = picture_of(row["image"]).pixels
+    masks = np.random.default_rng(0).random((40, 49)) < 0.5
+    game = limelight.game(model, row["image"])
+    by_calls = np.array([by_hand(model, pixels, keep, 7) for keep in masks])
+    assert np.abs(game(masks) - by_calls).max() < 1e-4
+
+    # Shapley values are sums to what the direct calls say of all and of nothing.
+    full, none = (by_hand(model, pixels, np.full(49, kept), 7) for kept in (True, False))
+    e = limelight.explain(model, row["image"], "shapley", pairs=3)
+    k = model.classes.index(e.target)
+    assert abs(e.scores.sum() - (full[k] - none[k])) < 1e-4
+    assert e.target == model.classes[int(full.argmax())]
