@@ -288,8 +288,8 @@ def test_the_recipe_of_an_action_posts_the_summary(project, monkeypatch):
             done = ["bash", "-e", "-o", "pipefail", "-c", program + step["run"]]
             subprocess.run(done, env=told, check=True, capture_output=True)
     text = posted.read_text("utf-8")
-    assert text.count("```") == 2
-    assert "superb" in text
+    assert all(line.startswith("    ") for line in text.splitlines())
+    assert text.count("superb") > 2  # in the summary, and in what has moved
     assert Path(page["with"]["path"]).is_file()
 
 

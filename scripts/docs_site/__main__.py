@@ -32,7 +32,7 @@ WORKER = "frame_worker.js"
 # What zensical would fetch for searching on a disk; ours takes its place.
 _SHIM = "https://unpkg.com/iframe-worker/shim"
 # Who has opened a page that stands alone finds the way back.
-_BACK = '<p><small><a href="index.html" target="_top">limelight: all pages</a></small></p>\n'
+_BACK = ' <a href="index.html" target="_top">limelight: all pages</a>'
 _ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):<code>~?([\w.]+)(?:\(\))?</code>")
 _ANY = (
     '<code><span title="typing.Any">Any</span></code>'  # of a verb with overloads, which say more
@@ -85,7 +85,7 @@ def build(folder: Path) -> list[str]:
         (LIVE, live_page(model, title="Type a sentence")),
         (PAPER, paper_page(model)),
     ):
-        (pages / name).write_text(text.replace("</body>", f"{_BACK}</body>"), "utf-8")
+        (pages / name).write_text(text.replace("</footer>", f"{_BACK}</footer>"), "utf-8")
     for page in pages.rglob("*.md"):
         up = "../" * (len(page.relative_to(pages).parts) - 1)
         page.write_text(with_live_pages(page.read_text("utf-8"), up), "utf-8")

@@ -184,14 +184,12 @@ class Learned:
         from safetensors.numpy import save
 
         Path(folder).mkdir(parents=True, exist_ok=True)
-        record, weights = (
-            Path(folder) / FILES[0],
-            save({k: np.ascontiguousarray(x) for k, x in self.arrays.items()}),
-        )
+        weights = save({k: np.ascontiguousarray(x) for k, x in self.arrays.items()})
         digest = hashlib.sha256(weights).hexdigest()
         write_whole(Path(folder) / FILES[1], weights)
         written = {"schema": SCHEMA, **self.record, "weights": digest}
-        write_whole(record, json.dumps(written, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+        write_whole(Path(folder) / FILES[0], text)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> "Learned":
@@ -389,13 +387,13 @@ class Learned:
         low, high = usual["words"]
         why = []
         if not low <= (d := round(math.exp(size))) <= high:
-            why.append(f"it has {d:,} different words, and they had {low:,} to {high:,}")
+            words = "1 word" if d == 1 else f"{d:,} different words"
+            why.append(f"it has {words}, and they had {low:,} to {high:,}")
         if new > usual["unseen"]:
             why.append(f"{new:.0%} of its words did not occur there")
         if far > usual["distance"]:
-            why.append(
-                f"the model's states lie {far:.1f} away, and {usual['distance']:.1f} at most there"
-            )
+            at_most = f"{usual['distance']:.1f} at most there"
+            why.append(f"what the model shows of it lies {far:.1f} away, and {at_most}")
         if why:
             yield (
                 f"This text is unlike those the method learned from: {'; '.join(why)}. Scores and "
@@ -432,12 +430,14 @@ def _asked(count: int, one: Reading, scores: Float[np.ndarray, " d"], seed: int)
     masks = sized_masks(d, rng.integers(1, d + 1, count), rng)
     answers = game(masks)[:, 0]
     spread = float(np.var(answers))
-    explained = 1 - float(np.var(answers - masks @ scores)) / spread if spread else 0.0
-    said = f"Of the variance of {count} random masks of this text, the scores explain"
-    much = f" {explained:.0%}" if explained > 0 else " nothing"
+    explained = 1 - float(np.var(answers - masks @ scores)) / spread if spread else None
+    said = f"Of the variance of {count} random masks of this text, the scores explain "
+    said += f"{explained:.0%}." if (explained or 0.0) > 0 else "nothing."
+    if explained is None:
+        said = f"The model answers {count} random masks of this text alike: nothing to check by."
     return {
         "base_value": game.base_value,
-        "notices": (f"{said}{much}.", *game.notices),
+        "notices": (said, *game.notices),
         "diagnostics": {"check_masks": count, "check_explained": explained},
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from limelight.explainers.learned import Inputs, Learned, error_design, text_summary
-from limelight.results.comparison import mean_ranks
+from limelight.results.comparison import rank_correlation
 from limelight.sampling.spread import half_quantile
 from limelight.shapes import Bool, Float, Int
 from limelight.training.run import usable_device
@@ -26,10 +26,6 @@ _SURE = 1.3  # standard errors of a mean, beyond which it is once in ten times
 _SLOPES = np.array([0.0, 0.5, 0.0, 0.0])  # of errors where texts cannot show them
 _HOLD, _COUNTED = 4.0, 4  # how firmly, 1/0.5²; and as how many words a text counts
 _FEW = 10  # texts: ±2 standard errors that rest on fewer held 0.83 of the values at worst
-_NOTHING = (
-    "THE METHOD HAS LEARNED NOTHING: on texts that were kept aside its scores are no nearer to "
-    "Shapley values than 0 is. Give more texts or more pairs; until then use 'shapley'."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +121,12 @@ def fit_examples(
     gains = aside.means(aside.values**2 - (aside.values - values) ** 2) / arrays["scale"] ** 2
     gain = gains.mean(axis=1)
     if gain.mean() <= 2 * gain.std() / np.sqrt(len(gain)):
-        report["notice"] = _NOTHING
+        nothing = "LEARNED NOTHING" if gain.mean() <= 0 else "NOT SHOWN THAT IT LEARNED ANYTHING"
+        report["notice"] = (
+            f"THE METHOD HAS {nothing}: on {aside.n} texts that were kept aside its scores are not "
+            "clearly nearer to Shapley values than 0 is. Give more texts or more pairs; until then "
+            "use 'shapley'."
+        )
     elif aside.n < _FEW:
         report["notice"] = (
             f"Its standard errors rest on {aside.n} texts that were kept aside, too few to vouch "
@@ -247,27 +248,29 @@ def _fit_member(
 
 def explained(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
     """Return R² of ``values`` about sampled ones, corrected for the noise of these."""
-    noise = np.nanmean(truth.noise, axis=0)
-    spread = truth.values.var(axis=0, dtype=np.float64)  # 0 of an output that is constant
-    wrong, there = np.mean((values - truth.values) ** 2, axis=0) - noise, spread - noise
+    wrong = np.mean((values - truth.values) ** 2, axis=0) - np.nanmean(truth.noise, axis=0)
     # Of all outputs together that are ever moved, each in its own units.
+    there, moved = _real(truth), truth.values.any(axis=0)
     found = np.where(there > 0, 1 - np.maximum(wrong, 0.0) / np.maximum(there, 1e-300), 0.0)
-    return float(found[moved].mean()) if (moved := truth.values.any(axis=0)).any() else 0.0
+    return float(found[moved].mean()) if moved.any() else 0.0
+
+
+def _real(truth: Examples) -> Float[np.ndarray, " C"]:
+    """Return the variance of the values that is no noise; 0 of an output that is constant."""
+    return truth.values.var(axis=0, dtype=np.float64) - np.nanmean(truth.noise, axis=0)
 
 
 def _rank_correlation(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
     """Return the mean over texts of Spearman's coefficient, corrected for the noise of values."""
     # What is correlated with a noisy value loses the root of the share that is no noise.
-    noise = np.nanmean(truth.noise, axis=0)
-    spread = truth.values.var(axis=0, dtype=np.float64)  # 0 of an output that is constant
-    real = np.sqrt(np.clip(1 - noise / np.where(spread > 0, spread, np.inf), 0.05, 1.0))
+    spread = truth.values.var(axis=0, dtype=np.float64)
+    real = np.sqrt(np.clip(_real(truth) / np.where(spread > 0, spread, np.inf), 0.05, 1.0))
     found = []
     for i in range(truth.n):
         rows = truth.inputs.owner == i
         for c in range(values.shape[1] if rows.sum() > 2 else 0):
-            mine, its = (mean_ranks(x[rows, c]) for x in (values, truth.values))
-            if np.ptp(its):  # otherwise there is no order to be found
-                found.append((np.corrcoef(mine, its)[0, 1] if np.ptp(mine) else 0.0) / real[c])
+            if np.ptp(its := truth.values[rows, c]):  # otherwise there is no order to be found
+                found.append((rank_correlation(values[rows, c], its) or 0.0) / real[c])
     return float(np.clip(np.mean(found), -1, 1)) if found else 0.0
 
 

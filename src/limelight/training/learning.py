@@ -127,6 +127,8 @@ def learn(
     known = _explanations(texts)
     folder = None if output is None else Path(output)
     if folder is not None:
+        if folder.is_file():
+            raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
         folder.mkdir(parents=True, exist_ok=True)
     with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
         if known is not None:
@@ -267,8 +269,8 @@ def _planned(
             ) from None
         if other := next((name for name in asked if begun.asked.get(name) != asked[name]), None):
             raise InputError(
-                f"the folder '{folder}' holds values that were drawn with another {other}; choose "
-                "another folder, or delete that one."
+                f"the folder '{folder}' holds values that were not drawn with the same {other}; "
+                "choose another folder, or delete that one."
             )
         return Plan(texts[: begun.texts], begun.pairs, seed)
     tried = sorted(tried_readings(model, texts, question), key=lambda one: len(one.features[0]))
@@ -480,10 +482,10 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
     if notice := report.get("notice"):
         yield notice
     yield (
-        f"On {report['held_out']:,} texts kept aside its scores explain {report['r2']:.0%} of the "
-        "variance of Shapley values (R², corrected for the noise of the sampled ones), with a rank "
-        f"correlation of {report['rank_correlation']:.2f}; fitting ended where the error on these "
-        "texts was least, so on others both may be somewhat lower."
+        f"On {report['held_out']:,} texts kept aside its scores explain {max(report['r2'], 0):.0%} "
+        "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
+        f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
+        "these texts was least, so on others both may be somewhat lower."
     )
     share = report.get("share")
     if share and share["share"] is not None:  # None: no order of these words gains anything
@@ -496,7 +498,7 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
     half, whole = report["curve"][-2:]
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
     more = max(1 - left, whole["r2"])
-    told = ", ".join(f"{one['r2']:.0%} from {one['texts']:,}" for one in report["curve"])
+    told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
     yield (f"One network explains {told} texts; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]
     yield (
