@@ -65,6 +65,16 @@ THEOREMS = (
         regime="exact",
     ),
     Theorem(
+        id="patches",
+        title="The theorems over patches of a picture",
+        source="limelight, after Theorems 4.1 and 5.1 of the paper",
+        statement="a picture is a ratio game of its patches; without padding 5.1 has no rate",
+        function="limelight.models.attention.patches:PictureClassifier",
+        test="tests/models/test_patches.py"
+        "::test_exact_methods_are_what_all_sets_of_twelve_patches_say",
+        regime="exact with bound",
+    ),
+    Theorem(
         id="power-game",
         title="A TF-IDF classifier is a power game",
         source="limelight; Hölder's inequality, and Dinkelbach 1967 for quotients",

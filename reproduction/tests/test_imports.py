@@ -36,11 +36,15 @@ EXCEPTIONS = {
         "Document",
         "Features",
         "Pair",
+        "Picture",
         "Vocabulary",
         "features_of",
         "token_strings",
         "tokenize",
     },
+    # the paper's classifier over patches, and pictures with labels
+    "limelight.models.attention": {"PictureClassifier"},
+    "limelight.data.pictures": {"read_pictures"},
     # positions and removed words as in the paper's classifier, of which the networks are deeper kin
     "limelight.models.attention.masked": {"deleted_windows", "replaced_windows"},
     "limelight.models.attention.tables": {"sinusoidal_positions"},

@@ -227,3 +227,12 @@ def test_bounds_of_long_texts_are_found_in_parts(monkeypatch):
     parts = size_extremes(game)
     np.testing.assert_array_equal(whole.low, parts.low)
     np.testing.assert_array_equal(whole.high, parts.high)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_ceiling_stays_in_the_range_of_f_where_denominators_differ_without_end(seed):
+    """There N − θD is a rounding that the smallest denominator magnifies."""
+    game = random_game(seed, d=49, K=1, C=1, ratio=1e46)
+    found = size_extremes(game)
+    spread = float(value_spread(game)[0])
+    assert float(found.high.max() - found.low.min()) <= 1.001 * spread

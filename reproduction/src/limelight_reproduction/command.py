@@ -33,6 +33,7 @@ def reproduce(
     device: str | None = None,
     paper_model: Path | None = None,
     pair_model: Path | None = None,
+    picture_model: Path | None = None,
 ) -> None:
     """Run the paper's experiments again and write a report: figures, tables, numbers, a page.
 
@@ -63,6 +64,9 @@ def reproduce(
     pair_model
         Folder of a Hugging Face classifier of sentence pairs with the classes contradiction,
         neutral and entailment; SICK's train and test files must be in the folder sick of the data.
+    picture_model
+        Folder of a Hugging Face classifier of pictures that knows Fashion-MNIST's classes, whose
+        train and test files must be in the folder fashion_mnist of the data.
     """
     from limelight_reproduction import runner  # it loads torch, which --help can do without
 
@@ -76,6 +80,7 @@ def reproduce(
             device=device,
             paper_model=paper_model,
             pair_model=pair_model,
+            picture_model=picture_model,
             progress=progress,
             planned=lambda said: print(said, file=sys.stderr, flush=True),
         )

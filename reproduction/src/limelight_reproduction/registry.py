@@ -16,6 +16,7 @@ from limelight_reproduction.one_layer import (
     figure_5,
     jain_wallace,
 )
+from limelight_reproduction.pictures import images
 from limelight_reproduction.questions import (
     controls,
     erasure,
@@ -52,4 +53,5 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     words_or_pieces.EXPERIMENT,
     sentence_pairs.EXPERIMENT,
     histogram.EXPERIMENT,
+    images.EXPERIMENT,
 )

@@ -86,6 +86,8 @@ WANTS: Mapping[Need, str] = {
     "gpu": "a graphics card",
     "sick": "SICK's files in a folder sick",
     "pair-model": "a model of sentence pairs (--pair-model)",
+    "pictures": "Fashion-MNIST's files in a folder fashion_mnist",
+    "picture-model": "a deep model of pictures (--picture-model)",
 }
 
 

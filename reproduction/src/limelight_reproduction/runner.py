@@ -39,6 +39,7 @@ def reproduce(
     device: str | None = None,
     paper_model: str | os.PathLike[str] | None = None,
     pair_model: str | os.PathLike[str] | None = None,
+    picture_model: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     planned: Callable[[str], None] | None = None,
 ) -> Path:
@@ -46,14 +47,14 @@ def reproduce(
 
     ``output`` receives figures, tables, ``results.json`` and ``report.html``; a run that was killed
     continues when it is called again. ``only`` names experiments ("figure-4") or parts of them
-    ("figure-4.paper"). Parts that need a graphics card, or a ``pair_model`` and SICK, are taken
-    from the results that the package carries where there is none, and the report says so;
-    ``planned`` hears beforehand which those are, and how long the others took before. The report is
-    written anew after every experiment.
+    ("figure-4.paper"). Parts that need a graphics card, a ``pair_model`` and SICK, or a
+    ``picture_model`` and Fashion-MNIST, are taken from the results that the package carries where
+    there is none, and the report says so; ``planned`` hears beforehand which those are, and how
+    long the others took before. The report is written anew after every experiment.
     """
     if not Path(data).is_dir():
         raise InputError(f"there is no data folder at '{data}'; it must hold IMDB's files.")
-    for folder in (paper_model, pair_model):
+    for folder in (paper_model, pair_model, picture_model):
         if folder is not None and not (Path(folder) / "config.json").exists():
             raise InputError(f"there is no model folder at '{folder}'; check the path.")
     wanted, place = chosen(only), Path(output)
@@ -65,6 +66,7 @@ def reproduce(
         device=usable_device(device),
         paper_model=None if paper_model is None else Path(paper_model),
         pair_model=None if pair_model is None else Path(pair_model),
+        picture_model=None if picture_model is None else Path(picture_model),
     )
     if place.exists() and not place.is_dir():
         raise InputError(

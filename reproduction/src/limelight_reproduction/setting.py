@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeVar, cast, final
 import numpy as np
 
 from limelight import AttentionClassifier, InputError, LabelledTexts, Model, load, read_labelled
+from limelight.data.pictures import read_pictures
+from limelight.models.attention import PictureClassifier
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
 from limelight_reproduction.document import Review, the_review
 
@@ -21,16 +23,21 @@ CLASSES = {
     "sst2": SENTIMENT,
     "ag_news": ("World", "Sports", "Business", "Sci/Tech"),
     "sick": ("contradiction", "neutral", "entailment"),
-}
+    "fashion_mnist": (
+        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+        "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+    ),
+}  # fmt: skip
 PAPER_SEEDS = range(7)
 # A model of the recipe, trained on a processor: see `collapsed_folder` for its form.
 CARRIED, CARRIED_SEED = Path(__file__).parent / "paper_model", 3
 # "gpu": a graphics card, without which hours pass; "sick": SICK's files; "pair-model": a model of
-# sentence pairs.
-Need = Literal["gpu", "sick", "pair-model"]
+# sentence pairs; "pictures": Fashion-MNIST's files; "picture-model": a deep model of pictures.
+Need = Literal["gpu", "sick", "pair-model", "pictures", "picture-model"]
 # Inputs, beside "imdb test" and such.
 SHIPPED_MODEL, PAPER_MODEL, PAIR_MODEL = "shipped model", "paper model", "pair model"
-_SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
+PICTURE_MODEL = "picture model"
+_SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz", ".npz")
 T = TypeVar("T")
 
 
@@ -52,6 +59,7 @@ class Setting:
     device: str = "cpu"
     paper_model: Path | None = None
     pair_model: Path | None = None
+    picture_model: Path | None = None
     tick: Callable[[int, int], None] = field(default=lambda _done, _total: None)
     used: set[str] = field(default_factory=set, init=False, repr=False)
     _held: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -85,6 +93,8 @@ class Setting:
             return self.paper.fingerprint
         if name == PAIR_MODEL:
             return self.of_pairs.fingerprint
+        if name == PICTURE_MODEL:
+            return self.deep_pictures.fingerprint
         return self._once(f"digest of {name}", lambda: self.texts(*name.split()).digest)
 
     def find(self, name: str) -> None:
@@ -126,12 +136,45 @@ class Setting:
             raise InputError("this needs a classifier of sentence pairs; name it by --pair-model.")
         return self._input(PAIR_MODEL, lambda: _pair_classifier(folder, self.device))
 
+    @property
+    def deep_pictures(self) -> Model:
+        """The deep classifier of pictures, which must be given."""
+        if (folder := self.picture_model) is None:
+            raise InputError("this needs a deep model of pictures; name it by --picture-model.")
+        return self._input(PICTURE_MODEL, lambda: load(folder, device=self.device))
+
+    @property
+    def of_pictures(self) -> PictureClassifier:
+        """The paper's classifier over patches, trained now on Fashion-MNIST if need be."""
+        return self._once("model over patches", self._patch_model)
+
+    def _patch_model(self) -> PictureClassifier:
+        folder = self.models / ("patches-quick" if self.quick else "patches")
+        if not (folder / "config.json").exists():
+            from limelight import train  # it loads torch, which most experiments do without
+            from limelight.training import RECIPES
+
+            recipe = RECIPES["pictures"]
+            train(
+                self.texts("fashion_mnist", "train"),
+                recipe=replace(recipe, epochs=1) if self.quick else recipe,
+                seed=self.seed,
+                output=folder,
+                device=self.device,
+                progress=lambda at: self.tick(at.step, at.steps),
+            )
+        return cast(PictureClassifier, load(folder))
+
     def has(self, need: Need) -> bool:
         """Whether there is what a part may need."""
         if need == "gpu":
             return self.device.startswith("cuda")
         if need == "sick":
             return all(_file(self.data / "sick", part) for part in ("train", "test"))
+        if need == "pictures":
+            return all(_file(self.data / "fashion_mnist", part) for part in ("train", "test"))
+        if need == "picture-model":
+            return self.picture_model is not None
         return self.pair_model is not None
 
     def unfinished(self, name: str) -> Path:
@@ -156,9 +199,10 @@ class Setting:
 
     def texts(self, name: str, part: str) -> LabelledTexts:
         """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
+        read = read_pictures if name == "fashion_mnist" else read_labelled
         return self._input(
             f"{name} {part}",
-            lambda: read_labelled(self._place(name, part), part=_part(part), labels=CLASSES[name]),
+            lambda: read(self._place(name, part), part=_part(part), labels=CLASSES[name]),
         )
 
     def some_texts(self, name: str, part: str, count: int) -> LabelledTexts:

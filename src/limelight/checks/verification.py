@@ -22,7 +22,7 @@ from limelight.models.functions import Function
 from limelight.models.protocol import collapsing, document_by
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
-from limelight.text import Given, features_of
+from limelight.text import UNK, Given, features_of
 from limelight.theory.attention import attention
 from limelight.verbs import explain
 
@@ -59,6 +59,8 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
             "verify checks the exact methods of a model whose removals are known; here the "
             f"scores carry standard errors, since {why}."
         )
+    if model.capabilities.get("pictures", "") is None:
+        raise InputError("verify cuts a text shorter, and a picture cannot be; give a text model.")
     return _checks(model, str(document_by(model, text).text), seed)
 
 
@@ -96,12 +98,12 @@ def _compared(
 
 def explained(reading: Reading, method: str, **options: Any) -> Explanation:
     """Return the explanation of the one text of ``reading``."""
-    return explain(reading.model, [reading.documents[0].given], method, **options)[0]
+    return explain(reading.model, reading.documents[0].text, method, **options)
 
 
 def classifier(reading: Reading) -> AttentionClassifier:
     """Return the model with its weights, which the oracles go back to."""
-    return reading.collapsed.model
+    return cast(AttentionClassifier, reading.model)
 
 
 def base_value(reading: Reading) -> float:
@@ -110,10 +112,9 @@ def base_value(reading: Reading) -> float:
 
 
 def masked_rows(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
-    """Return the ids of the one text with UNK, or what stands there, in place of removed words."""
-    seen, of_token = reading.collapsed, reading.features[0].of_token
-    ids = encoded(seen.documents[0]).ids
-    return [np.where(kept[of_token], ids, seen.base_ids[0, 1 : 1 + len(ids)]) for kept in keep]
+    """Return the ids of the one text with UNK in place of removed words."""
+    ids, of_token = encoded(reading.documents[0]).ids, reading.features[0].of_token
+    return [np.where(kept[of_token], ids, UNK) for kept in keep]
 
 
 def output_values(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:

@@ -20,6 +20,7 @@ from limelight.cli.options import (
 )
 from limelight.cli.output import named_values, parsed_value
 from limelight.data import LabelledTexts, read_labelled, read_texts
+from limelight.data.pictures import read_pictures
 from limelight.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
 
 def train(
-    data: Path,
+    data: Path | None = None,
     *,
+    images: Path | None = None,
     text_column: TextColumn = None,
     label_column: str | None = None,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
@@ -51,13 +53,18 @@ def train(
     data
         File of texts and labels (.parquet, .csv, .tsv, .jsonl, the last three also .gz), a folder
         of them, or the aclImdb folder, of which the training reviews are taken.
+    images
+        Pictures with labels, instead of texts: a folder with a folder of pictures for each class, a
+        table with PNG or JPEG files in a column (.parquet, as Hugging Face writes it), or arrays of
+        NumPy (.npz). The classifier then reads patches.
     label_column
         Column of the labels; by default one of a usual name, such as "label" or "class".
     output
         Folder for the model, its history and, while training, its checkpoint.
     recipe
-        "default" trains until the held-out texts are answered no better; "paper" is the authors'
-        training, and "shipped" that of the IMDB model of this package.
+        "default" trains until the held-out texts are answered no better, and is "pictures" where
+        there are pictures; "paper" is the authors' training, and "shipped" that of the IMDB model
+        of this package.
     validation
         File to pick the best epoch with, or the share of the data to hold out for it; 0 fits on
         everything and keeps the last epoch.
@@ -80,9 +87,15 @@ def train(
     from limelight import train as trained  # says which extra is missing, if torch is
     from limelight.training import recipe_named
 
-    settings = _changed(recipe_named(recipe), set, epochs)
-    read = partial(read_labelled, text_column=text_column, label_column=label_column, labels=labels)
-    texts = read(data)
+    if (given := images or data) is None or (images and data):
+        raise InputError(
+            "train learns from a file of texts, or from pictures (--images); give one."
+        )
+    usual = "pictures" if images and recipe == "default" else recipe
+    settings = _changed(recipe_named(usual), set, epochs)
+    reader = read_pictures if images else read_labelled
+    read = partial(reader, text_column=text_column, label_column=label_column, labels=labels)
+    texts = read(given)
     held: LabelledTexts | float | None = None
     if validation is not None:
         try:

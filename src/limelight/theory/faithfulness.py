@@ -135,7 +135,9 @@ def size_extremes(game: RatioGame) -> SizeExtremes:
     xp = array_namespace(game.a)
     form = heavy_form(game)
     tops = _quotient_tops if game.power == 1 else _root_tops if game.power == 0.5 else _any_tops
-    top = tops(form)
+    # Where denominators differ by more than double precision holds, N − θD is a rounding, which
+    # D_min magnifies without end; the range of f still holds.
+    top = xp.minimum(tops(form), _any_tops(form))
     # f − c is 0 where nothing is left that has a weight, and no quotient.
     weightless = (form.base == 0)[:, None] & (
         xp.arange(1, game.d + 1, device=top.device)

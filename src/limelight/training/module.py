@@ -11,7 +11,7 @@ from torch import nn
 from limelight.models.attention import AttentionClassifier, PictureClassifier
 from limelight.models.attention.tables import sinusoidal_positions
 from limelight.models.attention.weights import OPTIONS, PATCHES, WEIGHTS, weights_of
-from limelight.shapes import Array, Float, Int
+from limelight.shapes import Array, Float, Int, Num
 from limelight.text import CLS, UNK, Vocabulary
 
 
@@ -193,7 +193,7 @@ class PatchModule(AttentionModule):
         self,
         weights: Mapping[str, Array],
         *,
-        pictures: Int[Array, "rows p"],
+        pictures: Num[Array, "rows p"],
         cut: Mapping[str, Any],
         **options: Any,
     ) -> None:

@@ -173,7 +173,7 @@ RECIPES: dict[str, Recipe] = {
         learning_rate=0.01,
         schedule="one-cycle",
         warmup=0.2,
-        epochs=12,
+        epochs=20,
         validation=0.1,
     ),
 }

@@ -15,6 +15,7 @@ import torch
 
 from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.data.labels import Labels, below_chance
+from limelight.data.pictures import read_pictures
 from limelight.errors import InputError, nearest
 from limelight.files import alone_in, write_whole
 from limelight.models.attention import AttentionClassifier, save_folder
@@ -42,6 +43,7 @@ def train(
     checkpoint_minutes: float = 5.0,
     precision: str = "float32",
     labels: Labels | None = None,
+    images: bool = False,
 ) -> AttentionClassifier:
     """Return the classifier trained on ``data``, and write it to the folder ``output``.
 
@@ -50,21 +52,23 @@ def train(
     model is fitted on everything and its last epoch is kept. The same arguments give the same model
     on the same machine; a run that was killed continues where it was when called again with them,
     unless ``resume`` is false. ``precision`` "float16" halves the size of the finished weights.
-    ``labels`` names the classes of labels, as :func:`limelight.read_labelled` takes it.
+    ``labels`` names the classes of labels, as :func:`limelight.read_labelled` takes it. With
+    ``images`` the path is that of pictures with labels: folders by class, a table, arrays of NumPy.
     """
     if precision not in PRECISIONS:
         raise InputError(nearest("precision", precision, PRECISIONS))
     if seed < 0:
         raise InputError(f"seed must be at least 0; got {seed}.")
     if not isinstance(data, LabelledTexts):
-        data = read_labelled(data, labels=labels)
+        data = (read_pictures if images else read_labelled)(data, labels=labels)
     if isinstance(recipe, str):
         recipe = "pictures" if recipe == "default" and of_pictures(data) else recipe
     settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
     if isinstance(validation, int | float):
         settings, validation = replace(settings, validation=float(validation)), None
     if not isinstance(validation, LabelledTexts | None):
-        validation = read_labelled(validation, data.class_names, part="test", labels=labels)
+        read = read_pictures if images else read_labelled
+        validation = read(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):

@@ -1,0 +1,101 @@
+"""The paper's classifier over patches written the usual way: pixels in, full self-attention.
+
+Slow for the sake of clarity, and in double precision; the theorems are compared with it.
+"""
+
+__all__ = ["WholePictures", "random_pictures", "random_reader"]
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from limelight.models.attention import PictureClassifier
+from limelight.shapes import Array, Float
+from limelight.text import Picture, Vocabulary
+
+
+class WholePictures(nn.Module):  # type: ignore[misc]
+    """Cut, embed, attend from every place to every place, read at [cls]; nothing is collapsed."""
+
+    def __init__(self, model: PictureClassifier) -> None:
+        super().__init__()
+        self.grid, self.size = model.grid, model.patch_size
+        names = ("embedding", "W_q", "W_k", "W_v", "W_l", "patch_mean", "patch_in", "patch_bias")
+        for name in (*names, "patch_out", "positions"):
+            self.register_buffer(name, torch.tensor(getattr(model, name), dtype=torch.float64))
+
+    def embedded(self, pixels: Float[Array, "n H W channels"]) -> Float[Array, "n T_max d_e"]:
+        """Return [cls] and the patches of pictures, from 0 to 1, with their positions."""
+        (rows, columns), (high, wide) = self.grid, self.size
+        patches = [
+            pixels[:, high * i : high * (i + 1), wide * j : wide * (j + 1)].flatten(1)
+            for i in range(rows)
+            for j in range(columns)
+        ]
+        hidden = torch.relu(
+            (torch.stack(patches, 1) - self.patch_mean) @ self.patch_in.T + self.patch_bias
+        )
+        e = self.embedding[1] + (hidden - torch.relu(self.patch_bias)) @ self.patch_out.T
+        first = self.embedding[0].expand(len(pixels), 1, -1)
+        return torch.cat([first, e], dim=1) + self.positions
+
+    def forward(self, e: Float[Array, "n T_max d_e"]) -> Float[Array, "n C"]:
+        """Return f of embedded pictures."""
+        query, key, value = (
+            torch.einsum("ntd,kad->nkta", e, W) for W in (self.W_q, self.W_k, self.W_v)
+        )
+        scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+        heads = torch.softmax(scores, dim=-1) @ value
+        return torch.einsum("nko,kco->nc", heads[:, :, 0], self.W_l) / len(self.W_l)
+
+    def removed(self, pixels: np.ndarray, keep: np.ndarray) -> Float[np.ndarray, "n C"]:
+        """Return f of a picture in bytes with the mean patch in the place of those not kept."""
+        mean = np.tile(self.patch_mean.numpy().reshape(*self.size, -1), (*self.grid, 1))
+        kept = keep.reshape(-1, *self.grid).repeat(self.size[0], 1).repeat(self.size[1], 2)
+        masked = np.where(kept[..., None], pixels / 255, mean)
+        with torch.no_grad():
+            found: np.ndarray = self(self.embedded(torch.from_numpy(masked))).numpy()
+        return found
+
+
+def random_reader(
+    rng: np.random.Generator,
+    grid: tuple[int, int],
+    *,
+    size: tuple[int, int] = (2, 2),
+    **changed: Any,
+) -> PictureClassifier:
+    """Return a classifier with random weights, whose logits stay within a few units."""
+    T, p, d_e, d_h, K, C = grid[0] * grid[1], size[0] * size[1], 8, 6, 2, 2
+
+    def normal(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape) / np.sqrt(shape[-1])
+
+    given: dict[str, Any] = {
+        "embedding": normal(2, d_e) * 2,
+        "W_q": normal(K, 4, d_e),
+        "W_k": normal(K, 4, d_e),
+        "W_v": normal(K, 4, d_e),
+        "W_l": normal(K, C, 4),
+        "patch_mean": np.full(p, 0.5),
+        "patch_in": normal(d_h, p) * 2,
+        "patch_bias": normal(d_h),
+        "patch_out": normal(d_e, d_h) * 2,
+        "position_table": normal(1 + T, d_e) * 2,
+        "patch_size": size,
+        "grid": grid,
+        "T_max": 1 + T,
+        "classes": ("one", "other"),
+        "vocabulary": Vocabulary(("[cls]", "UNK")),
+    }
+    return PictureClassifier(**given | changed)
+
+
+def random_pictures(
+    rng: np.random.Generator, model: PictureClassifier, count: int
+) -> list[Picture]:
+    """Return pictures of noise in the size of ``model``."""
+    width, height = model.picture_size
+    return [Picture(rng.integers(0, 256, (height, width, 1), dtype=np.uint8)) for _ in range(count)]

@@ -1,0 +1,108 @@
+"""The experiment on pictures: its rules, what it compares with, and a quick run on toy pictures."""
+
+import numpy as np
+import pytest
+
+from limelight import explain
+from limelight.text import Picture
+from limelight_reproduction.pictures import images
+from limelight_reproduction.pictures.patch_attention import measure_one_layer, shuffled
+from limelight_reproduction.pictures.patch_theorems import RATES, measure_theorems
+from limelight_reproduction.pictures.whole_pictures import (
+    WholePictures,
+    random_pictures,
+    random_reader,
+)
+from limelight_reproduction.results import stored
+from limelight_reproduction.setting import Setting
+
+
+def test_full_attention_from_pixels_gives_the_outputs_of_the_tables():
+    rng = np.random.default_rng(1)
+    model = random_reader(rng, (2, 3), size=(3, 2))
+    pictures = random_pictures(rng, model, 4)
+    whole = WholePictures(model)
+    every = np.ones((1, 6), bool)
+    found = np.concatenate([whole.removed(one.pixels, every) for one in pictures])
+    np.testing.assert_allclose(found, model.logits(pictures), atol=1e-12)
+    without = whole.removed(pictures[0].pixels, np.array([[False, *[True] * 5]]))
+    (loo,) = explain(model, pictures[:1], "loo", target=1)
+    assert loo.scores[0] == pytest.approx(float(found[0, 1] - without[0, 1]), abs=1e-12)
+
+
+def test_a_quick_run_finds_what_the_theory_says(tmp_path):
+    found = measure_theorems(Setting(data=tmp_path, models=tmp_path / "models", quick=True))
+    assert max(found["distances"].values()) < 1e-9
+    assert found["slopes"]["region"] < -0.3 < found["slopes"]["first_order"]
+    assert found["slopes"]["mean_field"] < -0.5
+
+
+def test_patches_change_places_and_nothing_else():
+    pixels = np.arange(28 * 28, dtype=np.int64).reshape(28, 28, 1)
+    order = np.random.default_rng(0).permutation(49)
+    moved = shuffled(Picture(pixels), order).pixels
+    for place in (0, 20, 48):
+        (i, j), (k, m) = divmod(place, 7), divmod(int(order[place]), 7)
+        was = pixels[4 * k : 4 * k + 4, 4 * m : 4 * m + 4]
+        assert np.array_equal(moved[4 * i : 4 * i + 4, 4 * j : 4 * j + 4], was)
+    back = shuffled(Picture(moved), np.argsort(order)).pixels
+    assert np.array_equal(back, pixels)
+
+
+@pytest.mark.parametrize(
+    ("interval", "ranks", "moved"),
+    [
+        ([0.85, 0.81, 0.9], "yes", "position"),
+        ([0.85, 0.79, 0.9], "in part", "position"),
+        ([0.4, 0.3, 0.49], "no", "position"),
+        ([0.1, -0.1, 0.3], "no", "neither more"),
+        ([-0.2, -0.3, -0.1], "no", "content"),
+    ],
+)
+def test_the_rules_can_say_each_thing(interval, ranks, moved):
+    assert images.ranks_alike(interval) == ranks
+    assert images.position_or_content(interval) == moved
+
+
+def test_shares_and_slopes_are_judged_by_their_intervals():
+    def shares(attention, shapley):
+        return {"shares": {"alpha-avg": attention, "shapley": shapley}}
+
+    assert images.less_faithful(shares([0.2, 0.1, 0.3], [0.5, 0.4, 0.6])) == "holds"
+    assert images.less_faithful(shares([0.5, 0.4, 0.6], [0.2, 0.1, 0.3])) == "the other way"
+    assert images.less_faithful(shares([0.3, 0.2, 0.4], [0.5, 0.3, 0.6])) == "not shown"
+    slopes = {name: slope for name, (_, slope) in RATES.items()}
+    assert images.as_predicted({"slopes": slopes})
+    assert not images.as_predicted({"slopes": slopes | {"mean_field": -0.7}})
+
+
+def test_the_stored_numbers_give_the_verdicts_of_the_page():
+    numbers = {name: one.numbers for name, one in stored()["images"].items()}
+    found = images.findings(numbers)
+    assert [verdict.holds for verdict in found.verdicts] == [
+        "holds",
+        "only where few of the patches are scored: a picture has no padding",
+        "in part",
+        "no",
+        "holds",
+        "holds",
+        "position in one layer; content in six layers",
+    ]
+
+
+@pytest.mark.slow
+def test_a_quick_run_measures_pictures(tmp_path):
+    """Toy pictures in the form of Fashion-MNIST: a bright band at a height of its own by class."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "fashion_mnist").mkdir()
+    for part, count in (("train", 600), ("test", 60)):
+        y = np.arange(count) % 10
+        x = rng.integers(0, 60, (count, 28, 28), dtype=np.uint8)
+        for one, label in zip(x, y, strict=True):
+            one[2 * label : 2 * label + 6] += 150
+        np.savez(tmp_path / "fashion_mnist" / f"{part}.npz", x=x, y=y)
+    setting = Setting(data=tmp_path, models=tmp_path / "models", quick=True)
+    found = measure_one_layer(setting)
+    assert found["pictures"] == 30
+    assert set(found["shares"]) == set(images.JUDGED)
+    assert setting.used == {"fashion_mnist train", "fashion_mnist test"}
