@@ -13,11 +13,21 @@ NEEDED = {
     "language-model": ("../shared/models/gpt2-mini-imdb", "../shared/data/imdb/test.parquet"),
     "tags": (),
     "answers": ("../shared/models/gpt2-mini-imdb",),
+    "pictures": (
+        "../shared/models/vit-mini-fashion",
+        "../shared/data/fashion_mnist/test.parquet",
+    ),
 }
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("language-model", marks=pytest.mark.slow), "tags", "answers"]
+    "name",
+    [
+        pytest.param("language-model", marks=pytest.mark.slow),
+        "tags",
+        "answers",
+        pytest.param("pictures", marks=pytest.mark.slow),
+    ],
 )
 def test_a_tutorial_runs_and_prints_what_it_says(name, monkeypatch):
     """Comments that fill a line are outputs, in order; dots stand for digits."""

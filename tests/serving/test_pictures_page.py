@@ -1,6 +1,7 @@
 """A picture is dropped on the page, explained, and loses the parts that are clicked."""
 
 import base64
+import re
 import urllib.request
 from pathlib import Path
 
@@ -162,3 +163,33 @@ def test_a_shared_vision_transformer_is_served(serving):
     given = picture_of(np.random.default_rng(0).integers(0, 256, (28, 28), dtype=np.uint8))
     found = asked(page, address(given), methods=["lrp"], features="7 × 7 patches")["found"]
     assert len(found["explanations"][0]["features"]) == 49
+
+
+def test_a_run_of_pictures_is_summarised_by_its_mean_map_and_thumbnails(
+    serving, opened, model, tmp_path
+):
+    pytest.importorskip("duckdb", reason="runs are summarised with duckdb (extra data)")
+    rng = np.random.default_rng(5)
+    (tmp_path / "data").mkdir()
+    for i in range(30):
+        noise = picture_of(rng.integers(0, 256, (6, 8), dtype=np.uint8))
+        (tmp_path / "data" / f"{i:02}.png").write_bytes(noise.png())
+    run = limelight.explain_data(
+        model, tmp_path / "data", ["loo"], target="bag", output=tmp_path / "run"
+    )
+    view = run.summary().views[0]
+    html = run.summary().to_html()
+    drawn = html[html.index('class="words mean"') :]
+    said = dict(re.findall(r"<title>(row \d, column \d): (\S+) ±", drawn[: drawn.index("</svg>")]))
+    means = np.mean([run.explanation(row, "loo").scores for row in range(30)], axis=0)
+    known = {one.word for one in (*view.supporting, *view.opposing)}
+    assert len(said) == 12
+    assert known
+    for name, mean in zip(run.explanation(0, "loo").features, means, strict=True):
+        shown = float(said[name].replace("−", "-"))
+        assert shown == pytest.approx(mean if name in known else 0.0, abs=0.01)
+    assert html.count("<image ") == len(view.representatives)
+    page = opened("texts", url=serving(model, run=run).url)
+    page.locator("tr[data-place='3']").click()
+    page.wait_for_selector("#one .w")
+    assert page.locator("#one svg.picture").count() == 2

@@ -1,7 +1,8 @@
 """A picture under the colours of its scores: as SVG, and as pixels for terminals and figures."""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ from limelight.text import Image, picture_of
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+THUMBNAIL = 160  # pixels of the longer side
 Loop = list[tuple[int | float, int | float]]
 
 
@@ -39,6 +41,14 @@ def picture_html(e: Explanation, image: Image, *, original: bool = True) -> "Mar
     A page holds the bytes once, in an original; all others refer to it by its digest.
     """
     return part("picture", image, e.text, _shapes(e, image), original)
+
+
+def thumbnail(e: Explanation) -> Explanation:
+    """Return ``e`` with a small copy of its picture, for pages that show many."""
+    if e.image is None or e.image.png is None or max(e.image.size) <= THUMBNAIL:
+        return e
+    small = picture_of(b64decode(e.image.png)).png(THUMBNAIL)
+    return replace(e, image=replace(e.image, png=b64encode(small).decode()))
 
 
 def picture_without(image: Image, gone: Collection[int]) -> "Markup":

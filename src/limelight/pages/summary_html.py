@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from limelight.pages.html import Bar, legend, whisker, words
 from limelight.pages.markup import Section, plain_table, rendered, table_html, whole_page
+from limelight.pages.pictures import thumbnail
 from limelight.pages.pieces import visible
 from limelight.pages.wording import minus, part_in_words, slice_table, sureness, written
+from limelight.results import Explanation
 from limelight.results.summary import (
     DifferingWord,
     RunDifference,
@@ -35,7 +40,9 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         labels=[f"{view.label} · {view.aim}" for view in summary.views],
         first=FIRST,
         opened=_OPEN,
-        words=words,
+        words=lambda e, **asked: words(thumbnail(e), **asked),
+        thing="picture" if noun in ("patch", "segment") else "text",
+        mean_map=_mean_map,
         legend=legend,
         written=written,
         sureness=sureness,
@@ -73,6 +80,27 @@ def _examples(view: SummarizedView) -> list[Any]:
         ]
         for one in (*view.supporting, *view.opposing)
     ]
+
+
+def _mean_map(view: SummarizedView) -> "Explanation | None":
+    """Return the mean score of every patch as if of one picture; None of texts and of segments.
+
+    A patch that is in no list has no mean that is known to differ from 0, and stays plain.
+    """
+    picked = [one.explanation for one in view.representatives]
+    for e in (*picked, *(one.explanation for one in view.mistakes)):
+        if e is None or e.image is None or e.image.regions is not None:
+            continue
+        known = {one.word: one for one in (*view.supporting, *view.opposing)}
+        found = [known.get(name) for name in e.features]
+        return replace(
+            e,
+            text=f"the mean over {view.texts:,} pictures",
+            scores=np.array([0.0 if one is None else one.mean for one in found]),
+            stderr=np.array([0.0 if one is None else (one.high - one.low) / 3.92 for one in found]),
+            image=replace(e.image, png=None),
+        )
+    return None
 
 
 def _peak(found: Sequence[SummarizedWord]) -> float:
