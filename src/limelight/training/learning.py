@@ -118,6 +118,10 @@ def learn(
             "learn is for models of whole texts, and this one answers about a place of them; use "
             "'shapley' with at=."
         )
+    if why_not(model, "pictures") is None:
+        raise InputError(
+            "learn is for models of texts, and this one reads pictures; use 'shapley'."
+        )
     if playing(model) is not None:
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
