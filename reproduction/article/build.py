@@ -223,7 +223,7 @@ def pictures_section(folder: Path) -> str:
     row = row_of(experiment, stored()[PICTURES], folder, suffixes=(".svg",))
     told = (
         "Test pictures of Fashion-MNIST were cut into patches and read by the paper's architecture "
-        "and by a vision transformer of six layers, both trained on them. "
+        "and by a vision transformer of six layers, each trained on its training pictures. "
     ) + " ".join(_as_typst(one) for one in (row.findings.headline, row.findings.meaning))
     for name, caption in list(row.figures.items())[:1]:
         image = f"image({_quoted(name + '.svg')}, width: 90%)"
