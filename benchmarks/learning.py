@@ -435,7 +435,7 @@ def errors(asked: argparse.Namespace) -> None:
                 true, noise = np.concatenate([one.scores for one in truth]), 0.0
             else:
                 plan = learning.Plan(texts[-new:], 60, seed)
-                drawn = learning.drawn_values(model, plan, range(new), ASKED)
+                drawn = learning.drawn_values(model, plan, range(new), ASKED.to(model))
                 true = np.concatenate([one.mean(axis=0)[1] for one in drawn])
                 noise = np.concatenate([one.var(axis=0, ddof=1)[1] / 60 for one in drawn])
             for count in sizes:

@@ -2,8 +2,9 @@
 
     python benchmarks/pictures.py
 
-Test pictures evenly spread over the file, each in the model's own 7 × 7 patches. ``judge`` removes
-the patches in the order of each method; 0 is a random order and 1 the best order found.
+Test pictures evenly spread over the file, whose 7 × 7 patches are joined to a grid (``--grid 7``
+leaves them as they are, and takes ten times as long). ``judge`` removes the patches in the order of
+each method; 0 is a random order and 1 the best order found.
 """
 
 import time
@@ -25,9 +26,11 @@ def main() -> None:
     """Judge the methods on the pictures."""
     parser = command_line(__doc__ or "")
     parser.add_argument("--pictures", type=int, default=60)
-    parser.add_argument("--minutes", type=float, default=8.0, help="for searches and chance")
+    parser.add_argument("--grid", type=int, default=4, help="patches a side")
+    parser.add_argument("--minutes", type=float, default=2.0, help="for searches and chance")
     parser.add_argument("--pairs", type=int, default=4, help="of orders, for Shapley values")
-    parser.add_argument("--samples", type=int, default=400, help="for LIME")
+    parser.add_argument("--steps", type=int, default=32, help="for integrated gradients, at most")
+    parser.add_argument("--samples", type=int, default=200, help="for LIME")
     arguments = parser.parse_args()
     model, found = limelight.load(MODEL), read_pictures(DATA)
     count = 3 if arguments.smoke else arguments.pictures
@@ -43,7 +46,10 @@ def main() -> None:
         model,
         pictures,
         methods=[*sampled, *METHODS][: 4 if arguments.smoke else None],
+        features=f"{arguments.grid} × {arguments.grid} patches",
         budget=f"{6 if arguments.smoke else 60 * arguments.minutes}s",
+        max_steps=arguments.steps,
+        steps=min(16, arguments.steps),
         progress=lambda done, total: print(f"{done:.1f} of {total}", end="\r"),
     )
     seconds = time.perf_counter() - start
@@ -58,7 +64,10 @@ def main() -> None:
         for one in judgement.methods
     ]
     measures.append(Measure(id="seconds", what="judging took", value=seconds, unit="s"))
-    data = f"{count} test pictures of Fashion-MNIST, evenly spread; 49 patches set to the mean"
+    data = (
+        f"{count} test pictures of Fashion-MNIST, evenly spread; {arguments.grid}² patches, set to "
+        f"the mean colour; {arguments.pairs} pairs of orders, {arguments.samples} samples"
+    )
     report("pictures", measures, arguments, data=data, notices=list(judgement.notices))
 
 

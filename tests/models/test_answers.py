@@ -249,6 +249,10 @@ def test_per_token_is_the_mean():
     one, other = (limelight.explain(m, TEXT, answer=ANSWER) for m in (model, mean))
     np.testing.assert_allclose(one.scores / count, other.scores, rtol=1e-4, atol=1e-6)
     assert model.fingerprint != mean.fingerprint
+    again = limelight.Explanation.from_json(other.to_json())
+    for e, said in ((one, False), (other, True), (again, True)):  # wherever it is shown
+        assert e.asked.per_token == said
+        assert ("mean log-probability per token" in e.as_html()) == said
 
 
 def test_a_prompt_of_nothing_begins_with_a_token_of_its_own():

@@ -430,9 +430,11 @@ def test_methods_are_compared_and_judged_on_a_server(server):
 
 def test_a_served_page_shows_what_explain_says(server):
     pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
+    from limelight.serving.served import ServedModel, model_facts
     from limelight.serving.texts import TextQuestion, shown_text
 
     model = wrapped(server)
+    assert model_facts(ServedModel(name="tiny", model=model))["first"] == ["banzhaf"]
     asked = TextQuestion(tab="t", place="p", text=CONTEXT, methods=["loo"], answer=ANSWER)
     found = msgspec.json.decode(msgspec.json.encode(shown_text(model, asked, lambda *_: None)))
     e = limelight.Explanation.from_json(msgspec.json.encode(found["explanations"][0]))

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from all_subsets import lime_by_subsets, shapley_by_subsets
 from transformers import (
     BeitConfig,
     BeitForImageClassification,
@@ -313,6 +314,7 @@ def test_verbs_take_pictures_of_all_kinds_and_tell_them_apart(tmp_path):
     assert model.fingerprint != tiny_pictures("deit").fingerprint
 
 
+@pytest.mark.slow  # 552 direct calls
 @pytest.mark.skipif(not VIT.exists(), reason="the shared ViT is not here")
 def test_the_shared_vit_says_what_direct_calls_of_it_say():
     import pyarrow.parquet as pq
@@ -325,9 +327,15 @@ def test_the_shared_vit_says_what_direct_calls_of_it_say():
     by_calls = np.array([by_hand(model, pixels, keep, 7) for keep in masks])
     assert np.abs(game(masks) - by_calls).max() < 1e-4
 
-    # Shapley values are sums to what the direct calls say of all and of nothing.
-    full, none = (by_hand(model, pixels, np.full(49, kept), 7) for kept in (True, False))
-    e = limelight.explain(model, row["image"], "shapley", pairs=3)
-    k = model.classes.index(e.target)
-    assert abs(e.scores.sum() - (full[k] - none[k])) < 1e-4
-    assert e.target == model.classes[int(full.argmax())]
+    # Nine parts of the picture, of which direct calls tell all 512 subsets.
+    masks = (np.arange(512)[:, None] >> np.arange(9)) % 2 == 1
+    place = features_of(model.read(row["image"]), "3 × 3 patches").of_token
+    by_calls = np.array([by_hand(model, pixels, keep[place], 7) for keep in masks])
+    e = limelight.explain(model, row["image"], "shapley", grid=3, pairs=400)
+    assert e.target == model.classes[int(by_calls[-1].argmax())]
+    values = by_calls[:, model.classes.index(e.target)]
+    spread = 1e-4 if e.stderr is None else 5 * e.stderr + 1e-4
+    assert (np.abs(e.scores - shapley_by_subsets(masks, values)) < spread).all()
+    lime = limelight.explain(model, row["image"], "lime", grid=3, samples=4000)
+    spread = 1e-4 if lime.stderr is None else 5 * lime.stderr + 1e-4
+    assert (np.abs(lime.scores - lime_by_subsets(masks, values)[1:]) < spread).all()

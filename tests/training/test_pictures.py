@@ -127,6 +127,6 @@ def test_what_cannot_be_learned_from_is_refused(limelight, tmp_path):
     done = limelight("train", "-o", tmp_path / "m")
     assert done.code == 2
     assert "from pictures (--images); give one" in done.err
-    mixed = LabelledTexts([picture_of(bars(1)[0][0]), "a text"], [0, 1], ("a", "b"))
+    mixed = LabelledTexts([picture_of(bars(1)[0][0]), "a text"], np.arange(2), ("a", "b"))
     with pytest.raises(InputError, match="row 2 of memory is a text among pictures"):
         train(mixed, recipe=QUICK)

@@ -34,7 +34,8 @@ def explain(
     Parameters
     ----------
     text
-        The text to explain; "-" reads standard input.
+        The text to explain; "-" reads standard input. With a model that reads pictures, the name of
+        a picture.
     method
         A name from "limelight methods"; by default lime on models for which it is exact, banzhaf
         where an answer is explained, else shapley. With --data several, separated by commas.
@@ -127,7 +128,8 @@ def compare(
     Parameters
     ----------
     text
-        The text to explain; "-" reads standard input.
+        The text to explain; "-" reads standard input. With a model that reads pictures, the name of
+        a picture.
     methods
         Names from "limelight methods", separated by commas; by default the paper's seven and
         shapley on the paper's classifier, of answers banzhaf, shapley, context-cite, lime, lrp and

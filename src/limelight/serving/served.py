@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import chosen_way
-from limelight.explainers.registry import METHODS
+from limelight.explainers.registry import METHODS, default_method
 from limelight.models import Model, resolved_replacement, why_not
 from limelight.question import Question
 from limelight.results.judgement import Judgement
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from limelight.runs import Run
 
 _FIRST_SHOWN = ("shapley", "lime", "alpha-avg")
-# Where Shapley values take a while, LRP stands there at once: on deep models it reaches two thirds
-# of the way from chance to the best order, and attention a sixth.
-_FIRST_SHOWN_DEEP = ("lrp", "shapley")
+# Where asking takes a while, LRP stands there at once, beside what `explain` takes: on deep models
+# it reaches two thirds of the way from chance to the best order, and attention a sixth.
+_AT_ONCE = "lrp"
 _FIRST_SHOWN_LEARNED = (LEARNED, "shapley")  # which is more faithful still, and as quick
 
 
@@ -76,8 +76,9 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
         }
         for name, way in ways.items()
     ]
-    is_deep = "lrp" in ways and ways["shapley"].calls is not None
-    first = _FIRST_SHOWN_DEEP if is_deep else _FIRST_SHOWN
+    own = default_method(model)
+    is_deep = _AT_ONCE in ways and ways["shapley"].calls is not None
+    first = (_AT_ONCE, own) if is_deep or own not in _FIRST_SHOWN else _FIRST_SHOWN
     first = first if served.learned is None else _FIRST_SHOWN_LEARNED
     pieces = ["tokens"] if why_not(model, "pieces") is None else []
     pictures = why_not(model, "pictures") is None

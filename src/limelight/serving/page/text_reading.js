@@ -248,7 +248,7 @@ export class TextReading extends HTMLElement {
   }
 
   #sayHow() {
-    if (this.#card) { if (!this.#parts.readout.querySelector("b")) this.#parts.readout.textContent = this.#changed ? "Removed parts are hatched." : "Point at a part for its numbers; click it, or press Enter, to remove it, and again to put it back."; return; }
+    if (this.#card) { if (!this.#parts.readout.querySelector("b")) this.#parts.readout.textContent = this.#changed ? "Removed parts are blank." : "Point at a part for its numbers; click it, or press Enter, to remove it, and again to put it back."; return; }
     const { features, inside } = this.#state, block = !inside.length && BLOCKS.includes(features) ? features.slice(0, -1) : null;
     const does = block ? "to see its words." : "to remove, replace or protect it.";
     const point = `Point at a ${block ?? "word"} for its numbers`;

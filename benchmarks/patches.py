@@ -1,0 +1,83 @@
+"""Exact methods over patches of a picture, against one forward pass of the same model.
+
+    python benchmarks/patches.py
+
+A classifier over 7 × 7 patches with weights as large as trained ones, ten classes, 16 heads; one
+core. Each method explains the same pictures one at a time, as a person would.
+"""
+
+import numpy as np
+
+import limelight
+from limelight.models.attention import PictureClassifier
+from limelight.text import Vocabulary, picture_of
+from measuring import on_cores, seconds
+from results import Measure, command_line, report
+
+METHODS = ("shapley", "lime", "banzhaf", "loo", "alpha-avg", "gxi")
+
+
+def model(
+    seed: int = 0, K: int = 16, C: int = 10, d_e: int = 64, d_h: int = 64
+) -> PictureClassifier:
+    """Return a classifier of the sizes of the recipe "pictures"."""
+    rng = np.random.default_rng(seed)
+
+    def normal(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape) / np.sqrt(shape[-1])
+
+    return PictureClassifier(
+        embedding=normal(2, d_e) * 4,
+        W_q=normal(K, 32, d_e),
+        W_k=normal(K, 32, d_e),
+        W_v=normal(K, 32, d_e),
+        W_l=normal(K, C, 32),
+        patch_mean=np.full(16, 0.3),
+        patch_in=normal(d_h, 16) * 3,
+        patch_bias=normal(d_h),
+        patch_out=normal(d_e, d_h) * 2,
+        position_table=normal(50, d_e) * 8,
+        patch_size=(4, 4),
+        grid=(7, 7),
+        T_max=50,
+        classes=tuple(map(str, range(C))),
+        vocabulary=Vocabulary(("[cls]", "UNK")),
+    )
+
+
+def main() -> None:
+    """Measure the time of a picture by each method."""
+    arguments = command_line(__doc__ or "").parse_args()
+    on_cores(1)
+    own, rng = model(), np.random.default_rng(1)
+    count = 2 if arguments.smoke else 30
+    pictures = [picture_of(x) for x in rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)]
+    repeats = 1 if arguments.smoke else 3
+
+    def each(method: str) -> float:
+        def work() -> None:
+            for one in pictures:
+                limelight.explain(own, one, method)
+
+        return 1e3 * float(seconds(work, repeats=repeats).min()) / count
+
+    forward = 1e3 * float(seconds(lambda: own.logits(pictures), repeats=repeats).min()) / count
+    measures = [
+        Measure(id="forward", what="one forward pass of a picture", value=forward, unit="ms")
+    ]
+    for method in METHODS:
+        taken = each(method)
+        measures.append(
+            Measure(
+                id=method,
+                what=f"{method} of a picture of 49 patches",
+                value=taken,
+                unit="ms",
+                note=f"{taken / forward:.0f} forward passes",
+            )
+        )
+    report("patches", measures, arguments)
+
+
+if __name__ == "__main__":
+    main()
