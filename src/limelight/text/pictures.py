@@ -177,7 +177,7 @@ def _of_pillow(image: Any, name: str) -> Picture:
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;"):
         numbers = np.asarray(image)
-        fits = image.mode != "F" and 0 <= numbers.min() and numbers.max() <= 65535
+        fits = image.mode != "F" and numbers.min() >= 0 and numbers.max() <= 65535
         return _of_array(numbers.astype(np.uint16) if fits else numbers, name)
     if image.has_transparency_data:
         return _of_array(np.asarray(image.convert("RGBA")), name)
@@ -424,7 +424,7 @@ def segments(cutter: Segmenter, picture: Picture, name: str) -> Pictured:
     own = found >= 0
     labels = np.full(shape, -1)
     labels[own] = np.unique(found[own], return_inverse=True)[1]
-    _check_number(labels.max() + 1)  # now, and not when all is computed
+    _check_number(int(labels.max()) + 1)  # now, and not when all is computed
     boxes = []
     for k in range(labels.max() + 1):
         y, x = np.nonzero(labels == k)
