@@ -17,10 +17,11 @@ from limelight.errors import InputError
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 import kill_runs
+import pyarrow as pa
 
 from limelight.models.loading import ModelSource
-from limelight.runs import Run
-from limelight.runs.work import Job, Task, explain_shard
+from limelight.runs import Run, estimate
+from limelight.runs.work import Job, ShardWork, Task, explain_shard
 
 from runs import record_of, texts_table
 from tiny_models import random_texts, tiny_model
@@ -154,6 +155,17 @@ def test_the_estimate_names_what_would_be_quicker(monkeypatch, model, tmp_path):
         "About 3 hours for 32 texts with 1 worker. The method 'alpha-avg' would take about "
         "32 seconds."
     )
+
+
+def test_the_estimate_of_a_slow_method_asks_about_two_texts(monkeypatch):
+    asked = []
+    monkeypatch.setattr(ShardWork, "__call__", lambda _, table: asked.append(len(table)))
+    work = object.__new__(ShardWork)
+    sample = pa.table({"text": [str(i) for i in range(5)]})
+    estimate._seconds(work, sample)
+    monkeypatch.setattr(estimate, "_PATIENCE", -1.0)
+    estimate._seconds(work, sample)
+    assert asked == [1, 4, 1, 1]
 
 
 def test_progress_counts_texts_and_failures(model, tmp_path):

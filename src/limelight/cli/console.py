@@ -127,9 +127,9 @@ def run_shown(output: Path, log: str | None) -> Iterator["Watcher"]:
 
             yield told
     except KeyboardInterrupt as stop:
-        done = f"{last[0].done:,} of {last[0].total:,}" if last else "no"
+        done = f"about {last[0].done:,} of {last[0].total:,}" if last else "no"
         stop.add_note(
-            f"about {done} texts are done, and finished shards are kept in '{output}'. The same "
+            f"{done} texts are done, and finished shards are kept in '{output}'. The same "
             "command goes on."
         )
         raise
