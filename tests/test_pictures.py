@@ -69,6 +69,24 @@ def test_a_function_of_pictures_is_explained_patch_by_patch():
         limelight.explain(texts, given)
 
 
+def test_of_large_pictures_few_are_made_at_a_time(monkeypatch):
+    monkeypatch.setattr("limelight.models.functions._PIXELS", 3 * PICTURES[0].nbytes)
+    asked = []
+
+    def counting(some):
+        asked.append(len(some))
+        return brightness(some)
+
+    model = limelight.wrap(counting, images=True, classes=["left", "right"], scale="logit")
+    found = limelight.game(model, PICTURES[0], grid=3)
+    masks = np.random.default_rng(0).random((500, 9)) < 0.5
+    answers = found(masks)
+    assert max(asked) <= 3
+    assert sum(asked) < 500  # equal masks are asked once
+    direct = limelight.game(MODEL, PICTURES[0], grid=3)
+    assert np.allclose(answers, [direct(mask[None])[0] for mask in masks], atol=1e-12)
+
+
 def test_segments_of_scikit_image_are_cut_where_it_is_there():
     pytest.importorskip("skimage")
     given = np.repeat([[[30], [220]]], 12, axis=1).repeat(20, axis=0).astype(np.uint8)

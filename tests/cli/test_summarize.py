@@ -1,6 +1,8 @@
 """``limelight summarize`` from the outside."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -39,6 +41,12 @@ def test_one_screen_in_a_terminal(summarize, folder):
     assert "30 texts, G×I: what drives class 1" in done.out
     assert "by shop" in done.out
     assert "Also in this run: alpha-avg" in done.out
+
+
+def test_the_process_ends_without_a_word_of_duckdb_about_leaks(folder):
+    command = [sys.executable, "-m", "limelight", "summarize", folder / "run"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("ending", ["html", "json", "csv", "txt"])

@@ -144,7 +144,8 @@ def test_classes_are_named_in_order(train, tmp_path):
     [
         (
             ("--recipe", "papr"),
-            "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped.",
+            "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, "
+            "pictures.",
         ),
         (("--set", "dropout"), "a setting is written name=value; got 'dropout'."),
         (("--set", "dropout=much"), "dropout must be a finite number; got 'much'."),

@@ -70,7 +70,9 @@ WRONG_TYPES = {
     'explain(model, ["good film", None])': (
         "text 1 (counting from 0): a text must be a string; got NoneType."
     ),
-    'explain(model, b"good film")': "a text must be a string, or a list of them; got bytes.",
+    'explain(model, b"good film")': (
+        "got a picture (bytes), which needs a model that reads pictures, and this one reads texts."
+    ),
     'explain(model, {"good film": 1})': "a text must be a string, or a list of them; got dict.",
     "explain(model, None)": "a text must be a string, or a list of them; got NoneType.",
     'explain(model, "good film", target=1.0)': (

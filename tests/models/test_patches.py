@@ -217,7 +217,7 @@ def broken_bounds(seeds):
             channels=int(rng.choice([1, 3])),
             K=int(rng.integers(1, 4)),
             C=int(rng.integers(2, 5)),
-            scale=float(np.exp(rng.uniform(-1.5, 1.2))),
+            scale=float(np.exp(rng.uniform(-1.5, 0.4))),
             removal=str(rng.choice(["mean", "black", "blurred"])),
         )
         picture = random_picture(model, seed)

@@ -110,6 +110,10 @@ def bad_pictures(folder):
         (pixels()[None], "the shape (1, 6, 10, 3)"),
         ({"bytes": None, "path": None}, "has none"),
         (7, "got int"),
+        ("a text " * 600, "does not exist"),
+        ("https://limelight.org/shirt.png", "an address of the web"),
+        (PillowImage.fromarray(np.full((4, 4), 70_000, np.int32)), "must lie between"),
+        (PillowImage.open(BytesIO(good[: len(good) // 2])), "cannot be read as a picture"),
     ]
 
 
@@ -269,3 +273,23 @@ def test_a_large_picture_is_stored_small():
     picture = Picture(np.zeros((600, 900, 3), np.uint8))
     shown = PillowImage.open(BytesIO(picture.png()))
     assert shown.size == (448, 299)
+
+
+def test_names_of_files_stand_on_one_line_in_characters_that_can_be_written(tmp_path):
+    for name, said in (("a\nb.png", "a b.png"), ("a\udcffb.png", "a?b.png")):
+        PillowImage.fromarray(pixels()).save(tmp_path / name)
+        assert picture_of(tmp_path / name).name == said
+
+
+def test_pictures_of_all_sizes_are_joined_alike_and_a_grid_has_one_name():
+    joined = [
+        features_of(read(picture_of(pixels(side, side)), 14, 14), "4x4 patches")
+        for side in (21, 28, 224)
+    ]
+    assert all(one.of_token.tolist() == joined[0].of_token.tolist() for one in joined)
+    assert {one.unit for one in joined} == {"4 × 4 patches"}
+
+
+def test_too_many_segments_are_refused_before_anything_is_computed():
+    with pytest.raises(InputError, match="255 segments at most; these are 400"):
+        segments(lambda p: np.arange(400).reshape(p.shape[:2]), picture_of(pixels(20, 20)), "mine")

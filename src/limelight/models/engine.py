@@ -32,7 +32,7 @@ class Engine:
         most: int = 4096,
         alike: bool = False,
     ) -> None:
-        self._answer, self._size, self._key = answer, size, key
+        self._answer, self.size, self._key = answer, size, key
         self.budget, self._most, self._alike = budget, most, alike
         self.calls = self.items = 0  # batches and items answered so far
 
@@ -45,7 +45,7 @@ class Engine:
         for item, i in zip(items, row, strict=True):
             distinct[i] = item
         found = self.rows(
-            np.array([self._size(item) for item in distinct]),
+            np.array([self.size(item) for item in distinct]),
             lambda places: self._answer([distinct[i] for i in places]),
             copies=np.bincount(row, minlength=len(distinct)),
         )

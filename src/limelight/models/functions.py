@@ -56,6 +56,7 @@ _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
 _NO_PICTURES = "this function takes texts; wrap it with images=True if it takes pictures"
+_PIXELS = 1 << 27  # bytes of the pictures that are made and asked about together
 _SIDE = 7  # patches, as long as nobody asks for another grid
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
 
@@ -215,8 +216,7 @@ class Function:
             known = one_document(self.bag.games([document], [features]), 0)
             return lambda keep: value(known, keep).T
         if document.picture is not None:
-            shown = _without(document.picture, features, replacement)
-            return lambda keep: self._engine([shown(row) for row in keep])
+            return self._of_masks(_without(document.picture, features, replacement))
         mask = self.mask if replacement == "mask" else None
         sides = _segments(document)
 
@@ -227,6 +227,20 @@ class Function:
 
         return lambda keep: self._engine([written(row) for row in keep])
 
+    def _of_masks(self, shown: Callable[[Bool[np.ndarray, " d"]], Picture]) -> Game:
+        def asked(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.
+            masks, row, copies = np.unique(keep, axis=0, return_inverse=True, return_counts=True)
+            size = self._engine.size(shown(masks[0]))
+            answered = self._engine.rows(
+                np.full(len(masks), size),
+                lambda some: self._answer([shown(masks[i]) for i in some]),
+                copies=copies,
+            )
+            return answered[row.ravel()]
+
+        return asked
+
     def __getstate__(self) -> dict[str, Any]:
         # Answers that are remembered, and how, are made again in another process.
         return {one.name: getattr(self, one.name) for one in fields(self)}
@@ -235,9 +249,10 @@ class Function:
     def _engine(self) -> Engine:
         return Engine(
             self._answer,
-            size=lambda given: len(joined(given)[0]),
+            size=lambda given: given.pixels.nbytes if self.images else len(joined(given)[0]),
             key=lambda given: given,
-            budget=sys.maxsize,  # nobody knows what a text costs in there
+            # Nobody knows what a text costs in there; of a picture, what it takes at least.
+            budget=_PIXELS if self.images else sys.maxsize,
             most=self.batch_size,
         )
 

@@ -272,7 +272,7 @@ def _check(*, host: Any, port: Any, seconds: Any) -> None:
     usable = port is None or (isinstance(port, int) and 0 <= port < 1 << 16)
     if isinstance(port, bool) or not usable:
         raise InputError(f"a port is a number from 0 to 65535; got {port!r}.")
-    # Timers take no more than some hundred years.
+    # Timers take no more than a few hundred years.
     usable = isinstance(seconds, int | float) and 0 < seconds < 1e9
     if isinstance(seconds, bool) or not usable:
         raise InputError(f"seconds must be a number above 0 and below 1e9; got {seconds!r}.")

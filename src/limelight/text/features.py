@@ -157,7 +157,8 @@ def plural(noun: str) -> str:
 def unit_name(unit: Any) -> str:
     """Return what a result calls its units: a name of ours, or a cutter as module:name."""
     if isinstance(unit, str):
-        return unit
+        grid = grid_of(unit)
+        return unit if grid is None else f"{grid[0]} × {grid[1]} patches"
     if callable(unit):
         return cutter_name(unit)
     first: Any = next(iter(unit), None) if hasattr(unit, "__iter__") else None
@@ -246,16 +247,16 @@ def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
         return [None if group is None else f"group {group}" for group in groups]
     if not isinstance(unit, str) or (grid := grid_of(unit)) is None:
         return list(names)
-    left, top, right, bottom = around(cut.boxes)
     sizes = [len({box[side] for box in cut.boxes}) for side in (1, 0)]
     if any(asked > there for asked, there in zip(grid, sizes, strict=True)):
         raise InputError(
             f"the model reads {sizes[0]} × {sizes[1]} patches, which can be joined and not cut; "
             f"got a grid of {grid[0]} × {grid[1]}."
         )
-    for x, y, z, w in cut.boxes:
-        row = (y + w - 2 * top) * grid[0] // (2 * (bottom - top))
-        column = (x + z - 2 * left) * grid[1] // (2 * (right - left))
+    # By number and not by pixel: pictures of all sizes are joined alike.
+    for k in range(len(names)):
+        at = zip(divmod(k, sizes[1]), grid, sizes, strict=True)
+        row, column = ((2 * i + 1) * asked // (2 * there) for i, asked, there in at)
         own.append(f"row {row + 1}, column {column + 1}")
     return own
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.shapes import Int, Num
+from limelight.text.characters import one_line
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels
 Labels = Int[np.ndarray, "H W"]
@@ -106,7 +107,8 @@ def picture_of(given: Any, name: str | None = None) -> Picture:
     if isinstance(given, bytes):
         return _opened(BytesIO(given), name or "picture")
     if _is_pillow(given):
-        return _of_pillow(given, name or Path(getattr(given, "filename", "")).name or "picture")
+        own = name or Path(getattr(given, "filename", "")).name or "picture"
+        return _opened(given, own)
     if not hasattr(given, "__array__"):
         raise InputError(
             "a picture must be an array, an image of Pillow, a path or the bytes of a file; got "
@@ -128,9 +130,15 @@ def _pillow() -> Any:
 
 
 def _read(path: Path, name: str) -> Picture:
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise InputError(f"a picture must be a file; {str(path)!r} {what}.")
+    try:
+        there, folder = path.is_file(), path.is_dir()
+    except (OSError, ValueError):  # a text of some length is no name of a file
+        there = folder = False
+    if not there:
+        what = "is a folder" if folder else "does not exist"
+        if re.match("https?:/", str(path)):
+            what = "is an address of the web, which is not read; download it"
+        raise InputError(f"a picture must be a file; {one_line(str(path), 200)!r} {what}.")
     return _opened(path, name)
 
 
@@ -139,6 +147,8 @@ def _opened(file: Any, name: str) -> Picture:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
+            if _is_pillow(file):  # somebody else's, to be closed by them; its file is read only now
+                return _of_pillow(file, name)
             with Image.open(file) as image:
                 return _of_pillow(image, name)
     except InputError:
@@ -167,7 +177,8 @@ def _of_pillow(image: Any, name: str) -> Picture:
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;"):
         numbers = np.asarray(image)
-        return _of_array(numbers.astype(np.uint16) if image.mode != "F" else numbers, name)
+        fits = image.mode != "F" and numbers.min() >= 0 and numbers.max() <= 65535
+        return _of_array(numbers.astype(np.uint16) if fits else numbers, name)
     if image.has_transparency_data:
         return _of_array(np.asarray(image.convert("RGBA")), name)
     return _of_array(np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB")), name)
@@ -198,7 +209,9 @@ def _of_array(array: np.ndarray, name: str) -> Picture:
             pixels = np.rint(pixels * alpha + 255 * (1 - alpha)).astype(np.uint8)
     pixels = np.array(pixels)  # a copy: freezing must not freeze the caller's
     pixels.setflags(write=False)
-    return Picture(pixels, name, notices)
+    # A name stands in lines, files and pages: on one line, and in characters that can be written.
+    said = one_line(name.encode(errors="replace").decode(), 200)
+    return Picture(pixels, said or "picture", notices)
 
 
 def _in_bytes(pixels: np.ndarray, name: str) -> Num[np.ndarray, "H W C"]:
@@ -321,10 +334,7 @@ class Pictured(NamedTuple):
         regions = None
         if self.regions is not None or not filled:
             number = np.append(of_token, -1)[self.labels()] + 1
-            if features > SEGMENTS:
-                raise InputError(
-                    f"a picture may be cut into {SEGMENTS} segments at most; these are {features}."
-                )
+            _check_number(features)
             regions = _text(_png(number.astype(np.uint8)[:, :, None], LONGEST, smooth=False))
         return Image(
             digest=self.picture.digest,
@@ -332,6 +342,13 @@ class Pictured(NamedTuple):
             boxes=boxes,
             png=_stored(self.picture),
             regions=regions,
+        )
+
+
+def _check_number(segments: int) -> None:
+    if segments > SEGMENTS:
+        raise InputError(
+            f"a picture may be cut into {SEGMENTS} segments at most; these are {segments}."
         )
 
 
@@ -407,6 +424,7 @@ def segments(cutter: Segmenter, picture: Picture, name: str) -> Pictured:
     own = found >= 0
     labels = np.full(shape, -1)
     labels[own] = np.unique(found[own], return_inverse=True)[1]
+    _check_number(int(labels.max()) + 1)  # now, and not when all is computed
     boxes = []
     for k in range(labels.max() + 1):
         y, x = np.nonzero(labels == k)

@@ -83,7 +83,7 @@ def learn(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     texts
-        Texts like those to be explained, at least 20, better some hundred: a list, or data as
+        Texts like those to be explained, at least 20, better a few hundred: a list, or data as
         :func:`limelight.judge` takes them. Pairs of texts are tuples of two. A run or its folder,
         or a list of explanations, with Shapley values of one class is learned from as it is.
     pairs

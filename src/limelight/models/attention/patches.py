@@ -190,6 +190,7 @@ class PictureClassifier(AttentionClassifier):
         rows, errors = self.embedded(np.concatenate([cut(one, self.grid) for one in pixels]))
         specials = self.embedding.astype(np.float64)
         # No copy by `replace`: it would check all weights again, and lose what is known of them.
+        _ = self.directions, self._position_errors  # known before, and not anew for every picture
         seen = object.__new__(PictureClassifier)
         known = {name: x for name, x in vars(self).items() if name not in _OF_WORDS}
         known["embedding"] = np.concatenate([specials, rows])

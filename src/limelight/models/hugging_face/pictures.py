@@ -86,7 +86,7 @@ class HuggingFacePictures(HuggingFace):
         """What a few calls showed about the network."""
         self._forward.renew()
         one = self._pixels(self._example.pixels)
-        other = self._pixels(self._example.pixels[::-1, ::-1])
+        other = self._pixels(self._example.pixels[::-1, ::-1].copy())
         example = ExampleIds(one, other, (), one, 1, None)
         return checked_network(self.network, example, {}, asked=self._forward)
 
