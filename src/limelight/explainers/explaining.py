@@ -185,6 +185,8 @@ def listed(text: Any) -> list[Any]:
     """Return one text, or whatever else a model may read in its place, or a list, as a list."""
     if isinstance(text, tuple):
         return [checked_text_or_pair(text)]
+    if isinstance(text, list):
+        return list(text)
     if isinstance(text, str) or is_one(text):
         return [text]
     if not isinstance(text, Sequence):
