@@ -221,13 +221,22 @@ def pictures_section(folder: Path) -> str:
 
     experiment = next(one for one in EXPERIMENTS if one.name == PICTURES)
     row = row_of(experiment, stored()[PICTURES], folder, suffixes=(".svg",))
-    told = " ".join(
-        f"#text({_quoted(one)})" for one in (row.findings.headline, row.findings.meaning)
-    )
+    told = (
+        "Test pictures of Fashion-MNIST were cut into patches and read by the paper's architecture "
+        "and by a vision transformer of six layers, each trained on its training pictures. "
+    ) + " ".join(_as_typst(one) for one in (row.findings.headline, row.findings.meaning))
     for name, caption in list(row.figures.items())[:1]:
         image = f"image({_quoted(name + '.svg')}, width: 90%)"
         told += f"\n\n#figure({image}, caption: [#text({_quoted(caption)})])"
     return told + "\n"
+
+
+def _as_typst(markdown: str) -> str:
+    """Return a paragraph of the report as Typst: a link as the name of its page, a minus as one."""
+    parts = re.split(r"\[([^\]]+)\]\([^)]*\)", re.sub(r"(?<![\w.])-(?=\d)", "−", markdown))
+    return "".join(
+        f"#{'raw' if place % 2 else 'text'}({_quoted(part)})" for place, part in enumerate(parts)
+    )
 
 
 def draw(folder: Path) -> None:

@@ -154,6 +154,15 @@ def test_what_is_said_of_pictures_waits_for_its_results(build, tmp_path, monkeyp
     assert 'image("accuracy.svg", width: 90%)' in told
 
 
+def test_a_link_of_the_report_is_the_name_of_its_page_and_a_minus_is_one(build):
+    told = build._as_typst(
+        "Proven ([patches](theorems/patches.md)): -0.01 (-0.03 to 0.01), post-hoc, 5e-13"
+    )
+    assert told == (
+        '#text("Proven (")#raw("patches")#text("): −0.01 (−0.03 to 0.01), post-hoc, 5e-13")'
+    )
+
+
 @pytest.mark.slow
 def test_the_article_is_built(build, tmp_path, monkeypatch):
     pytest.importorskip("typst")
