@@ -22,6 +22,7 @@ from limelight.text import (
     checked_text_or_pair,
     is_picture,
     joined,
+    one_line,
     place_at,
 )
 from limelight.theory.ratio_game import RatioGame
@@ -605,11 +606,15 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
             yield own
 
 
+def _kind(given: Any) -> str:
+    return one_line(given, 80) if isinstance(given, str) else type(given).__name__
+
+
 def _check_kind(model: Model, given: Any) -> None:
     if is_picture(given):
         if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
             raise InputError(
-                f"got a picture ({type(given).__name__}), which needs {CAPABILITIES['pictures']}, "
+                f"got a picture ({_kind(given)}), which needs {CAPABILITIES['pictures']}, "
                 f"and {why}."
             )
     elif isinstance(given, tuple):
