@@ -47,7 +47,7 @@ SIZES = (50, 200, 500, 1500)
 ABLATED = (200, 1500)  # texts, with which signals are left out one by one
 LEFT_OUT = ("embedding", "middle", "last", "head", "places", "outputs")
 BEGUN = time.perf_counter()
-ASKED = Question()
+ASKED = Question(features="words")
 
 
 def main() -> None:

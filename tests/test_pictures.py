@@ -115,7 +115,10 @@ def test_a_run_over_pictures_resumes_tells_them_apart_and_is_summed_up(tmp_path)
     assert len(texts) == 6
     assert all(text.startswith("same.png (21 × 14, ") for text in texts)
     before = sorted(path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.parquet"))
-    again = limelight.explain_data(MODEL, tmp_path / "a.parquet", **asked)
+    other = {name: x for name, x in asked.items() if name != "grid"}
+    again = limelight.explain_data(
+        MODEL, tmp_path / "a.parquet", features="2x2 patches", **other
+    )  # the same grid
     after = sorted(path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.parquet"))
     assert before == after
     assert again.explanation(2) == run.explanation(2)
@@ -151,6 +154,21 @@ def test_pictures_are_judged_as_texts_are():
     )
     assert all(one.share > 0.95 for one in found.methods)
     assert all(text.d == 6 for text in found.texts)
+    grid = limelight.judge(MODEL, PICTURES[:2], methods=["loo"], grid=2)
+    assert [text.d for text in grid.texts] == [4, 4]
+
+
+def test_models_of_texts_do_not_take_a_folder_of_pictures_for_texts(tmp_path):
+    (tmp_path / "shots").mkdir()
+    (tmp_path / "shots" / "a.png").write_bytes(png(PICTURES[0]))
+    pq.write_table(
+        pa.table({"image": [{"bytes": png(PICTURES[0]), "path": ""}]}), tmp_path / "a.parquet"
+    )
+    texts = limelight.wrap(lambda some: [[0.5, 0.5]] * len(some), classes=["a", "b"])
+    for i, data in enumerate(("shots", "a.parquet")):
+        run = limelight.explain_data(texts, tmp_path / data, output=tmp_path / f"{i}", method="loo")
+        with pytest.raises(InputError, match="got a picture"):
+            run.explanation(0)
 
 
 def test_commands_take_the_name_of_a_picture(tmp_path):

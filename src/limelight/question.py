@@ -37,7 +37,7 @@ from limelight.models import (
 from limelight.models.loading import from_same_source
 from limelight.models.protocol import answering
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, AskedText, Unit
+from limelight.text import SIDES, AskedText, Unit, unit_name
 from limelight.theory.path_quadrature import Outer
 
 
@@ -311,6 +311,8 @@ class Question:
                 )
             object.__setattr__(self, "features", f"{self.grid} × {self.grid} patches")
             object.__setattr__(self, "grid", None)
+        elif isinstance(self.features, str):  # "7x7 patches" is "7 × 7 patches"
+            object.__setattr__(self, "features", unit_name(self.features))
         if self.side is not None and self.side not in SIDES:
             raise InputError(nearest("side", self.side, SIDES))
         object.__setattr__(self, "protect", tuple(self.protect))

@@ -99,3 +99,25 @@ def test_an_archive_of_reviews_is_still_one(tmp_path):
         (tmp_path / "train" / name).mkdir(parents=True)
         (tmp_path / "train" / name / "0_1.txt").write_text(f"a {name} review")
     assert read_labelled(tmp_path).texts == ("a neg review", "a pos review")
+
+
+def test_files_in_columns_of_bytes_and_in_structs_of_any_order_are_pictures(tmp_path):
+    content = png(PIXELS[0])
+    for name, cell in (("plain", content), ("turned", {"path": "a.png", "bytes": content})):
+        pq.write_table(pa.table({"image": [cell] * 2, "label": [0, 1]}), tmp_path / name)
+        (tmp_path / name).rename(tmp_path / f"{name}.parquet")
+        found = read_pictures(tmp_path / f"{name}.parquet")
+        assert (found.texts[0].pixels.squeeze() == PIXELS[0].squeeze()).all()
+
+
+def test_classes_of_pictures_may_be_called_as_those_of_reviews_are(tmp_path):
+    for name in ("neg", "pos"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.png").write_bytes(png(PIXELS[0]))
+    assert read_pictures(tmp_path).class_names == ("neg", "pos")
+
+
+def test_a_name_that_no_table_can_hold_is_refused_in_a_sentence(tmp_path):
+    (tmp_path / "a\udcff.png").write_bytes(png(PIXELS[0]))
+    with pytest.raises(InputError, match="must be UTF-8"):
+        read_rows(tmp_path)

@@ -130,3 +130,13 @@ def test_what_cannot_be_learned_from_is_refused(limelight, tmp_path):
     mixed = LabelledTexts([picture_of(bars(1)[0][0]), "a text"], np.arange(2), ("a", "b"))
     with pytest.raises(InputError, match="row 2 of memory is a text among pictures"):
         train(mixed, recipe=QUICK)
+    (tmp_path / "empty").mkdir()
+    np.savez(tmp_path / "small.npz", images=np.zeros((9, 5, 9), np.uint8), labels=np.arange(9) % 3)
+    for given, said in (
+        (["--images", tmp_path / "empty"], "has no pictures"),
+        (["--images", tmp_path / "small.npz"], "a picture has 9 × 5; set a smaller grid"),
+        ([tmp_path / "small.npz"], "holds pictures; give it by --images"),
+    ):
+        done = limelight("train", *given, "-o", tmp_path / "m")
+        assert done.code == 2
+        assert said in done.err

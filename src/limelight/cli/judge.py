@@ -37,6 +37,7 @@ def judge(
     scale: str = "logit",
     features: str | None = None,
     cutter: Cutter = None,
+    grid: str | None = None,
     window: str | None = None,
     side: str | None = None,
     replacement: str = "auto",
@@ -75,7 +76,10 @@ def judge(
         Judge by the "logit" of the class or by its "probability".
     features
         What is removed one after the other, and scored: "words", "positions", "sentences",
-        "paragraphs", "lines", or "tokens" of a Hugging Face model.
+        "paragraphs", "lines", or "tokens" of a Hugging Face model; of pictures "patches" or
+        "segments".
+    grid
+        Of pictures: so many patches a side instead of the model's own.
     window
         For texts that are longer than a Hugging Face model reads: as many tokens at a time, or
         "auto".
@@ -137,6 +141,7 @@ def judge(
             target=target,
             scale=scale,
             features=units_of(features, cutter),
+            grid=window_size(grid),  # type: ignore[arg-type]  # a word is refused there
             window=window_size(window),
             side=side,
             answer=answers,

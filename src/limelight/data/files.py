@@ -26,7 +26,7 @@ _BATCH = 1000  # rows
 _LONGEST = 1 << 28  # characters of a line or of a cell
 _SAMPLED = 1000  # lines of JSON that say which columns there are
 _OF_TEXT = re.compile(r"(dictionary<values=)?(large_)?(string|binary)(_view)?(,|$)")
-_OF_PICTURE = re.compile(r"struct<bytes: (large_)?binary, path: ")
+_OF_PICTURE = re.compile(r"struct<(path: (large_)?string, )?bytes: (large_)?binary\b")
 # Cells of some columns as Python values, column by column, and other columns as Arrow arrays.
 Batch = tuple[list[list[Any]], list[Any]]
 _Row = dict[str, Any]
@@ -206,8 +206,9 @@ def _cells(column: Any) -> list[Any]:
     try:
         return list(column.cast("large_string").to_pylist())
     except ValueError:  # Arrow's and Python's way to say that bytes are not UTF-8
-        found = column.cast("large_binary").to_pylist()
-        return [one if one is None else one.decode("utf-8", "surrogateescape") for one in found]
+        from limelight.data.pictures import text_or_picture
+
+        return [text_or_picture(one) for one in column.cast("large_binary").to_pylist()]
 
 
 class _Lines(Source):

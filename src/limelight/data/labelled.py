@@ -131,12 +131,12 @@ def read_labelled(
 
 def _is_archive(path: Path, part: str) -> bool:
     """Return whether a folder is IMDB's; one without any data files can be nothing else."""
-    known = (path / "neg").is_dir() or (path / part / "neg").is_dir()
-    if not path.is_dir() or known or data_files(path):
-        return path.is_dir() and known
+    if not path.is_dir():
+        return False
     from limelight.data.pictures import pictures_at
 
-    return pictures_at(path) is None
+    known = (path / "neg").is_dir() or (path / part / "neg").is_dir()
+    return (known or not data_files(path)) and pictures_at(path) is None
 
 
 def _folder(path: Path, part: str) -> tuple[list[Given], list[Any]]:

@@ -5,6 +5,7 @@ A cell is a string, as that of a text is: a path, or the file itself as an addre
 """
 
 import hashlib
+import os
 from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,17 +17,22 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from limelight.data.files import Batch, Source
+from limelight.data.files import Batch, Source, data_files
 from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.errors import InputError, about_text
 from limelight.text import picture_of
+from limelight.text.characters import LONE_SURROGATE
+from limelight.text.pictures import ENDINGS
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 _BATCH = 256
+_FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # how they begin
 
 
 def read_pictures(data: Any, classes: Sequence[str] | None = None, **columns: Any) -> LabelledTexts:
     """Return labelled pictures; ``data`` and columns are those of :func:`read_labelled`."""
+    folder = Path(data) if isinstance(data, str | os.PathLike) else None
+    if folder is not None and folder.is_dir() and not (data_files(folder) or pictures_at(folder)):
+        raise InputError(f"'{data}' has no pictures, and no folders with some for each class.")
     found = read_labelled(data, classes, **columns)
     pictures = []
     for number, cell in enumerate(found.texts):
@@ -62,6 +68,13 @@ def cell_of(cell: Mapping[str, Any] | None) -> str | None:
     return path if content is None else address(content, Path(path or "").name)
 
 
+def text_or_picture(cell: bytes | None) -> str | None:
+    """Return a cell of bytes that are not UTF-8: a file of a picture, or a text with faults."""
+    if cell is not None and cell.startswith(_FILES):
+        return address(cell)
+    return None if cell is None else cell.decode("utf-8", "surrogateescape")
+
+
 class _Rows(Source):
     """Rows with a picture each, and perhaps a label: ``self.rows`` yields id, cell and label."""
 
@@ -95,8 +108,10 @@ class _Folder(_Rows):
     @cached_property
     def files(self) -> list[Path]:
         """The files, sorted."""
-        here = [one for one in self.path.iterdir() if one.is_file() and is_file(one)]
-        found = here or [one for one in self.path.glob("*/*") if one.is_file() and is_file(one)]
+        here = [one for one in self.path.iterdir() if is_file(one) and one.is_file()]
+        found = here or [one for one in self.path.glob("*/*") if is_file(one) and one.is_file()]
+        if odd := [one.name for one in found if LONE_SURROGATE.search(str(one))]:
+            raise InputError(f"names of files must be UTF-8 to stand in tables; rename {odd[0]!r}.")
         return sorted(found)
 
     @property
@@ -129,8 +144,10 @@ class _Arrays(_Rows):
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 found = {name: file[name] for name in file.files}
-        except (ValueError, OSError, BadZipFile, EOFError) as error:
-            raise InputError(f"'{self.path}' is not a file of arrays ({error}).") from None
+        except (ValueError, OSError, BadZipFile, EOFError):  # of pickled objects it says how to
+            raise InputError(
+                f"'{self.path}' is not a file of arrays of numbers, as np.savez writes it."
+            ) from None
         pictures = {name: one for name, one in found.items() if one.ndim in (3, 4)}
         if len(pictures) > 1:  # of a training and a test set, the first
             pictures = {name: one for name, one in pictures.items() if "train" in name.lower()}

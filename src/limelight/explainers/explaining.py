@@ -185,7 +185,9 @@ def listed(text: Any) -> list[Any]:
     """Return one text, or whatever else a model may read in its place, or a list, as a list."""
     if isinstance(text, tuple):
         return [checked_text_or_pair(text)]
-    if is_one(text):
+    if isinstance(text, list):
+        return list(text)
+    if isinstance(text, str) or is_one(text):
         return [text]
     if not isinstance(text, Sequence):
         if hasattr(text, "tolist"):  # a column of a table

@@ -41,6 +41,7 @@ def judge(
     target: str | int = "predicted",
     scale: str = "logit",
     features: Unit | None = None,
+    grid: int | None = None,
     window: str | int | None = None,
     side: str | None = None,
     answer: str | Sequence[str | None] | None = None,
@@ -85,6 +86,8 @@ def judge(
     features
         What is removed one after the other: units as :func:`limelight.explain` takes them, which
         the methods score too.
+    grid
+        As in :func:`limelight.explain`: so many parts a side.
     window
         As in :func:`limelight.explain`, for texts that are longer than the model reads.
     side
@@ -127,7 +130,13 @@ def judge(
         Settings of the methods that have them.
     """
     question = Question(
-        target=target, scale=scale, features=features, side=side, window=window, answer=answer
+        target=target,
+        scale=scale,
+        features=features,
+        grid=grid,
+        side=side,
+        window=window,
+        answer=answer,
     )
     model = question.windowed(question.grouped(checked_model(model)))
     question = question.to(model)

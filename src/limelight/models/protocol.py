@@ -22,6 +22,7 @@ from limelight.text import (
     checked_text_or_pair,
     is_picture,
     joined,
+    one_line,
     place_at,
 )
 from limelight.theory.ratio_game import RatioGame
@@ -497,7 +498,8 @@ def document_by(
     asked: tuple[Asked, ...] = ()
     if isinstance(given, AskedText):
         asked, by, given = given.asked, by if given.by is None else given.by, given.given
-    _check_kind(model, given)
+    if not isinstance(given, str):  # of a string the model itself says whether it reads it
+        _check_kind(model, given)
     return read_asking(
         model, given, asked or asked_of(model, given, by, first_pieces=first_pieces), pieces=pieces
     )
@@ -604,11 +606,15 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
             yield own
 
 
+def _kind(given: Any) -> str:
+    return one_line(given, 80) if isinstance(given, str) else type(given).__name__
+
+
 def _check_kind(model: Model, given: Any) -> None:
     if is_picture(given):
         if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
             raise InputError(
-                f"got a picture ({type(given).__name__}), which needs {CAPABILITIES['pictures']}, "
+                f"got a picture ({_kind(given)}), which needs {CAPABILITIES['pictures']}, "
                 f"and {why}."
             )
     elif isinstance(given, tuple):

@@ -8,7 +8,6 @@ from itertools import chain
 from types import EllipsisType, MappingProxyType
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from limelight.errors import InputError
@@ -301,6 +300,8 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
         """Return what is shown in the place of a text, as JSON; ``whole`` to be drawn from that."""
         if self.image is None:
             return None
+        import msgspec  # which computing and printing a text does without
+
         kept = self.image if whole else replace(self.image, png=None)
         return msgspec.json.encode(kept).decode()
 
@@ -327,7 +328,11 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
 
 def shown_fields(stored: str | None) -> dict[str, Any]:
     """Return the fields of an explanation that :meth:`Explanation.shown` wrote."""
-    return {} if stored is None else {"image": msgspec.json.decode(stored, type=Image)}
+    if stored is None:
+        return {}
+    import msgspec
+
+    return {"image": msgspec.json.decode(stored, type=Image)}
 
 
 class Explanations(Shown, Tabular, list[Explanation]):

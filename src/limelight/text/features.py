@@ -157,7 +157,7 @@ def plural(noun: str) -> str:
 def unit_name(unit: Any) -> str:
     """Return what a result calls its units: a name of ours, or a cutter as module:name."""
     if isinstance(unit, str):
-        grid = grid_of(unit)
+        grid = None if unit in FEATURES else grid_of(unit)
         return unit if grid is None else f"{grid[0]} × {grid[1]} patches"
     if callable(unit):
         return cutter_name(unit)

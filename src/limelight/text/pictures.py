@@ -22,6 +22,7 @@ from limelight.text.characters import one_line
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels
 Labels = Int[np.ndarray, "H W"]
+ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 LONGEST = 448  # pixels of the longer side of what a result stores
 SEGMENTS = 255  # at most: what a pixel of the stored map can tell apart
 _GRID = re.compile(r"([1-9]\d{0,3}) ?[x×] ?([1-9]\d{0,3}) patches")
@@ -78,7 +79,10 @@ PictureLike = Picture | np.ndarray | Path | bytes | Mapping[str, Any] | _Pillow
 
 
 def is_picture(given: Any) -> bool:
-    """Whether ``given`` can only be a picture; a string may be the path of one too."""
+    """Whether ``given`` can only be a picture; other strings may be the path of one too."""
+    if isinstance(given, str):  # what rows of data have in its place
+        path = given.lower().endswith(ENDINGS) and Path(given).is_absolute()
+        return path or _ADDRESS.match(given) is not None
     if isinstance(given, np.ndarray):
         return given.ndim > 1 and given.dtype.kind in "buif"
     file = isinstance(given, Mapping) and ("bytes" in given or "path" in given)

@@ -11,7 +11,7 @@ from limelight.errors import InputError
 from limelight.models.attention import padded_ids
 from limelight.models.attention.patches import cut, fitted_pixels
 from limelight.shapes import Float, Int, Num
-from limelight.text import Given, Picture, Vocabulary, token_strings
+from limelight.text import Given, Picture, Vocabulary, is_picture, token_strings
 from limelight.training.recipe import Recipe
 
 # Each use of randomness has a stream of its own, numbered; see random_numbers.
@@ -115,6 +115,8 @@ def prepare(
         if not len(validation):
             raise InputError(f"{validation.source} has no rows; validation needs labelled texts.")
         validated = validation.in_classes(data.class_names)
+    if any(isinstance(one, str) and is_picture(one) for one in data.texts):
+        raise InputError(f"{data.source} holds pictures; give it by --images (images=True).")
     if of_pictures(data):
         vocabulary = Vocabulary.from_counts({})
         corpus, held, patches = _patched(data, validated, recipe.grid)
@@ -178,6 +180,11 @@ def _patched(
         for i, one in enumerate(given.texts)
     ]
     height, width, _ = pictures[0].pixels.shape
+    if grid > min(least := min((one.size for one in pictures), key=min)):
+        raise InputError(
+            f"a grid of {grid} × {grid} patches needs as many pixels at least, and a picture has "
+            f"{least[0]} × {least[1]}; set a smaller grid (--set grid=…)."
+        )
     size = tuple(min(_MOST_SIDE, max(1, round(side / grid))) for side in (height, width))
     channels = max(one.pixels.shape[2] for one in pictures)
     whole, T = (grid * size[1], grid * size[0]), grid * grid
