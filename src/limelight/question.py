@@ -341,6 +341,11 @@ class Question:
                 raise InputError(
                     f"{name} needs {CAPABILITIES[needs]}, and {why}. Leave {name} out."
                 )
+        if self.protect and why_not(model, "pictures") is None:
+            raise InputError(
+                "protect keeps words of a text; of a picture, give groups of patches as features, "
+                "with -1 for those that stay."
+            )
         return replace(self, scale=scale, features=self.units(model))
 
     def of_each(self, texts: list[Any]) -> "tuple[list[Any], Question]":

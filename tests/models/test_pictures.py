@@ -279,6 +279,8 @@ def test_what_is_no_picture_and_who_reads_none_is_told_in_a_sentence(tmp_path):
         ({"features": "tokens"}, "no pieces of words"),
         ({"at": "x"}, "classifies whole pictures"),
         ({"replacement": "mask"}, "mean"),
+        ({"protect": ["row 1, column 1"]}, "give groups of patches as features"),
+        ({"method": "owen"}, "'sentences' are parts of a text, and this is a picture"),
     ):
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), **asked)
@@ -307,6 +309,7 @@ def test_verbs_take_pictures_of_all_kinds_and_tell_them_apart(tmp_path):
     assert limelight.predict(model, file)["text"] == found[1].text
     c = limelight.compare(model, file, methods=["loo", "lrp", "alpha-avg", "rollout"])
     assert [len(e) for e in c] == [9] * 4
+    assert any("of the attention goes to the patches" in said for said in c["rollout"].notices)
     assert limelight.compare(model, file, methods=["loo"]).to_json()
     e = limelight.explain(model, file, "shapley", replacement="blurred")
     assert e.settings["replacement"] == "blurred"

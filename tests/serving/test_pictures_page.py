@@ -107,6 +107,13 @@ def test_what_is_no_picture_or_too_large_is_refused_in_a_sentence(serving, model
     assert "bytes; this one has more" in asked(page, large, methods=["loo"])["failed"]
 
 
+def test_what_only_begins_as_a_picture_is_a_text(serving, model, shipped):
+    said = asked(serving(model), "data:image/../../etc/shirt.png")["failed"]
+    assert "this model reads pictures" in said
+    said = asked(serving(shipped), "data:image/ " + "word " * 30_000)["failed"]
+    assert "at most 100,000 characters" in said
+
+
 def test_a_page_is_of_texts_or_of_pictures(serving, model, shipped):
     with pytest.raises(InputError, match="got one of each"):
         serving([model, shipped])

@@ -13,7 +13,7 @@ from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
 from limelight.models import Attended, Attends, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.text import Document
+from limelight.text import Document, plural
 from limelight.theory.attention import max_attention, mean_attention
 
 
@@ -201,12 +201,14 @@ def _by_flow(_: Flow, one: Reading) -> Finding:
 
 def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
     words, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
-    if 1 - tokens < _SINK:
-        return f"{words:.0%} of the attention goes to the words, {1 - words:.0%} to other tokens."
-    return (
-        f"{words:.0%} of the attention goes to the words, {tokens - words:.0%} to other tokens and "
-        f"{1 - tokens:.0%} to no token at all, but to the sink of the model."
-    )
+    rest = f"{1 - words:.0%} to other tokens."
+    if 1 - tokens >= _SINK:
+        rest = (
+            f"{tokens - words:.0%} to other tokens and {1 - tokens:.0%} to no token at all, but to "
+            "the sink of the model."
+        )
+    parts = plural(one.features[0].noun)
+    return f"{words:.0%} of the attention goes to the {parts}, {rest}"
 
 
 def _ways(

@@ -25,6 +25,7 @@ from limelight.results import Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool
 from limelight.text import Answer, Cutter, Features, Image, Place, Span, unit_name
+from limelight.text.pictures import is_address
 
 MOST_BYTES = 1 << 20  # of a request
 MOST_OF_PICTURE = 12 << 20  # of a request with a picture, which a page sends with each question
@@ -34,7 +35,6 @@ _KINDS: dict[str, dict[str, Any]] = {  # of methods, by what their scores tell o
     "unsigned": {"signed": False},
     "one-sided": {"signed": False, "method": ONE_SIDED[0]},
 }
-_PICTURE = "data:image/"  # how the bytes of a picture begin, where a text would stand
 _Short = Annotated[str, Meta(max_length=200)]
 _Word = Annotated[str, Meta(max_length=1000)]
 _Number = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
@@ -98,7 +98,7 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
         question = msgspec.json.decode(body, type=TextQuestion)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"this is not a question that the page asks: {error}.") from None
-    length = 0 if question.text.startswith(_PICTURE) else len(question.text)
+    length = 0 if is_address(question.text) else len(question.text)
     if length > MOST_CHARACTERS:
         raise InputError(
             f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
@@ -111,7 +111,7 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
 
 def check_given(model: Model, text: str) -> None:
     """Refuse a text for a picture; it would be taken for a path, of a file of this machine."""
-    if why_not(model, "pictures") is None and text and not text.startswith(_PICTURE):
+    if why_not(model, "pictures") is None and text and not is_address(text):
         raise InputError("this model reads pictures; drop one on the page, or choose a file.")
 
 

@@ -82,11 +82,16 @@ def is_picture(given: Any) -> bool:
     """Whether ``given`` can only be a picture; other strings may be the path of one too."""
     if isinstance(given, str):  # what rows of data have in its place
         path = given.lower().endswith(ENDINGS) and Path(given).is_absolute()
-        return path or _ADDRESS.match(given) is not None
+        return path or is_address(given)
     if isinstance(given, np.ndarray):
         return given.ndim > 1 and given.dtype.kind in "buif"
     file = isinstance(given, Mapping) and ("bytes" in given or "path" in given)
     return file or isinstance(given, Picture | Path | bytes) or _is_pillow(given)
+
+
+def is_address(text: str) -> bool:
+    """Whether ``text`` holds the bytes of a picture, as a browser writes them."""
+    return _ADDRESS.match(text) is not None
 
 
 def picture_of(given: Any, name: str | None = None) -> Picture:
