@@ -13,7 +13,7 @@ from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
 from limelight.models import Attended, Attends, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.text import Document, name_of_one, plural
+from limelight.text import Document, plural
 from limelight.theory.attention import max_attention, mean_attention
 
 
@@ -201,7 +201,7 @@ def _by_flow(_: Flow, one: Reading) -> Finding:
 
 def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
     own, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
-    units = plural(name_of_one(one.features[0].unit))
+    units = plural(one.features[0].noun)
     if 1 - tokens < _SINK:
         return f"{own:.0%} of the attention goes to the {units}, {1 - own:.0%} to other tokens."
     return (
