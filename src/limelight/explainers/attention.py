@@ -13,7 +13,7 @@ from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
 from limelight.models import Attended, Attends, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.text import Document
+from limelight.text import Document, plural
 from limelight.theory.attention import max_attention, mean_attention
 
 
@@ -200,11 +200,12 @@ def _by_flow(_: Flow, one: Reading) -> Finding:
 
 
 def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
-    words, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
+    own, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
+    units = plural(one.features[0].noun)
     if 1 - tokens < _SINK:
-        return f"{words:.0%} of the attention goes to the words, {1 - words:.0%} to other tokens."
+        return f"{own:.0%} of the attention goes to the {units}, {1 - own:.0%} to other tokens."
     return (
-        f"{words:.0%} of the attention goes to the words, {tokens - words:.0%} to other tokens and "
+        f"{own:.0%} of the attention goes to the {units}, {tokens - own:.0%} to other tokens and "
         f"{1 - tokens:.0%} to no token at all, but to the sink of the model."
     )
 
