@@ -200,15 +200,14 @@ def _by_flow(_: Flow, one: Reading) -> Finding:
 
 
 def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
-    words, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
-    rest = f"{1 - words:.0%} to other tokens."
-    if 1 - tokens >= _SINK:
-        rest = (
-            f"{tokens - words:.0%} to other tokens and {1 - tokens:.0%} to no token at all, but to "
-            "the sink of the model."
-        )
-    parts = plural(one.features[0].noun)
-    return f"{words:.0%} of the attention goes to the {parts}, {rest}"
+    own, tokens = float(pooled_pieces(one, mass).sum()), float(mass.sum())
+    units = plural(one.features[0].noun)
+    if 1 - tokens < _SINK:
+        return f"{own:.0%} of the attention goes to the {units}, {1 - own:.0%} to other tokens."
+    return (
+        f"{own:.0%} of the attention goes to the {units}, {tokens - own:.0%} to other tokens and "
+        f"{1 - tokens:.0%} to no token at all, but to the sink of the model."
+    )
 
 
 def _ways(

@@ -122,6 +122,7 @@ class RunJob:
         expected = partial(estimate, work, first.table(), count=self.texts)
         engine, job = _engine(executor, workers, work, meter, expected)
         if meter.estimates and self.texts >= _FEW:
+            meter()  # a sign of life: two texts of a slow model may take a minute
             meter(estimate=expected(workers=min(engine.workers, len(self.to_do))))
         shards = engine.finished(Orders(job, itertools.chain([first], tasks), len(self.to_do)))
         with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
