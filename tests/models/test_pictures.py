@@ -234,6 +234,17 @@ def test_a_processor_that_cuts_shows_where_its_patches_are():
     assert np.array(whole.picture.boxes).max(0).tolist() == [20, 33, 30, 50]
 
 
+def test_a_processor_may_leave_size_and_scale_as_they_are():
+    network = tiny_pictures("vit").network
+    as_it_is = ViTImageProcessorPil(do_resize=False, do_rescale=False, do_normalize=False)
+    model, pixels = limelight.wrap(network, processor=as_it_is), photo(12, 12)
+    values = torch.as_tensor(pixels).permute(2, 0, 1)[None].float()
+    with torch.inference_mode():
+        whole, gone = network(values).logits, network(torch.full_like(values, 127.5)).logits
+    found = limelight.game(model, pixels)(np.array([[True] * 9, [False] * 9]))
+    assert np.allclose(found, torch.cat([whole, gone]).numpy(), atol=1e-5)
+
+
 def test_gray_and_colours_are_turned_into_each_other():
     gray = photo(channels=1)
     model = tiny_pictures("vit")

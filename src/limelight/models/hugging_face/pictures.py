@@ -78,7 +78,9 @@ class HuggingFacePictures(HuggingFace):
 
     @property
     def _example(self) -> Picture:
-        size = (2 * _GRID * 8, 2 * _GRID * 8, self._channels)
+        # Of the size that the network names: a processor need not bring pictures to it.
+        side = getattr(self.network.config, "image_size", None) or 2 * _GRID * 8
+        size = (*([side] * 2 if isinstance(side, int) else side), self._channels)
         return picture_of(np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8))
 
     @cached_property
@@ -221,6 +223,8 @@ class HuggingFacePictures(HuggingFace):
             if getattr(self.tokenizer, "do_normalize", False):
                 return np.zeros_like(whole)
             mean = np.ravel(getattr(self.tokenizer, "image_mean", None) or 0.5)
+            if not getattr(self.tokenizer, "do_rescale", True):
+                mean = 255 * mean
             return np.zeros_like(whole) + mean[:, None, None].astype(whole.dtype)
         return self._values(blurred(pixels) if replacement == "blurred" else np.zeros_like(pixels))
 
@@ -303,7 +307,7 @@ class HuggingFacePictures(HuggingFace):
         return Engine(
             self._answers,
             size=lambda _: self._cost,
-            key=lambda pixels: pixels.values.tobytes(),
+            key=lambda pixels: (pixels.values.shape, pixels.values.tobytes()),
             budget=_BUDGET.get(self.network.device.type, 1024),
         )
 
