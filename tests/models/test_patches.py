@@ -287,7 +287,9 @@ def test_what_the_model_cannot_do_is_refused_in_a_sentence():
     with pytest.raises(DomainError, match=r"removes by 'mean'.*lime-sampled.*removing.'black'"):
         limelight.explain(model, [picture], "lime", replacement="black")
     with pytest.raises(InputError, match="loses whole patches"):
-        limelight.explain(model, [picture], "loo", features=np.zeros_like)
+        limelight.explain(
+            model, [picture], "loo", features=lambda pixels: np.zeros(pixels.shape[:2], int)
+        )
     (joined,) = limelight.explain(model, [picture], "shapley", features="1 × 3 patches")
     assert len(joined.scores) == 3
     assert joined.image.boxes[0] == (0, 0, 3, 4)

@@ -91,12 +91,12 @@ def read_part(path: Path) -> Measured | None:
     if not path.exists():
         return None
     try:
-        found = Measured(**json.loads(path.read_text("utf-8")))
-    except (ValueError, TypeError):
-        found = None
-    if found is None or not isinstance(found.numbers, dict):
-        raise InputError(f"'{path}' holds no results of this version; delete it to measure again.")
-    return found
+        found = json.loads(path.read_text("utf-8"))
+        if isinstance(found["numbers"], dict):
+            return Measured(**found)
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise InputError(f"'{path}' holds no results of this version; delete it to measure again.")
 
 
 @cache

@@ -32,6 +32,7 @@ _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "collapses": "what follows the attention of a deep network is not linear",
         "games": "the layers of a deep network mix its words",
         "spans": "it classifies whole texts",
+        "pictures": "it reads texts",
         "signals": "its states are not shown",
         "answers": "it is a classifier",
         "pieces": _WORDS,

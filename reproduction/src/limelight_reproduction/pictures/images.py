@@ -80,14 +80,14 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
         ),
         verdicts=[
             Verdict(
-                claim="Theorem 4.1 and the exact values hold for patches (our question)",
+                claim="Do Theorem 4.1 and the exact values hold for patches? (our question)",
                 holds="holds" if worst <= _NEAR else "no",
                 number=f"distance to autograd {theory['distances']['gradient']:.0e}, to all sets "
                 f"of 12 patches {worst:.0e}, relative",
                 parts=("theorems",),
             ),
             Verdict(
-                claim="Theorem 5.1, corrected, becomes exact with more patches (our question)",
+                claim="Does Theorem 5.1, corrected, become exact with more patches? (our question)",
                 holds=(
                     "only where few of the patches are scored: a picture has no padding"
                     if as_predicted(theory)
@@ -101,7 +101,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             ),
             *(
                 Verdict(
-                    claim=f"Attention ranks patches as |Shapley values| do, {said} (our question)",
+                    claim=f"Does attention rank patches as |Shapley values| do, {said}? "
+                    "(our question)",
                     holds=ranks_alike(both[part]["rho"]["shapley"]),
                     number=f"ρ {told(both[part]['rho']['shapley'])}; with |LIME| "
                     f"{told(both[part]['rho']['lime'])}",
@@ -111,7 +112,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             ),
             *(
                 Verdict(
-                    claim=f"Attention is less faithful than Shapley values, {said} (our question)",
+                    claim=f"Is attention less faithful than Shapley values, {said}? (our question)",
                     holds=less_faithful(both[part]),
                     number=f"share {told(both[part]['shares']['alpha-avg'])} against "
                     f"{told(both[part]['shares']['shapley'])}",
@@ -120,7 +121,7 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
                 for part, said in _MODELS.items()
             ),
             Verdict(
-                claim="What attention follows when patches change places (our question)",
+                claim="What does attention follow when patches change places? (our question)",
                 holds="; ".join(
                     f"{position_or_content(both[part]['rho']['moved'])} in {said}"
                     for part, said in _MODELS.items()
