@@ -49,6 +49,7 @@ ORDER = (
     "coverage_owen",
     "coverage_owen_cuda",
     "verdicts",
+    "patches",
     "pictures",
     "extreme_games",
     "samplers",
