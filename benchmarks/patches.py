@@ -76,7 +76,12 @@ def main() -> None:
                 note=f"{taken / forward:.0f} forward passes",
             )
         )
-    report("patches", measures, arguments)
+    report(
+        "patches",
+        measures,
+        arguments,
+        data="random weights as large as trained ones; pictures of noise",
+    )
 
 
 if __name__ == "__main__":
