@@ -205,7 +205,7 @@ def _answers(
             found += answers(within, reading)
         if budget is not None:  # it is for each text
             budget = budget.begun()
-    return found[0] if isinstance(text, str) or is_one(text) else found
+    return found[0] if is_one(text) else found
 
 
 @overload
@@ -342,7 +342,7 @@ def _of_parts(
                 heard = None if progress is None else _after(progress, number, len(texts))
                 several = _answers(model, [parts], question, [chosen], spent, heard, of_text)
             found.append(SpanExplanations(joined(one)[0], tuple(several[0])))
-    return found[0] if isinstance(text, str) or is_one(text) else found
+    return found[0] if is_one(text) else found
 
 
 def _after(progress: Progress, done: int, total: int) -> Progress:
@@ -358,7 +358,7 @@ def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
     each, given those before. All have the text and the ``notices``.
     """
     found = predictions(checked_model(model), listed(text))
-    return found[0] if isinstance(text, str) or is_one(text) else found
+    return found[0] if is_one(text) else found
 
 
 def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Generic, TypeVar
 from cyclopts import Parameter
 
 from limelight.cli.console import tell
-from limelight.data.pictures import is_file
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
 from limelight.text import Given
 from limelight.text.document import NoticeCounts
+from limelight.text.pictures import has_ending
 
 MOST_BYTES = 1 << 26  # of one text
 Answer = TypeVar("Answer")
@@ -60,8 +60,8 @@ class OneText:
         The name of a picture is a path, which no text is.
         """
         if not self.comes_from_outside(arguments):
-            if any(is_file(Path(one)) and _is_file(one) for one in arguments):
-                return [Path(one) if is_file(Path(one)) else one for one in arguments]
+            if any(has_ending(Path(one)) and _is_file(one) for one in arguments):
+                return [Path(one) if has_ending(Path(one)) else one for one in arguments]
             if all(map(_is_file, arguments)):
                 name = arguments[0]
                 raise InputError(
@@ -69,7 +69,7 @@ class OneText:
                     "A text that reads like this can come on standard input, with '-'."
                 )
             return list(arguments)
-        if self.file is not None and is_file(self.file):
+        if self.file is not None and has_ending(self.file):
             return [self.file]
         if self.file is None:
             return [_decoded(sys.stdin.buffer, "standard input")]

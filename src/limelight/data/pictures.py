@@ -22,7 +22,7 @@ from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.errors import InputError, about_text
 from limelight.text import picture_of
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.pictures import ENDINGS
+from limelight.text.pictures import has_ending
 
 _BATCH = 256
 _FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # how they begin
@@ -39,11 +39,6 @@ def read_pictures(data: Any, classes: Sequence[str] | None = None, **columns: An
         with about_text(number):
             pictures.append(picture_of(cell))
     return replace(found, texts=pictures)
-
-
-def is_file(path: Path) -> bool:
-    """Whether a path ends as that of a picture does."""
-    return path.name.lower().endswith(ENDINGS)
 
 
 def pictures_at(path: Path) -> Source | None:
@@ -108,8 +103,8 @@ class _Folder(_Rows):
     @cached_property
     def files(self) -> list[Path]:
         """The files, sorted."""
-        here = [one for one in self.path.iterdir() if is_file(one) and one.is_file()]
-        found = here or [one for one in self.path.glob("*/*") if is_file(one) and one.is_file()]
+        here = [one for one in self.path.iterdir() if has_ending(one) and one.is_file()]
+        found = here or [one for one in self.path.glob("*/*") if has_ending(one) and one.is_file()]
         if odd := [one.name for one in found if LONE_SURROGATE.search(str(one))]:
             raise InputError(f"names of files must be UTF-8 to stand in tables; rename {odd[0]!r}.")
         return sorted(found)

@@ -187,7 +187,7 @@ def listed(text: Any) -> list[Any]:
         return [checked_text_or_pair(text)]
     if isinstance(text, list):
         return list(text)
-    if isinstance(text, str) or is_one(text):
+    if is_one(text):
         return [text]
     if not isinstance(text, Sequence):
         if hasattr(text, "tolist"):  # a column of a table

@@ -179,15 +179,23 @@ def name_of_one(unit: str) -> str:
 
 def in_units(said: str, one: str) -> str:
     """Return what is said of words as said of other units, each called ``one``."""
-    many = "es" if one.endswith("ch") else "s"
-    return _WORD.sub(lambda m: (one.capitalize() if m[1] == "W" else one) + (m[2] and many), said)
+
+    def named(word: re.Match[str]) -> str:
+        noun = plural(one) if word[2] else one
+        return noun.capitalize() if word[1] == "W" else noun
+
+    return _WORD.sub(named, said)
 
 
 def is_unit(unit: Any) -> bool:
     """Whether units are no pieces of a tokenizer: of a name of ours, or anybody's own."""
     if not isinstance(unit, str):  # groups may come as an array
         return True
-    return unit in FEATURES or unit in OF_PICTURES or grid_of(unit) is not None
+    return unit in FEATURES or _of_picture(unit)
+
+
+def _of_picture(unit: str) -> bool:
+    return unit in OF_PICTURES or grid_of(unit) is not None
 
 
 def unit_spans(document: Document, unit: Any) -> Any:
@@ -201,8 +209,7 @@ def unit_spans(document: Document, unit: Any) -> Any:
         if unit in ("words", "positions"):
             return None
         if unit not in CUTTERS:
-            of_picture = unit in OF_PICTURES or grid_of(unit) is not None
-            if of_picture:
+            if _of_picture(unit):
                 raise InputError(f"features {unit!r} are parts of a picture, and this is a text.")
             raise InputError(nearest("features", unit, FEATURES))
         unit = CUTTERS[unit]

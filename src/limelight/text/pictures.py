@@ -89,6 +89,11 @@ def is_picture(given: Any) -> bool:
     return file or isinstance(given, Picture | Path | bytes) or _is_pillow(given)
 
 
+def has_ending(path: Path) -> bool:
+    """Whether a path ends as that of a picture does."""
+    return path.name.lower().endswith(ENDINGS)
+
+
 def is_address(text: str) -> bool:
     """Whether ``text`` holds the bytes of a picture, as a browser writes them."""
     return _ADDRESS.match(text) is not None

@@ -1,7 +1,7 @@
 """Gradients of a transformers model at its embedded input, by automatic differentiation."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -19,8 +19,9 @@ from limelight.models.hugging_face.forward import (
     restoring,
     without_plans,
 )
-from limelight.models.protocol import Differentiated, Weigh
+from limelight.models.protocol import Differentiated, TimesInput, Weigh
 from limelight.shapes import Float, Int
+from limelight.text import Document
 
 _POINTS = 2048  # pieces in a batch of points whose gradient is taken
 
@@ -130,6 +131,19 @@ def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
 
 def _constant(weights: Float[np.ndarray, "n C"]) -> Weigh:
     return lambda _: weights
+
+
+def one_by_one(
+    model: Any, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
+) -> TimesInput:
+    """Return what ``frozen_times_input`` does, of a model that differentiates single documents."""
+    products, outputs = [], []
+    for document, weight in zip(documents, weights, strict=True):
+        points = model.embedded(document)[None]
+        found = model.frozen_gradient(document, points, weight[None])
+        products.append((found.gradient * points).sum(-1)[0])
+        outputs.append(found.outputs[0])
+    return TimesInput(products, np.array(outputs))
 
 
 @final

@@ -19,7 +19,7 @@ from limelight.models.hugging_face.forward import (
     network_name,
     restoring,
 )
-from limelight.models.hugging_face.gradients import embedded
+from limelight.models.hugging_face.gradients import embedded, one_by_one
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.models.hugging_face.selfcheck import ExampleIds, NetworkCheck, checked_network
 from limelight.models.protocol import Capability, TimesInput
@@ -289,13 +289,7 @@ class HuggingFacePictures(HuggingFace):
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
     ) -> TimesInput:
         """Return the gradient of the network with frozen weights times its embedded patches."""
-        products, outputs = [], []
-        for i, document in enumerate(documents):
-            here = self.embedded(document)
-            found = self.frozen_gradient(document, here[None], weights[i : i + 1])
-            products.append((found.gradient[0] * here).sum(axis=-1))
-            outputs.append(found.outputs)
-        return TimesInput(products, np.concatenate(outputs))
+        return one_by_one(self, documents, weights)
 
     @property
     def _cost(self) -> int:

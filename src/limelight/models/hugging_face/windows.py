@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.hugging_face.gradients import one_by_one
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.models.hugging_face.pieces import Pieces, document_of, pieces_in, pieces_of
 from limelight.models.protocol import (
@@ -190,13 +191,7 @@ class Windowed:
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
     ) -> TimesInput:
         """Return the gradient of the network with frozen weights times its embedded input."""
-        products, outputs = [], []
-        for document, weight in zip(documents, weights, strict=True):
-            points = self.embedded(document)[None]
-            found = self.frozen_gradient(document, points, weight[None])
-            products.append((found.gradient * points).sum(-1)[0])
-            outputs.append(found.outputs[0])
-        return TimesInput(products, np.array(outputs))
+        return one_by_one(self, documents, weights)
 
     def _of_windows(
         self,
