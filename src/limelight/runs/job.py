@@ -27,25 +27,25 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.registry import one_method, several_methods
 from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
 from limelight.models.functions import is_sent
-from limelight.models.loading import source_of
+from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import asked_of_spans, playing, writing
 from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
-from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
+from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
     Engine,
     Finished,
-    Job,
     Orders,
     ShardWork,
     Task,
     finished_by,
     method_record,
     needs_main,
+    packed,
 )
 from limelight.text import AskedText, one_line
 
@@ -422,50 +422,48 @@ def _engine(
     work: ShardWork,
     meter: Meter,
     expected: Callable[..., Estimate],
-) -> tuple[Engine, Job]:
+) -> tuple[Engine, bytes]:
     """Return who explains the shards, and what they must know."""
-    source = source_of(work.model)
-    job, cutter = Job(record_bytes(work.record), source), work.record.question.features
-    if work.learned:
-        job = job._replace(learned=pickle.dumps(dict(work.learned)))
     count = workers or usable_cores()
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        known = is_sent(work.model) and playing(work.model) is not None and not callable(cutter)
+        known = is_sent(work.model) and playing(work.model) is not None
+        known = known and not callable(work.record.question.features)
         if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
             with contextlib.suppress(InputError):  # it cannot travel
-                pickled = _pickled(work.model, _MODEL)
-                if not needs_main(pickled):
-                    return SpawnedProcesses(count), job._replace(source=None, pickled=pickled)
+                if not needs_main(job := _packed(work, None)):
+                    return SpawnedProcesses(count), job
     if executor is None and workers in (None, 1):
-        return ThisProcess(work, meter), job
+        return ThisProcess(work, meter), b""
     if isinstance(executor, ThreadPoolExecutor):
-        return ExecutorEngine(executor, count, partial(finished_by, work)), job
-    if source is None:
-        job = job._replace(pickled=_pickled(work.model, _MODEL, sent=is_sent(work.model)))
-    if callable(cutter):
-        job = job._replace(cutter=_pickled(cutter, "a cutter"))
+        return ExecutorEngine(executor, count, partial(finished_by, work)), b""
+    job = _packed(work, source_of(work.model))
     if executor is None:
         return SpawnedProcesses(count), job
     return ExecutorEngine(executor, count) if isinstance(executor, Executor) else executor, job
 
 
+_IN_SESSION = "defined in a session or a notebook: put it in a file and import it"
 _MODEL = "a model that was loaded from a path, with limelight.load, or a function or pipeline"
 
 
-def _pickled(given: Any, need: str, *, sent: bool = True) -> bytes:
-    """Return a function or a pipeline for other processes; refuse what they could not unpickle."""
-    why = "this one is in memory only"
-    if sent:
-        try:
-            found = pickle.dumps(given)
-            # A session has no file that another process could read the function from.
-            if not needs_main(found) or hasattr(sys.modules["__main__"], "__file__"):
-                return found
-            why = "this one was defined in a session or a notebook: put it in a file and import it"
-        except Exception as error:  # what pickling calls may raise anything
-            why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
-    raise InputError(
-        f"other processes need {need} that can be pickled, as functions of a module can; {why}. "
-        "Leave executor and workers out to compute in this process."
-    )
+def _packed(work: ShardWork, source: ModelSource | None) -> bytes:
+    """Return what other processes must know; refuse what they could not unpickle."""
+    model, why = source or work.model, ""
+    for need, given in ((_MODEL, model), ("a cutter", work.record.question.features)):
+        if given is work.model and not is_sent(given):
+            why = "this one is in memory only"
+        else:
+            try:
+                # A session has no file that another process could read the function from.
+                has_file = hasattr(sys.modules["__main__"], "__file__")
+                if needs_main(pickle.dumps(given)) and not has_file:
+                    why = f"this one was {_IN_SESSION}"
+            except Exception as error:  # what pickling calls may raise anything
+                why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
+        if why:
+            raise InputError(
+                f"other processes need {need} that can be pickled, as functions of a module can; "
+                f"{why}. Leave executor and workers out to compute in this process."
+            )
+    return packed(work.record, model, work.learned)

@@ -3,12 +3,10 @@
 import pickle
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import msgspec
 import pyarrow as pa
 
 from limelight.data.columns import INPUT
@@ -169,23 +167,17 @@ def _parts(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-class Job(NamedTuple):
-    """What workers must know before they start: the plan, as JSON, and where the model is.
+def packed(record: RunRecord, model: Model | ModelSource, learned: Mapping[str, Learned]) -> bytes:
+    """Return what workers must know before they start: the plan, and the model or where it is.
 
-    A function that is in memory only travels itself, ``pickled``, and so do a ``cutter`` and
-    ``learned`` methods.
+    A function that is in memory only travels itself, and so do cutters and learned methods.
     """
-
-    record: bytes
-    source: ModelSource | None
-    pickled: bytes | None = None
-    cutter: bytes | None = None
-    learned: bytes | None = None
+    return pickle.dumps((record, model, dict(learned)))
 
 
-def needs_main(pickled: bytes | None) -> bool:
-    """Whether a model uses what the program itself defines, which has to be run for it."""
-    return b"__main__" in (pickled or b"")
+def needs_main(pickled: bytes) -> bool:
+    """Whether a job uses what the program itself defines, which has to be run for it."""
+    return b"__main__" in pickled
 
 
 class Task(NamedTuple):
@@ -223,9 +215,9 @@ class LostWorkerError(Exception):
 
 
 class Orders(NamedTuple):
-    """The tasks of a job, read when they are taken, ``length`` of them."""
+    """The tasks of a job (:func:`packed`), read when they are taken, ``length`` of them."""
 
-    job: Job
+    job: bytes
     tasks: Iterator[Task]
     length: int
 
@@ -253,7 +245,7 @@ def finished_by(work: ShardWork, task: Task, heard: Heard | None = None) -> Fini
     )
 
 
-def explain_shard(job: Job, task: Task) -> Finished:
+def explain_shard(job: bytes, task: Task) -> Finished:
     """Return the shard of ``task`` from a process that loads the model the first time.
 
     A refusal travels as a sentence: not every exception survives the way from another process.
@@ -265,27 +257,18 @@ def explain_shard(job: Job, task: Task) -> Finished:
 
 
 @lru_cache(maxsize=1)
-def _work(job: Job) -> ShardWork:
-    record = msgspec.json.decode(job.record, type=RunRecord)
-    if job.cutter is not None:
-        cut = replace(record.question, features=_unpickled(job.cutter, "cutter"))
-        record = replace(record, question=cut)
-    learned = {} if job.learned is None else _unpickled(job.learned, "learned method")
-    if job.source is None:
-        return ShardWork(_unpickled(job.pickled or b"", "model"), record, learned)
-    model = record.question.grouped(job.source.loaded())
-    if model.fingerprint != record.model.fingerprint:
-        raise InputError(
-            f"the model at '{job.source.path}' is not the one of this run any more; put it back."
-        )
-    return ShardWork(model, record, learned)
-
-
-def _unpickled(content: bytes, what: str) -> Any:
+def _work(job: bytes) -> ShardWork:
     try:
-        return pickle.loads(content)  # noqa: S301  (our own bytes)
+        record, model, learned = pickle.loads(job)  # noqa: S301  (our own bytes)
     except Exception as error:
         raise InputError(
-            f"a worker cannot unpickle the {what} ({_sentence(error).rstrip('.')}); define it in a "
-            "module that workers can import."
+            f"a worker cannot unpickle what it needs ({_sentence(error).rstrip('.')}); define it "
+            "in a module that workers can import."
         ) from None
+    if isinstance(source := model, ModelSource):
+        model = record.question.grouped(source.loaded())
+        if model.fingerprint != record.model.fingerprint:
+            raise InputError(
+                f"the model at '{source.path}' is not the one of this run any more; put it back."
+            )
+    return ShardWork(model, record, learned)
