@@ -340,7 +340,11 @@ class RayActors:
             raise MissingExtraError("the engine 'ray' needs Ray", "cluster") from None
         self._ray: Any = ray
         if not ray.is_initialized():
-            _connect(ray, address)
+            try:
+                ray.init(address=address, log_to_driver=False, configure_logging=False)
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
+                raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None
         self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
         self.workers = workers or self._room()
 
@@ -398,11 +402,3 @@ class _Actor(Worker):
         except (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError) as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise LostWorkerError(reason[0].rstrip(".")) from None
-
-
-def _connect(ray: Any, address: str | None) -> None:
-    try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None

@@ -6,7 +6,7 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from limelight import __version__
 from limelight.data.columns import INPUT, DataRecord, DataSet, opened_data
 from limelight.data.labels import Labels
-from limelight.errors import InputError
+from limelight.errors import InputError, check_count
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
@@ -206,29 +206,10 @@ def planned(
     )
 
 
-def _chosen(
-    model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
-) -> list[Chosen]:
-    if isinstance(method, Sequence) and not isinstance(method, str):
-        return several_methods(model, method, settings)
-    return [one_method(model, method, settings, budget)]
-
-
-def _calls(budget: Budget | None) -> Budget | None:
-    """Return a budget of calls; one of time would make other rows on another machine."""
-    if budget is not None and budget.calls is None:
-        raise InputError(
-            "a run must come out the same on every machine, which a budget of time does not grant; "
-            f'give calls of the model, such as "400 calls"; got "{budget}".'
-        )
-    return budget
-
-
 def _shard_size(chosen: Sequence[Chosen], budget: Budget | None, given: int | None) -> int:
     """Return how many texts make a shard: fewer where each costs many calls of the model."""
     if given is not None:
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-            raise InputError(f"shard_texts must be a whole number from 1; got {given!r}.")
+        check_count("shard_texts", given)
         return given
     asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
     calls = sum(count(settings, _USUAL_WORDS) for count, settings in asks)
@@ -370,15 +351,23 @@ def explain_data(
     spans = why_not(model, "spans") is None and question.at is None and asked_column is None
     if sentences or spans:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
-    chosen = _chosen(model, method, own, budget)
-    spent = _calls(agreed_budget(budget, chosen, own))
+    if isinstance(method, Sequence) and not isinstance(method, str):
+        chosen = several_methods(model, method, own)
+    else:
+        chosen = [one_method(model, method, own, budget)]
+    spent = agreed_budget(budget, chosen, own)
+    if spent is not None and spent.calls is None:
+        raise InputError(
+            "a run must come out the same on every machine, which a budget of time does not grant; "
+            f'give calls of the model, such as "400 calls"; got "{spent}".'
+        )
     found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
     record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
     named = (value for one in chosen for value in vars(one.settings).values())
     learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
-    if workers is not None and (isinstance(workers, bool) or workers < 1):
-        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")
+    if workers is not None:
+        check_count("workers", workers)
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)

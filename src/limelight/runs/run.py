@@ -365,12 +365,6 @@ class Run:
 
         ``target`` chooses among several classes. ``text`` is needed where a run stores no texts.
         """
-        stored = self._row(row, method, target)
-        if stored["error"] is not None:
-            raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
-        return self._explanation(stored, text)
-
-    def _row(self, row: int, method: str | None, target: str | None) -> dict[str, Any]:
         if isinstance(row, bool) or not hasattr(row, "__index__"):
             raise InputError(f"a text is named by its number in the data; got {row!r}.")
         if not 0 <= row < self.total:
@@ -389,7 +383,10 @@ class Run:
         found = {one["target"]: one for one in rows if one["method"] == method}
         if target is not None and target not in found:
             raise InputError(nearest("class explained here", target, map(str, found)))
-        return found[target] if target is not None else next(iter(found.values()))
+        stored = found[target] if target is not None else next(iter(found.values()))
+        if stored["error"] is not None:
+            raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
+        return self._explanation(stored, text)
 
     def _explanation(self, row: dict[str, Any], given: Given | None) -> Explanation:
         text = row["text"] if given is None else joined(given)[0]

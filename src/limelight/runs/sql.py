@@ -120,7 +120,11 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
         connection.execute("SET lock_configuration = true")
         for name, one in reversed(runs.items()):  # "main" is in use from then on
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
-            source = _source(paths[name])
+            source = f"nothing_{name}"
+            connection.register(source, pa.schema(OWN_COLUMNS).empty_table())
+            if paths[name]:
+                # A folder called "label=1" says nothing about the rows: they have a column of it.
+                source = f"read_parquet({literal(paths[name])}, hive_partitioning = false)"
             # DuckDB's own list of names takes a time that is quadratic in how many there are.
             names = pq.read_schema(paths[name][0]).names if paths[name] else list(OWN_COLUMNS)
             _check_rows(one, connection, source, names)
@@ -233,22 +237,6 @@ def entries(record: RunRecord, rows: str = "rows", *, more: str = "") -> str:
         found = f"""SELECT * EXCLUDE (place, score, times), min(place) AS place,
             sum(score) AS score, sum(times)::BIGINT AS times FROM ({found}) GROUP BY ALL"""
     return f"SELECT *, n * {_ENTRY} + place AS entry FROM ({found})"
-
-
-def _source(paths: Sequence[str]) -> str:
-    """Return the SQL of all rows; without a shard there are none, of the right kinds."""
-    if paths:
-        # A folder called "label=1" says nothing about the rows: they have a column of their own.
-        return f"read_parquet({literal(paths)}, hive_partitioning = false)"
-    kinds = dict.fromkeys(OWN_COLUMNS, "VARCHAR") | _KINDS
-    nothing = ", ".join(f"NULL::{kind} AS {_quoted(name)}" for name, kind in kinds.items())
-    return f"(SELECT {nothing} WHERE false)"
-
-
-_KINDS = {
-    "row": "BIGINT", "prediction": "FLOAT[]", "scores": "FLOAT[]", "features": "VARCHAR[]",
-    "starts": "UINTEGER[][]", "ends": "UINTEGER[][]", "parts": "UINTEGER[][]",
-}  # fmt: skip
 
 
 def _views(

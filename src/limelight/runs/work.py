@@ -49,44 +49,45 @@ class ShardWork:
         self, model: Model, record: RunRecord, learned: Mapping[str, Learned] = MappingProxyType({})
     ) -> None:
         self.model, self.record, self.learned = model, record, learned
-        self.chosen: list[Chosen] = [self._configured(one) for one in record.methods]
+        self.chosen: list[Chosen] = []
+        for one in record.methods:
+            settings = {  # learned methods are recorded by their digests
+                name: learned.get(value, value) if isinstance(value, str) else value
+                for name, value in read_value(one.settings).items()
+            }
+            fitted = settings.pop("fitted", None) if one.id == LEARNED else None
+            self.chosen.append(configured(fitted or one.id, model, settings))
         self._labels = ClassLabels(model.classes, record.data.labels)
         self._budget = None if record.budget is None else Budget.of(record.budget)
-
-    def _configured(self, one: MethodRecord) -> Chosen:
-        """Return a method as it was recorded, where learned ones stand as their digests."""
-        settings = {
-            name: self.learned.get(value, value) if isinstance(value, str) else value
-            for name, value in read_value(one.settings).items()
-        }
-        fitted = settings.pop("fitted", None) if one.id == LEARNED else None
-        return configured(fitted or one.id, self.model, settings)
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
         asked, errors = self.texts(texts)
-        each = self.record.rows_per_text
-        found: list[list[Found]] = [[error or ""] * each for error in errors]
+        aims = self.model.classes if self.record.question.all_classes else [None]
+        kinds = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
+        found: list[list[Found]] = [[error or ""] * len(kinds) for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
         usable.sort(key=lambda i: (len(asked[i].whole or ""), i))
         done, failed = len(asked) - len(usable), len(asked) - len(usable)
-        for part in _parts(usable, max(together(self.model, self.chosen), _TOGETHER)):
-            for i, of_text in zip(
-                part, self._explained([asked[i].asked for i in part]), strict=True
-            ):
+        size = max(together(self.model, self.chosen), _TOGETHER)
+        for part in (usable[start : start + size] for start in range(0, len(usable), size)):
+            explained = self._explained([asked[i].asked for i in part])
+            for i, of_text in zip(part, explained, strict=True):
                 found[i] = of_text
                 failed += any(isinstance(one, str) for one in of_text)
             done += len(part)
             if heard is not None:
                 heard(done, failed)
+        answers = [
+            Answer(about, method, aim, one)
+            for about, of_text in zip(asked, found, strict=True)
+            for (method, aim), one in zip(kinds, of_text, strict=True)
+        ]
+        place = pa.array([i for i in range(len(asked)) for _ in kinds], pa.int64())
         names = texts.column_names[len(INPUT) :]
-        place = pa.array([i for i in range(len(asked)) for _ in range(each)], pa.int64())
-        return shard_table(
-            list(self._answers(asked, found)),
-            {name: texts.column(name).take(place) for name in names},
-            keep_texts=self.record.data.texts_kept,
-        )
+        carried = {name: texts.column(name).take(place) for name in names}
+        return shard_table(answers, carried, keep_texts=self.record.data.texts_kept)
 
     def texts(self, texts: pa.Table) -> tuple[list[DataText], list[str | None]]:
         """Return the texts that a worker got, and for each the sentence why it cannot be used.
@@ -108,15 +109,6 @@ class ShardWork:
         """Yield notices: labels that are one class by request, and those here that are none."""
         yield from self._labels.notices(texts.column("label").unique().to_pylist())
 
-    def _answers(
-        self, asked: Sequence[DataText], found: Sequence[Sequence[Found]]
-    ) -> Iterator[Answer]:
-        aims = self.model.classes if self.record.question.all_classes else [None]
-        rows = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
-        for about, of_text in zip(asked, found, strict=True):
-            for (method, aim), one in zip(rows, of_text, strict=True):
-                yield Answer(about, method, aim, one)
-
     def _explained(self, texts: list[Any]) -> list[list[Found]]:
         """Return what is found in every text: for each method, for each class.
 
@@ -129,18 +121,18 @@ class ShardWork:
             chosen=self.chosen,
             alone=self._budget is not None,
         )
+        found: list[list[Found]] = []
         try:
-            return [of_text for reading in asked for of_text in self._of_reading(reading)]
+            for reading in asked:
+                within = allotted(self._budget, self.chosen, reading)
+                columns = [self._of_method(one, aim) for one in within for aim in reading.aims()]
+                found += [list(of_text) for of_text in zip(*columns, strict=True)]
+            return found
         except Exception as error:
             if len(texts) == 1:
                 return [[_sentence(error)] * self.record.rows_per_text]
         half = len(texts) // 2
         return self._explained(texts[:half]) + self._explained(texts[half:])
-
-    def _of_reading(self, reading: Reading) -> list[list[Found]]:
-        aims, within = reading.aims(), allotted(self._budget, self.chosen, reading)
-        columns = [self._of_method(chosen, aimed) for chosen in within for aimed in aims]
-        return [list(of_text) for of_text in zip(*columns, strict=True)]
 
     def _of_method(self, chosen: Chosen, reading: Reading) -> Sequence[Found]:
         try:
@@ -161,10 +153,6 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory ({said})."
     return f"{type(error).__name__}: {said}"
-
-
-def _parts(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def packed(record: RunRecord, model: Model | ModelSource, learned: Mapping[str, Learned]) -> bytes:
