@@ -13,7 +13,7 @@ from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, why_not
 from limelight.models.attention import AttentionClassifier, PictureClassifier, Tables
-from limelight.models.attention.hidden_units import UnitTables
+from limelight.models.attention.tables import UnitTables
 from limelight.models.protocol import playing
 from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable

@@ -61,11 +61,14 @@ class CollapsedDocuments:
     @cached_property
     def base_ids(self) -> Int[np.ndarray, "n T_max"]:
         """The documents with every feature removed: UNK at its places, or what stands there."""
-        return np.where(self.of_position >= 0, self._removed, self.ids)
+        removed = rows_of_removed(self.documents, T_max=self.model.T_max)
+        return np.where(self.of_position >= 0, removed, self.ids)
 
-    @cached_property
-    def _removed(self) -> Int[np.ndarray, "*n"]:
-        return rows_of_removed(self.documents, T_max=self.model.T_max)
+    @property
+    def seen_ids(self) -> Int[np.ndarray, "n seen"]:
+        """All words that may stand anywhere in a document, but for UNK, which always may."""
+        own = any(encoded(document).removed is not None for document in self.documents)
+        return np.concatenate([self.ids, self.base_ids], axis=1) if own else self.ids
 
     @cached_property
     def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
@@ -128,9 +131,8 @@ class CollapsedDocuments:
 
         One class for each output. Documents with fewer features are padded by words of weight 0.
         """
-        sizes = np.array([len(features) for features in self.features])
-        if (device_tables := self.model.device_tables) is not None:
-            return device_tables.game(self.ids, self.base_ids, self.of_position, sizes)
+        if self.model.device_tables is not None:
+            return self.model.device_tables.game(self)
         # The largest logit of each head is taken off before the exponential: a ratio does not
         # notice, and without it a logit of 710 would overflow.
         top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
@@ -146,15 +148,13 @@ class CollapsedDocuments:
             N0=kept_values[..., -1],
             A=kept_values[..., :-1],
             B=removed_values[..., :-1],
-            sizes=sizes,
+            sizes=np.array([len(features) for features in self.features]),
             error=self._bounds.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
         )
 
     @cached_property
     def _bounds(self) -> ErrorBounds:
-        # UNK is known of in any case; what else may stand there is one of the words.
-        seen = (self.ids, self.base_ids) if self._removed.ndim else (self.ids,)
-        return self.model.table_errors.of_text(np.concatenate(seen, axis=1))
+        return ErrorBounds.of_texts(self.model.table_errors.by_word, self.seen_ids)
 
     @property
     def logit_error(self) -> Float[np.ndarray, "n K"]:
@@ -198,14 +198,15 @@ class CollapsedDocuments:
         d = len(ids)
         word, place = ids[:, None], 1 + np.arange(d)[None, :]
         logit = tables.logit(word, place)
-        u = tables.word_value[word] + tables.position_value[place]
+        u = tables.value(word, place)
         # Per head, as in other games: a head far below another must not underflow.
         top = np.maximum(logit.max(axis=(0, 1)), self.base_logit[i].max(axis=-1))
         g = np.exp(np.moveaxis(logit - top, -1, 0))
         padding = np.exp(self.base_logit[i] - top[:, None])
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
         tail_g = _beside(padding, d)
-        error = self._bounds.only(i).of_outputs(tail_g.min(axis=-1)[None])[0]
+        smallest = np.broadcast_to(tail_g.min(axis=-1), self._bounds.logit_error.shape)
+        error = self._bounds.of_outputs(smallest)[i]
         return DeletionGame(
             g=g,
             u=np.einsum("c,tpck->ktp", weights[i], u)[None],

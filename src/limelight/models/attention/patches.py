@@ -16,7 +16,7 @@ from limelight.models.attention.classifier import ABILITIES, AttentionClassifier
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import Encoded
 from limelight.models.attention.masked import ReplacementScorer, replacement_scorer
-from limelight.models.attention.tables import sinusoidal_positions
+from limelight.models.attention.tables import in_chunks, sinusoidal_positions
 from limelight.models.attention.weights import shuffled_weights, weights_of
 from limelight.models.protocol import Capability
 from limelight.shapes import Float, Num
@@ -150,11 +150,12 @@ class PictureClassifier(AttentionClassifier):
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for pictures that it has read."""
-        found = [np.empty((0, self.sizes["C"]))]
-        for start in range(0, len(documents), _CHUNK):
-            seen, encoded = self.with_patches(documents[start : start + _CHUNK])
-            found.append(seen.logits_of_ids([document.input.ids for document in encoded]))
-        return np.concatenate(found)
+
+        def outputs(some: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+            seen, encoded = self.with_patches(some)
+            return seen.logits_of_ids([document.input.ids for document in encoded])
+
+        return in_chunks(outputs, documents, _CHUNK, C=self.sizes["C"])
 
     def game(self, document: Document, features: Features, replacement: str) -> ReplacementScorer:
         """Return the outputs as a function of which features stay: a few matrix products."""
@@ -190,7 +191,7 @@ class PictureClassifier(AttentionClassifier):
         rows, errors = self.embedded(np.concatenate([cut(one, self.grid) for one in pixels]))
         specials = self.embedding.astype(np.float64)
         # No copy by `replace`: it would check all weights again, and lose what is known of them.
-        _ = self.directions, self._position_errors  # known before, and not anew for every picture
+        _ = self.directions, self.position_errors  # known before, and not anew for every picture
         seen = object.__new__(PictureClassifier)
         known = {name: x for name, x in vars(self).items() if name not in _OF_WORDS}
         known["embedding"] = np.concatenate([specials, rows])
