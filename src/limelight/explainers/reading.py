@@ -138,7 +138,9 @@ class Reading:
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
-        return None if self._tables is None else self.collapsed.attention_matrices()[0]
+        if self._tables is None:
+            return None
+        return self.collapsed.model.attention_matrices(self.collapsed.documents[0])
 
     @cached_property
     def ratio_game(self) -> RatioGame:

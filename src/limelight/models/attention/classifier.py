@@ -239,7 +239,7 @@ class AttentionClassifier:
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for texts that it has read."""
-        return self.logits_of_ids([encoded(document).ids for document in documents])
+        return self.logits_of_ids([document.input.ids for document in documents])
 
     def game(
         self, document: Document, features: Features, replacement: str

@@ -10,7 +10,7 @@ from limelight.errors import DomainError
 from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
 from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features
+from limelight.text import UNK, Document, Features
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
@@ -67,8 +67,9 @@ class CollapsedDocuments:
     @property
     def seen_ids(self) -> Int[np.ndarray, "n seen"]:
         """All words that may stand anywhere in a document, but for UNK, which always may."""
-        own = any(encoded(document).removed is not None for document in self.documents)
-        return np.concatenate([self.ids, self.base_ids], axis=1) if own else self.ids
+        if self.documents[0].input.removed is None:
+            return self.ids
+        return np.concatenate([self.ids, self.base_ids], axis=1)
 
     @cached_property
     def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
@@ -83,26 +84,28 @@ class CollapsedDocuments:
     def path(self, some: slice) -> LogitPath:
         """The logits of some documents on the way there from every feature removed."""
         start, end = self.base_logit[some], self.logit[some]
-        if (units := self.model.tables.units) is None:
+        tables = self.model.tables
+        if (units := tables.units) is None:
             return LogitPath(start, end)
         ids, base_ids = self.ids[some], self.base_ids[some]
         (places,) = np.nonzero((ids != base_ids).any(axis=0))
         given, start, end = [], start.copy(), end.copy()
         for logit, words in ((start, base_ids), (end, ids)):
             there = words[:, places]
-            logit[..., places] = _positions_last(self.model.tables.linear_at(there, places))
+            linear = tables.word_logit[there] + tables.position_logit[places]
+            logit[..., places] = _positions_last(linear)
             given.append(_heads_first(units.given(there, places)))
         return LogitPath(start, end, UnitPath(places, given[0], given[1], units.weight))
 
     @cached_property
     def read_logit(self) -> Float[np.ndarray, "n K T_max"]:
         """The slope of every logit along the embedding that it is read of, e_t · ∇ℓ_t."""
-        units, places = self.model.tables.units, np.arange(self.model.T_max)
-        if units is None:
+        tables = self.model.tables
+        if (units := tables.units) is None:
             return self.logit
-        h = units.given(self.ids, places)
+        h = units.given(self.ids, np.arange(self.model.T_max))
         along = (unit_slopes(h, units.weight) * (h - units.offset)).sum(axis=-1)
-        return _positions_last(self.model.tables.linear_at(self.ids, places) + along)
+        return _positions_last(tables.word_logit[self.ids] + tables.position_logit + along)
 
     @cached_property
     def base_outputs(self) -> Float[np.ndarray, "n C"]:
@@ -149,22 +152,14 @@ class CollapsedDocuments:
             A=kept_values[..., :-1],
             B=removed_values[..., :-1],
             sizes=np.array([len(features) for features in self.features]),
-            error=self._bounds.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
+            error=self.bounds.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
         )
 
     @cached_property
-    def _bounds(self) -> ErrorBounds:
-        return ErrorBounds.of_texts(self.model.table_errors.by_word, self.seen_ids)
-
-    @property
-    def logit_error(self) -> Float[np.ndarray, "n K"]:
-        """How far a logit of each document may be from what the weights say."""
-        return self._bounds.logit_error
-
-    @property
-    def value_error(self) -> Float[np.ndarray, "n C K"]:
-        """How far a value of each document may be from what the weights say."""
-        return self._bounds.value_error
+    def bounds(self) -> ErrorBounds:
+        """What is known of the logits and values of each document."""
+        by_word, ids = self.model.table_errors.by_word, self.seen_ids
+        return ErrorBounds.of(np.maximum(by_word[ids].max(axis=1), by_word[UNK]), ids.shape[1])
 
     def _by_feature(
         self, *arrays: Float[np.ndarray, "n ... T_max"]
@@ -205,8 +200,8 @@ class CollapsedDocuments:
         padding = np.exp(self.base_logit[i] - top[:, None])
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
         tail_g = _beside(padding, d)
-        smallest = np.broadcast_to(tail_g.min(axis=-1), self._bounds.logit_error.shape)
-        error = self._bounds.of_outputs(smallest)[i]
+        smallest = np.broadcast_to(tail_g.min(axis=-1), self.bounds.logit_error.shape)
+        error = self.bounds.of_outputs(smallest)[i]
         return DeletionGame(
             g=g,
             u=np.einsum("c,tpck->ktp", weights[i], u)[None],
@@ -287,10 +282,6 @@ class CollapsedDocuments:
     def _target_value(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K d_e"]:
         """The direction of embedding space along which each head reads the target's value."""
         return np.einsum("nc,cke->nke", weights, self.model.directions.value)
-
-    def attention_matrices(self) -> list[Float[np.ndarray, "K T T"]]:
-        """Return every head's attention of every token to every token, for each document."""
-        return [self.model.attention_matrices(document) for document in self.documents]
 
     def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
         """Return, for every document, scores of tokens summed over each feature's places.

@@ -10,6 +10,7 @@ import numpy as np
 from limelight.errors import InputError, MissingExtraError
 from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
+from limelight.text import UNK
 from limelight.theory.ratio_game import RatioGame, denominator_range
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ class DeviceTables:
             B=B[..., :-1],
             sizes=self._sent(sizes),
         )
-        known = ErrorBounds.of_texts(self._by_word, self._sent(documents.seen_ids).long())
+        seen = self._sent(documents.seen_ids).long()
+        largest = torch.maximum(self._by_word[seen].amax(dim=1), self._by_word[UNK])
+        known = ErrorBounds.of(largest, seen.shape[1])
         return replace(game, error=known.of_outputs(denominator_range(game)[0]))
 
     def _read(self, rows: Any) -> tuple[Any, Any]:

@@ -12,7 +12,6 @@ from limelight.models.attention.weights import OPTIONS, wide_weights
 from limelight.shapes import Float, Int
 from limelight.text import CLS, UNK
 from limelight.theory.attention import unit_logits
-from limelight.theory.namespace import array_namespace
 from limelight.theory.table_rounding import (
     ROUNDING,
     average_error,
@@ -128,14 +127,8 @@ class Tables:
     ) -> Float[np.ndarray, "*n K"]:
         """Return ℓ of words at places, one for one."""
         places = np.arange(words.shape[-1]) if places is None else places
-        logit = self.linear_at(words, places)
+        logit = self.word_logit[words] + self.position_logit[places]
         return logit if self.units is None else logit + self.units.logits(words, places)
-
-    def linear_at(
-        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"]
-    ) -> Float[np.ndarray, "*n K"]:
-        """Return the part of the logits that is linear in the embedding."""
-        return self.word_logit[words] + self.position_logit[places]
 
     def value(
         self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"] | None = None
@@ -290,8 +283,10 @@ def in_chunks(
     outputs: Callable[[Any], Float[np.ndarray, "n C"]], rows: Any, size: int, *, C: int
 ) -> Float[np.ndarray, "n C"]:
     """Return the ``outputs`` of all rows, asked for ``size`` of them at a time."""
-    parts = [outputs(rows[start : start + size]) for start in range(0, len(rows), size)]
-    return np.concatenate([np.empty((0, C)), *parts])
+    found = np.empty((len(rows), C))
+    for start in range(0, len(rows), size):
+        found[start : start + size] = outputs(rows[start : start + size])
+    return found
 
 
 def predicted_logits(tables: Tables, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
@@ -320,13 +315,11 @@ class ErrorBounds(NamedTuple):
     positions: int
 
     @staticmethod
-    def of_texts(by_word: Float[Any, "V parts K"], ids: Int[Any, "n T"]) -> "ErrorBounds":
-        """Return what is known of texts of these words, from ``TableErrors.by_word``."""
-        xp = array_namespace(by_word)
-        largest = xp.maximum(xp.max(by_word[ids], axis=1), by_word[UNK])
-        C = (largest.shape[-2] - 1) // 3
-        error, high, low = (largest[..., 1 + i * C : 1 + (i + 1) * C, :] for i in range(3))
-        return ErrorBounds(largest[..., 0, :], error, -low, high, ids.shape[1])
+    def of(largest: Float[Any, "n parts K"], positions: int) -> "ErrorBounds":
+        """Return the largest rows of ``TableErrors.by_word`` by what they mean."""
+        end = 1 + (C := (largest.shape[1] - 1) // 3)
+        error, high, low = largest[:, 1:end], largest[:, end : end + C], largest[:, end + C :]
+        return ErrorBounds(largest[:, 0], error, -low, high, positions)
 
     def of_outputs(self, smallest: Float[Any, "n K"]) -> Float[Any, "n C K"]:
         """Return how far a head's output may be from what the weights say, whatever is removed.
