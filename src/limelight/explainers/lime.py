@@ -44,8 +44,8 @@ from limelight.question import Asked, question_of, spelled_out
 from limelight.results import Finding
 from limelight.results.plan import SamplingPlan
 from limelight.sampling.all_masks import lime_of_all_masks
-from limelight.sampling.fits import SELECTIONS, LimeFit, fitted_lime
 from limelight.sampling.masks import SIZES
+from limelight.sampling.regression import SELECTIONS, LimeFit, fitted_lime
 from limelight.sampling.sample import LimeDraws
 from limelight.shapes import Array, Float
 from limelight.text import Given, in_units, side_names
