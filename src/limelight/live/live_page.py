@@ -13,7 +13,6 @@ from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, why_not
 from limelight.models.attention import AttentionClassifier, PictureClassifier, Tables
-from limelight.models.protocol import playing
 from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable
 from limelight.shapes import Float
@@ -41,7 +40,7 @@ def live_page(
     starts with ``text``, unless its address names another.
     """
     needed = f"a live page needs {CAPABILITIES['collapses']}"
-    if not isinstance(model, AttentionClassifier) and playing(model) is not None:
+    if not isinstance(model, AttentionClassifier) and why_not(model, "games") is None:
         raise InputError(  # exact, but by words that code of its own finds
             f"{needed}, and no page can read words as this one does; 'limelight serve' shows it as "
             "you type."
