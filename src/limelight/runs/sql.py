@@ -120,11 +120,11 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
         connection.execute("SET lock_configuration = true")
         for name, one in reversed(runs.items()):  # "main" is in use from then on
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
-            source = f"nothing_{name}"
-            connection.register(source, pa.schema(OWN_COLUMNS).empty_table())
-            if paths[name]:
-                # A folder called "label=1" says nothing about the rows: they have a column of it.
-                source = f"read_parquet({literal(paths[name])}, hive_partitioning = false)"
+            # A folder called "label=1" says nothing about the rows: they have a column of it.
+            source = f"read_parquet({literal(paths[name])}, hive_partitioning = false)"
+            if not paths[name]:
+                source = f"nothing_{name}"
+                connection.register(source, pa.schema(OWN_COLUMNS).empty_table())
             # DuckDB's own list of names takes a time that is quadratic in how many there are.
             names = pq.read_schema(paths[name][0]).names if paths[name] else list(OWN_COLUMNS)
             _check_rows(one, connection, source, names)
