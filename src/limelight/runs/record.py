@@ -141,15 +141,11 @@ def _digest(written: dict[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(rest, order="sorted")).hexdigest()
 
 
-def difference(old: RunRecord, new: RunRecord) -> str | None:
-    """Return what keeps ``new`` from going on with ``old``, as a clause; None if nothing does.
+def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
+    """Yield what keeps ``new`` from going on with ``old``, as clauses; the first may be all.
 
     Files are compared by their bytes and models by their fingerprints: both may have moved.
     """
-    return next(_differences(old, new), None)
-
-
-def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     if old.version != new.version:
         yield f"it was begun with limelight {old.version}, and this is {new.version}"
     if old.model.fingerprint != new.model.fingerprint:

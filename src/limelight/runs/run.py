@@ -16,7 +16,7 @@ from limelight.errors import InputError, nearest
 from limelight.files import write_whole
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
-from limelight.runs.record import RunRecord, difference, read_record, write_record
+from limelight.runs.record import RunRecord, differences, read_record, write_record
 from limelight.runs.rows import NEEDED, explanation_of, is_as_written, stored_names, text_hash
 from limelight.text import Given, joined
 
@@ -55,7 +55,7 @@ class RunFolder:
         for part in (*self.path.glob(f".{_PLAN}.*.part"), *self.path.glob(f"{_SHARDS}/.*.part")):
             part.unlink()  # of a process that was killed while it wrote
         if self.plan.exists():
-            if (clause := difference(self.record(), record)) is not None:
+            if (clause := next(differences(self.record(), record), None)) is not None:
                 raise InputError(
                     f"'{self.path}' cannot go on with this run: {clause}. Choose another folder, "
                     "or ask the same as before."
