@@ -337,17 +337,18 @@ def explain_data(
     if answer_column is not None and (question.answer is not None or at_column is not None):
         other = "answer" if question.answer is not None else "at_column"
         raise InputError(f"give {other} or answer_column, not both.")
-    asks: Capability = "spans" if answer_column is None else "answers"
     asked_column = at_column if answer_column is None else answer_column
-    if asked_column is not None and (why := why_not(model, asks)) is not None:
-        column = "at_column" if asks == "spans" else "answer_column"
-        raise InputError(f"{column} needs {CAPABILITIES[asks]}, and {why}. Leave it out.")
+    needs: dict[str, Capability] = {
+        "at_column": "spans", "answer_column": "answers", "sentences": "answers"
+    }  # fmt: skip
+    given = (at_column is not None, answer_column is not None, sentences)
+    for (name, asks), there in zip(needs.items(), given, strict=True):
+        if there and (why := why_not(model, asks)) is not None:
+            raise InputError(f"{name} needs {CAPABILITIES[asks]}, and {why}. Leave it out.")
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
     )
-    if sentences and (why := why_not(model, "answers")) is not None:
-        raise InputError(f"sentences needs {CAPABILITIES['answers']}, and {why}. Leave it out.")
     spans = why_not(model, "spans") is None and question.at is None and asked_column is None
     if sentences or spans:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
