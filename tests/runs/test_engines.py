@@ -5,6 +5,7 @@ import multiprocessing as mp
 import os
 import re
 import signal
+import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -238,6 +239,24 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
         explained(lambda text: commas(text), "none", workers=2)
     with pytest.raises(InputError, match="features"):
         explained("sentences", "two")
+
+
+def test_a_cutter_that_the_program_defines_is_found_by_its_processes(tmp_path):
+    (tmp_path / "lengths.py").write_text("def scores(texts): return [[0.0, len(t)] for t in texts]")
+    (tmp_path / "program.py").write_text(
+        "import limelight, lengths\n"
+        "def halves(text):\n"
+        "    return [(0, len(text) // 2), (len(text) // 2, len(text))]\n"
+        "if __name__ == '__main__':\n"
+        "    model = limelight.wrap(lengths.scores, classes=['n', 'p'], scale='logit')\n"
+        "    run = limelight.explain_data(model, ['good film'] * 4, 'loo', output='run',\n"
+        "        shard_texts=2, features=halves, workers=2)\n"
+        "    print(next(iter(run)).features)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "('good', ' film')\n", done.stderr
 
 
 def test_a_cutter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_path):
