@@ -481,28 +481,29 @@ def question_of(verb: str, keywords: Mapping[str, Any], asked: Any = Asked) -> Q
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
-def spelled_out(asked: Any = Asked) -> Callable[[_Verb], _Verb]:
+def spelled_out(asked: Any = Asked, **beside: Any) -> Callable[[_Verb], _Verb]:
     """Show the keywords of the question in the signature of a verb, to ``help`` and completion.
 
-    They take the place of ``**asked``, or come before ``**settings``.
+    They take the place of ``**asked``, or come before ``**settings``; so do those ``beside`` them,
+    each with its type, which are None unless they are given.
     """
+    shown = [(name, None, hint) for name, hint in beside.items()]
+    shown += [one[:3] for one in FIELDS if one.name in asked.__annotations__]
     named = [
-        inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.hint
-        )
-        for one in FIELDS
-        if one.name in asked.__annotations__
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        for name, default, hint in shown
     ]
 
-    def shown(verb: _Verb) -> _Verb:
+    def with_keywords(verb: _Verb) -> _Verb:
         own = inspect.signature(verb)
         *given, rest = own.parameters.values()
         last = [] if rest.name == "asked" else [rest]
-        shown = own.replace(parameters=[*given, *named, *last])
-        verb.__signature__ = shown  # type: ignore[attr-defined]
+        verb.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[*given, *named, *last]
+        )
         return verb
 
-    return shown
+    return with_keywords
 
 
 class JudgedSettings(TypedDict, total=False):

@@ -180,10 +180,6 @@ class Allowance(NamedTuple):
     gone: float = 0.0
     shared: bool = False
 
-    def calls_beside(self, own: float) -> int:
-        """Return how many calls there is time for if each takes ``own`` seconds besides."""
-        return self.calls if self.each is None else int(self.calls * self.each / (self.each + own))
-
 
 def each(found: Callable[[Any, Reading], Finding]) -> Callable[[Any, Reading], list[Finding]]:
     """Return how a way explains that takes one text at a time."""
@@ -295,17 +291,17 @@ class Chosen(NamedTuple):
         """Return the same with the counts that what it may spend allows for ``d`` features."""
         if self.allowance is None or (counted := self.way.counted) is None:
             return self
-        calls, gone = self.allowance.calls_beside(d * counted.own), self.allowance.gone
+        said, calls, each, gone, shared = self.allowance
+        if each is not None:  # what a way computes by itself takes time that no call has
+            calls = int(calls * each / (each + d * counted.own))
         if calls < (fewest := counted.fewest(self.settings, d)):
             from limelight.explainers.registry import fitting  # which is made of this module
 
-            after = (
-                f" after the {gone:.1f} s that loading and checking took" if gone > _SHORT else ""
-            )
+            after = f" after the {gone:.1f} s that loading and checking took"
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
-                f"and a budget of {self.allowance.said} leaves it {calls:,}{after}."
-                f"{'' if self.allowance.shared else fitting(self.model, d, calls)}"
+                f"and a budget of {said} leaves it {calls:,}{after * (gone > _SHORT)}."
+                f"{'' if shared else fitting(self.model, d, calls)}"
             )
         return self._replace(settings=counted.fitted(self.settings, d, calls))
 
