@@ -95,7 +95,7 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
     """Score every feature by the slope of f on random masks, each with its opposite."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     if draws.asks_all(d):
-        return game.of_all_masks(banzhaf_of_all_masks(game, d)[0])
+        return game.found(banzhaf_of_all_masks(game, d)[0], masks=2**d)
     _check_banzhaf(settings, d)
 
     # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
@@ -114,13 +114,8 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
             f"{drawn} samples do not determine the Banzhaf values of {d} words. Set samples to "
             f"{2 * drawn}."
         )
-    return Finding(
-        scores=fit.scores[0],
-        stderr=seen_errors(fit.stderr[0]),
-        base_value=game.base_value,
-        notices=unmet + unseen + game.notices,
-        diagnostics={"samples_drawn": drawn},
-    )
+    errors = seen_errors(fit.stderr[0])
+    return game.found(fit.scores[0], errors, said=unmet + unseen, samples_drawn=drawn)
 
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
@@ -145,19 +140,20 @@ def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
     game = TargetGame(one, settings.replacement)
     if draws.asks_all(d):
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
-        return game.of_all_masks(of_words(matrix), pairs=strongest(matrix, None, settings.top))
+        pairs = strongest(matrix, None, settings.top)
+        return game.found(of_words(matrix), pairs=pairs, masks=2**d)
     drawn = PairDraws(d, settings.index)
     how = partial(fitted_pairs, draws=drawn)
     fit, unmet, unseen = fitted_masks(settings, one, game, drawn, how)
     told = _told_from_zero(fit)
-    return Finding(
-        scores=of_words(fit.scores[0]),
+    return game.found(
+        of_words(fit.scores[0]),
         # Scores are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
-        stderr=seen_errors(of_words(fit.stderr[0])),
+        seen_errors(of_words(fit.stderr[0])),
+        said=unmet + _noise(told, d) + unseen,
         pairs=strongest(fit.scores[0], seen_errors(fit.stderr[0]), settings.top),
-        base_value=game.base_value,
-        notices=unmet + _noise(told, d) + unseen + game.notices,
-        diagnostics={"samples_drawn": fit.samples, "pairs_told_from_zero": told},
+        samples_drawn=fit.samples,
+        pairs_told_from_zero=told,
     )
 
 
@@ -253,13 +249,12 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
     # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
     fit = lasso_fit(keep, y, penalty=settings.penalty * tokens)
-    return Finding(
-        scores=fit.coefficients / share,
-        stderr=seen_errors(fit.stderr / share),
-        base_value=game.base_value,
+    return game.found(
+        fit.coefficients / share,
+        seen_errors(fit.stderr / share),
         intercept=fit.intercept / share,
-        notices=game.notices,
-        diagnostics={"samples_drawn": len(keep), "kept": int(np.count_nonzero(fit.coefficients))},
+        samples_drawn=len(keep),
+        kept=int(np.count_nonzero(fit.coefficients)),
     )
 
 

@@ -72,15 +72,8 @@ def settings_class(cls: _Class) -> _Class:
     What each may be is said in its annotation. A ``__post_init__`` of the class is called after
     that, for what concerns several settings. Settings of another such class may be inherited.
     """
-    further = vars(cls).get("__post_init__")
-
-    def check(self: Any) -> None:
-        _check_values(self)
-        if further is not None:
-            further(self)
-
     own: Any = cls
-    own.__post_init__ = check
+    own.check_together, own.__post_init__ = vars(cls).get("__post_init__"), _check_values
     own = dataclass(frozen=True, kw_only=True)(own)
     hints, declared = get_type_hints(own, include_extras=True), []
     for one in fields(own):
@@ -92,7 +85,7 @@ def settings_class(cls: _Class) -> _Class:
 
 
 def _check_values(settings: Any) -> None:
-    """Refuse settings of the wrong type or outside their range."""
+    """Refuse settings of the wrong type or outside their range, then what the class refuses."""
     for name, default, allowed, ranges in settings.declared:
         value = getattr(settings, name)
         # What nobody has set is right, and most settings are not set.
@@ -110,6 +103,8 @@ def _check_values(settings: Any) -> None:
                     raise InputError(nearest(name, value, one.known))
             elif not one.holds(value):
                 raise InputError(f"{name} must {one.said}; got {value}.")
+    if settings.check_together is not None:
+        settings.check_together()
 
 
 def made(cls: type[Any], **given: Any) -> Any:

@@ -156,8 +156,8 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
         totals = owen_of_all_masks(game, players.levels)[0] @ sums
         own = _of_units(one, players, totals)
-        masks = {"masks": nested_count(players.levels)}
-        return game.of_all_masks(totals[:d], said=own["notices"], **own["diagnostics"] | masks)
+        masks = nested_count(players.levels)
+        return game.found(totals[:d], said=own["notices"], masks=masks, **own["diagnostics"])
     pairs = (asked - 2) // (2 * max(n - 1, 1))
     if settings.samples is None:
         pairs = max(pairs, FEWEST_PAIRS)
@@ -178,12 +178,9 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     own = _of_units(one, players, drawn.values[0], drawn.stderr[0])
     enough = f"set samples to {2 + ENOUGH * 2 * (n - 1):,}"
     said = said_of_pairs(Shapley(pairs=pairs), drawn, n, more=enough)
-    return Finding(
-        scores=drawn.values[0, :d],
-        stderr=seen_errors(drawn.stderr[0, :d]),
-        base_value=game.base_value,
-        notices=own["notices"] + said + game.notices,
-        diagnostics=own["diagnostics"] | {"pairs_drawn": pairs},
+    errors, said = seen_errors(drawn.stderr[0, :d]), own["notices"] + said
+    return game.found(
+        drawn.values[0, :d], errors, said=said, **own["diagnostics"], pairs_drawn=pairs
     )
 
 
