@@ -228,7 +228,6 @@ class ContextCite:
         return Draws(
             count=self.samples,
             most=self.samples,
-            tolerance=None,
             usual=lambda _: self.samples,
             fewest=4,
             determining=lambda _: 4,  # a penalty determines every score

@@ -146,21 +146,6 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
 Exactness = Literal["bound", "exact", "estimated", "fitted", "sampled"]
 
 
-class Counted(NamedTuple):
-    """How the counts of a way follow from a number of calls, a text under one mask being one.
-
-    ``fewest(settings, d)`` are the calls below which d features cannot be explained;
-    ``fitted(settings, d, calls)`` are settings that ask no more than ``calls`` times. A way without
-    ``counts`` of its own always asks ``fewest`` times. ``own`` are the seconds that a way computes
-    by itself for each call and feature, where they are not small beside those of the model.
-    """
-
-    fewest: Callable[[Any, int], int]
-    counts: tuple[str, ...] = ()
-    fitted: Callable[[Any, int, int], Any] = lambda settings, *_: settings
-    own: float = 0.0
-
-
 class Allowance(NamedTuple):
     """What a method may spend on a text: the budget as it was given, and calls of the model.
 
@@ -187,14 +172,18 @@ class Way:
 
     ``settings`` names the fields of the method's settings that this way uses and says what each
     means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
-    often a model is asked about a text of d features, for ways that ask it, and ``cost`` what that
-    amounts to in words, where it is not what the method says; ``counted`` is how a way that asks
-    keeps within a budget, where it can. ``feasible`` refuses, before the model is asked, settings
-    that cannot work for so many features. ``replaced`` turns the setting ``replacement`` into what
-    the model understands. ``caution`` is what measurements say against the scores; every result
-    carries it as a notice. A ``joint`` way takes several texts at a time also where a model does
-    not collapse, as many as the model says; a way of ``logits`` has a formula for no other scale.
-    Settings that are ``unsaid`` stand in a result only where they are set.
+    often a model is asked about a text of d features, for ways that ask it, a text under one mask
+    being one call, and ``cost`` what that amounts to in words, where it is not what the method
+    says. A way that asks keeps within a budget if it has ``fewest``, the calls below which d
+    features cannot be explained: it always asks so often, unless it has ``counts``, settings that
+    are then ``fitted`` to a number of calls. ``own`` are the seconds that it computes by itself for
+    each call and feature, where they are not small beside those of the model. ``feasible`` refuses,
+    before the model is asked, settings that cannot work for so many features. ``replaced`` turns
+    the setting ``replacement`` into what the model understands. ``caution`` is what measurements
+    say against the scores; every result carries it as a notice. A ``joint`` way takes several texts
+    at a time also where a model does not collapse, as many as the model says; a way of ``logits``
+    has a formula for no other scale. Settings that are ``unsaid`` stand in a result only where they
+    are set.
     """
 
     needs: Capability | None
@@ -204,7 +193,10 @@ class Way:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     calls: Callable[[Any, int], int] | None = None
     cost: str = ""
-    counted: Counted | None = None
+    fewest: Callable[[Any, int], int] | None = None
+    counts: tuple[str, ...] = ()
+    fitted: Callable[[Any, int, int], Any] = lambda settings, *_: settings
+    own: float = 0.0
     feasible: Callable[[Any, int], None] | None = None
     replaced: Callable[[Model, str], str] = resolved_replacement
     caution: str = ""
@@ -284,12 +276,13 @@ class Chosen(NamedTuple):
 
     def fitted(self, d: int) -> "Chosen":
         """Return the same with the counts that what it may spend allows for ``d`` features."""
-        if self.allowance is None or (counted := self.way.counted) is None:
+        way = self.way
+        if self.allowance is None or way.fewest is None:
             return self
         said, calls, each, gone, shared = self.allowance
         if each is not None:  # what a way computes by itself takes time that no call has
-            calls = int(calls * each / (each + d * counted.own))
-        if calls < (fewest := counted.fewest(self.settings, d)):
+            calls = int(calls * each / (each + d * way.own))
+        if calls < (fewest := way.fewest(self.settings, d)):
             from limelight.explainers.registry import fitting  # which is made of this module
 
             after = f" after the {gone:.1f} s that loading and checking took"
@@ -298,7 +291,7 @@ class Chosen(NamedTuple):
                 f"and a budget of {said} leaves it {calls:,}{after * (gone > _SHORT)}."
                 f"{'' if shared else fitting(self.model, d, calls)}"
             )
-        return self._replace(settings=counted.fitted(self.settings, d, calls))
+        return self._replace(settings=way.fitted(self.settings, d, calls))
 
     def check_feasible(self, d: int) -> None:
         """Refuse settings that cannot work for a text of ``d`` features."""

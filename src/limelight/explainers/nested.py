@@ -9,7 +9,6 @@ import numpy as np
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.method import (
-    Counted,
     Method,
     OneOf,
     Share,
@@ -81,7 +80,6 @@ def _masks_in_all(
     return Draws(
         count=samples,
         most=_MOST_MASKS,
-        tolerance=None,
         usual=lambda d: max(usual, fewest(d)),
         fewest=4,
         determining=fewest,
@@ -275,18 +273,18 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     whole = features_of(document, around.tolist())
     asked = settings.draws.first(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
-    counted = cast(Counted, BY_ASKING.counted)
-    least = counted.fewest(usual, len(features))
+    fewest, fit = cast(Callable[..., int], BY_ASKING.fewest), BY_ASKING.fitted
+    least = fewest(usual, len(features))
     if len(whole) == 1 and (settings.samples is None or least <= asked):
         # It is opened at once: which of them matters is no question.
-        fitted = counted.fitted(usual, len(features), max(asked, least))
+        fitted = fit(usual, len(features), max(asked, least))
         found = sampled_shapley(fitted, one)
         drawn = 0 if fitted.by_regression(len(features)) else found.diagnostics.get("pairs_drawn")
         told = *_few_inside(drawn or 0, name_of_one(unit)), *_not_of_pairs(found.notices)
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
         return replace(found, notices=told, diagnostics=known)
     # Half of what is asked tells which sentences matter, the other half what matters in them.
-    if (least := counted.fewest(usual, len(whole))) > asked // 2:
+    if (least := fewest(usual, len(whole))) > asked // 2:
         if settings.samples is not None:
             larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
             raise DomainError(
@@ -294,7 +292,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
                 f"{asked:,}. Allow for more{larger}."
             )
         asked = 2 * least
-    fitted = counted.fitted(usual, len(whole), asked // 2)
+    fitted = fit(usual, len(whole), asked // 2)
     coarse = sampled_shapley(fitted, _of_features(one, whole))
     left = asked - fitted.draws.calls(len(whole)) - fitted.spare
     sizes = np.bincount(whole.of_token[whole.of_token >= 0])

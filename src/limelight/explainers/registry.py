@@ -281,9 +281,9 @@ def fitting(model: Model, d: int, calls: int) -> str:
     takes, said = dict[str, int](), dict[str, str]()
     for name in compared_by_default(model):
         one = configured(name, model, {})
-        if (counted := one.way.counted) is not None:
-            takes[name] = counted.fewest(one.settings, d)
-            said[name] = f"{name!r}, which takes {takes[name]:,}{' or more' * bool(counted.counts)}"
+        if one.way.fewest is not None:
+            takes[name] = one.way.fewest(one.settings, d)
+            said[name] = f"{name!r}, which takes {takes[name]:,}{' or more' * bool(one.way.counts)}"
     least = min(takes, key=takes.__getitem__)
     if takes[least] > calls:
         return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."

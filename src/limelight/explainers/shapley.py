@@ -12,7 +12,6 @@ from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.learned import PREFIX, Learned, Start
 from limelight.explainers.method import (
     MEANS,
-    Counted,
     Method,
     NotBelow,
     OneOf,
@@ -398,7 +397,7 @@ ROWS = (
                 explain=each(_loo_by_asking),
                 settings={"replacement": MEANS["replacement"]},
                 calls=lambda _, d: d + 2,
-                counted=Counted(lambda _, d: d + 2),
+                fewest=lambda _, d: d + 2,
                 cost="one call of the model per word",
             ),
         ),

@@ -107,7 +107,6 @@ class Surrogate:
         return Draws(
             count=self.samples,
             most=MOST_MASKS,
-            tolerance=None,
             usual=lambda d: max(1000, 10 * d),
             fewest=FEWEST_MASKS,
             determining=lambda _: FEWEST_MASKS,
