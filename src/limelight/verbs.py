@@ -203,13 +203,14 @@ def _answers(
     """
     model, question, several, budget, progress = request
     texts, found = listed(text), list[Any]()
+    refuses = budget is not None or any(one.way.feasible for one in several)
     for reading in readings(
         model,
         texts,
         question,
         progress=progress,
         chosen=several if together else (),
-        feasible=partial(checked_counts, budget, several) if strict else None,
+        feasible=partial(checked_counts, budget, several) if strict and refuses else None,
         alone=budget is not None,
     ):
         within = allotted(budget, several, reading)

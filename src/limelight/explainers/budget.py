@@ -224,14 +224,12 @@ BudgetGiven = int | float | str | Budget
 
 
 def agreed_budget(
-    given: BudgetGiven | None, several: Sequence[Chosen], settings: Mapping[str, Any]
-) -> Budget | None:
+    given: BudgetGiven, several: Sequence[Chosen], settings: Mapping[str, Any]
+) -> Budget:
     """Return a budget for ``several`` methods, of which none has counts from elsewhere.
 
     A method that no budget bounds is refused.
     """
-    if given is None:
-        return None
     budget = Budget.of(given)
     if budget.since is None:  # else a command has loaded the model within it
         budget = budget.begun()

@@ -33,7 +33,6 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import (
     MEAN_FIELD,
     TargetGame,
-    based,
     bounded,
     exact_values,
     fitted_masks,
@@ -241,10 +240,19 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
         "rows": settings.rows,
     }
     if settings.replacement != reading.model.replacements[0]:  # words vanish, later ones move up
-        return [
-            _limit_deleting(reading, i, tolerance=settings.tolerance, **design)
-            for i in range(len(reading.documents))
-        ]
+        findings, design["tolerance"] = [], settings.tolerance
+        for i in range(len(reading.documents)):
+            game = reading.collapsed.deletion_game(i, reading.target_weights)
+            one = lime_under_deletion(game, **design)
+            findings.append(
+                Finding(
+                    scores=one.scores[0],
+                    bound=float(one.bound[0]),
+                    intercept=float(one.intercept[0]),
+                    diagnostics={"intercept_bound": float(one.intercept_bound[0])},
+                )
+            )
+        return findings
     found = exact_values(settings, reading, value=lime, **design)
     if not settings.fit:
         return found
@@ -260,13 +268,6 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
         )
         for one, (r2, bound) in zip(found, quality, strict=True)
     ]
-
-
-def _limit_deleting(reading: Reading, i: int, **design: Any) -> Finding:
-    game = reading.collapsed.deletion_game(i, reading.target_weights)
-    found = lime_under_deletion(game, **design)
-    base = based(found.intercept, found.intercept_bound)
-    return Finding(scores=found.scores[0], bound=float(found.bound[0]), **base)
 
 
 @settings_class
@@ -317,10 +318,9 @@ def _first_order(
 
 
 def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
-    game, nu = reading.ratio_game, settings.bandwidth
-    said = MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
-    scores, bounds = (f(game, bandwidth=nu) for f in (lime_mean_field, lime_mean_field_bound))
-    return bounded(reading, scores, bounds, said)
+    said = MEAN_FIELD.format(f"the limit of LIME at bandwidth {settings.bandwidth:g}")
+    formulas = lime_mean_field, lime_mean_field_bound
+    return bounded(reading, *formulas, said, bandwidth=settings.bandwidth)
 
 
 def _formula(explain: Callable[..., list[Finding]], **meant: str) -> tuple[Way]:

@@ -43,14 +43,14 @@ _SAME = 1e-6  # of the largest output, or of 1; single precision is ten times be
 
 
 @final
+@dataclass
 class _Shared:
     """What readings of the same documents share, whatever their target."""
 
-    def __init__(self) -> None:
-        self.games: dict[str, TextGame] = {}
-        self.collapsed: CollapsedDocuments | None = None
-        self.played: RatioGame | None = None
-        self.signalled: Signalled | None = None
+    games: dict[str, TextGame] = field(default_factory=dict)
+    collapsed: CollapsedDocuments | None = None
+    played: RatioGame | None = None
+    signalled: Signalled | None = None
 
 
 @final
@@ -78,9 +78,9 @@ class Reading:
             yield self
             return
         for i in range(0, len(self.documents), size):
-            here, shared, held = slice(i, i + size), _Shared(), self.shared.signalled
+            here, held = slice(i, i + size), self.shared.signalled
             if held is not None:
-                shared.signalled = Signalled(held.states[here], held.read[here], held.outputs[here])
+                held = Signalled(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
                 documents=self.documents[here],
@@ -88,7 +88,7 @@ class Reading:
                 targets=self.targets.only(i, size),
                 outputs=self.outputs[here],
                 first=None if self.first is None else self.first + i,
-                shared=shared,
+                shared=_Shared(signalled=held),
             )
 
     def aims(self) -> list["Reading"]:

@@ -312,7 +312,7 @@ def methods_and_budget(
     else:
         named = default_method(model) if method is None else method
         chosen = [configured(named, model, settings)]
-    return chosen, agreed_budget(budget, chosen, settings)
+    return chosen, None if budget is None else agreed_budget(budget, chosen, settings)
 
 
 def compared_by_default(model: Model) -> list[str]:

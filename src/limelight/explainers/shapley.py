@@ -340,8 +340,8 @@ class ShapleyMeanField:
 
 
 def _mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
-    scores, bounds = (f(reading.ratio_game) for f in (shapley_mean_field, shapley_mean_field_bound))
-    return bounded(reading, scores, bounds, MEAN_FIELD.format("the Shapley value"))
+    said = MEAN_FIELD.format("the Shapley value")
+    return bounded(reading, shapley_mean_field, shapley_mean_field_bound, said)
 
 
 BY_ASKING = by_draws(

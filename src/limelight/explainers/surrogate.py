@@ -178,12 +178,18 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
     """Score every feature by the exact values of a ratio game fitted to random masks."""
     fit = fitted_surrogate(one, settings)
     exact = _VALUES[settings.values](fit.parts.games)
-    found, spike = (_of_pairs if settings.values == "interactions" else _of_words)(
-        settings, fit, exact
-    )
+    own, *of_parts = exact.scores[:, 0]
+    if settings.values == "interactions":
+        stderr, spike = pair_errors(fit.out, own, np.stack(of_parts)), 0.0
+        # Scores of words are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
+        scores, pairs = of_words(own), strongest(own, stderr, settings.top)
+        found = Finding(scores=scores, stderr=of_words(stderr), pairs=pairs, signed=False)
+    else:
+        stderr, spike = word_errors(fit.out, own, np.stack(of_parts), settings.values)
+        intercept = float(exact.intercept[0, 0]) if settings.values == "lime" else None
+        found = Finding(scores=own, stderr=stderr, intercept=intercept, signed=True)
     return replace(
         found,
-        signed=found.pairs is None,
         base_value=fit.base_value,
         notices=fit.game.notices
         + unseen_effects(
@@ -202,22 +208,6 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
             "samples_drawn": fit.game.calls,
         },
     )
-
-
-def _of_words(settings: Surrogate, fit: SurrogateFit, exact: Any) -> tuple[Finding, float]:
-    """Return the values with their errors, and the share of one draw in the spread of them."""
-    own, *of_parts = exact.scores[:, 0, :]
-    found = word_errors(fit.out, own, np.stack(of_parts), settings.values)
-    intercept = float(exact.intercept[0, 0]) if settings.values == "lime" else None
-    return Finding(scores=own, stderr=found.stderr, intercept=intercept), found.spike
-
-
-def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> tuple[Finding, float]:
-    own, *of_parts = exact.scores[:, 0, :, :]
-    stderr = pair_errors(fit.out, own, np.stack(of_parts))
-    # Scores of words are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
-    pairs = strongest(own, stderr, settings.top)
-    return Finding(scores=of_words(own), stderr=of_words(stderr), pairs=pairs), 0.0
 
 
 ROWS = (

@@ -146,33 +146,33 @@ def exact_values(
         alone = (solve(of_heads(games, slice(i, i + 1))).scores for i in range(games.K))
         heads = np.stack([host_array(own)[:, 0] for own in alone])
     scores, bounds = host_array(found.scores), host_array(found.bound)
-    bases: list[dict[str, Any]] = [{}] * len(scores)
-    if (intercepts := getattr(found, "intercept", None)) is not None:
-        bases = [based(*pair) for pair in zip(intercepts, found.intercept_bound, strict=True)]
-    return [
-        Finding(
-            scores=scores[i, 0, : (d := len(features.strings))],
-            bound=float(bounds[i, 0]),
-            heads=None if heads is None else heads[:, i, :d],
-            **bases[i],
+    base: dict[str, Any] = {}
+    findings = []
+    for i, features in enumerate(reading.features):
+        d = len(features.strings)
+        if hasattr(found, "intercept"):
+            off = {"intercept_bound": float(found.intercept_bound[i, 0])}
+            base = {"intercept": float(found.intercept[i, 0]), "diagnostics": off}
+        own = None if heads is None else heads[:, i, :d]
+        findings.append(
+            Finding(scores=scores[i, 0, :d], bound=float(bounds[i, 0]), heads=own, **base)
         )
-        for i, features in enumerate(reading.features)
-    ]
-
-
-def based(intercept: Float[Array, " 1"], bound: Float[Array, " 1"]) -> dict[str, Any]:
-    """Return an intercept with its bound, as a finding has them."""
-    return {"intercept": float(intercept[0]), "diagnostics": {"intercept_bound": float(bound[0])}}
+    return findings
 
 
 MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."
 
 
 def bounded(
-    reading: Reading, scores: Float[Array, "n 1 d"], bounds: Float[Array, "n 1"], *said: str
+    reading: Reading,
+    formula: Callable[..., Float[Array, "n 1 d"]],
+    bound_of: Callable[..., Float[Array, "n 1"]],
+    *said: str,
+    **design: Any,
 ) -> list[Finding]:
-    """Return scores of the explained number, less the padding of a batch, with their bounds."""
-    rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
+    """Score every feature by a formula, with its proven distance to what it stands for."""
+    scores, bounds = (host_array(f(reading.ratio_game, **design)) for f in (formula, bound_of))
+    rows = zip(reading.features, scores, bounds[:, 0].tolist(), strict=True)
     return [
         Finding(scores=row[0, : len(features.strings)], bound=bound, notices=said)
         for features, row, bound in rows
