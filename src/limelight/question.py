@@ -466,14 +466,6 @@ def split(
     return Question(all_classes=all_classes, **question), rest
 
 
-def question_of(verb: str, keywords: Mapping[str, Any], asked: Any = Asked) -> Question:
-    """Return the question in the keywords of a verb that has no settings of methods."""
-    question, rest = split(keywords, asked)
-    for name in rest:
-        raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
-    return question
-
-
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 

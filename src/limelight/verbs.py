@@ -33,7 +33,6 @@ from limelight.question import (
     Playing,
     Question,
     Settings,
-    question_of,
     spelled_out,
     split,
 )
@@ -480,8 +479,7 @@ def game(
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    question = question_of("game", asked, Playing)
-    return one_reading(model, text, question, about="a game").game(replacement)
+    return one_reading("game", model, text, asked, Playing).game(replacement)
 
 
 def methods(model: Model | None = None) -> MethodTable:

@@ -197,9 +197,7 @@ class Budget:
         if isinstance(given, Budget):
             return given
         if isinstance(given, Real) and not isinstance(given, bool):
-            if (
-                0 <= cast(float, given) < 1e18
-            ):  # seconds; a whole number may be too large for any other
+            if 0 <= cast(float, given) < 1e18:  # a whole number may be too large for a float
                 return Budget(float(given), None)
         elif isinstance(given, str) and (found := _WRITTEN.fullmatch(given)) is not None:
             count, unit = float(found[1]), found[2].lower()

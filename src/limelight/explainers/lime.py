@@ -39,7 +39,7 @@ from limelight.explainers.target_game import (
     seen_errors,
 )
 from limelight.models import Model, resolved_replacement
-from limelight.question import Asked, question_of, spelled_out
+from limelight.question import Asked, spelled_out
 from limelight.results import Finding
 from limelight.results.plan import SamplingPlan
 from limelight.sampling.all_masks import lime_of_all_masks
@@ -368,13 +368,8 @@ def plan(
     within: _Within = made(_Within, error=error, pilot=pilot)
     settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
     planned: LimeSampled = made(LimeSampled, **settings)
-    reading = one_reading(
-        model,
-        text,
-        question_of("plan", asked),
-        about="a plan",
-        feasible=partial(_check_words, bandwidth=planned.bandwidth),
-    )
+    feasible = partial(_check_words, bandwidth=planned.bandwidth)
+    reading = one_reading("plan", model, text, asked, feasible=feasible)
     overhead, exact = _overhead(len(reading.features[0]), planned), reading.exact
     found = (
         _computed(reading, planned) if exact else _piloted(reading, planned, within.pilot, overhead)

@@ -16,7 +16,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, unseen_effects
 from limelight.models import Model, checked_model
 from limelight.models.text_game import checked_masks
-from limelight.question import Asked, question_of, spelled_out
+from limelight.question import Asked, spelled_out
 from limelight.results import Finding
 from limelight.sampling.masks import text_rng
 from limelight.sampling.ratio_games import (
@@ -260,11 +260,9 @@ def surrogate(
     complements of the others; ``heads`` None takes one to three, by the error on masks left out.
     The other arguments are those of :func:`limelight.explain`.
     """
-    question = question_of("surrogate", asked)
     (method,) = ROWS
     given = {"samples": samples, "heads": heads, "seed": seed, "replacement": replacement}
     settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
-    reading = one_reading(
-        model, text, question, about="a surrogate", feasible=partial(_check_enough, settings)
-    )
+    feasible = partial(_check_enough, settings)
+    reading = one_reading("surrogate", model, text, asked, feasible=feasible)
     return fitted_surrogate(reading, settings).game
