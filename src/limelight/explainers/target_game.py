@@ -11,8 +11,8 @@ from limelight.explainers.reading import Reading
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE, TextGame
 from limelight.results import Finding, Pairs
-from limelight.sampling.fits import LimeFit
 from limelight.sampling.masks import text_rng
+from limelight.sampling.regression import LimeFit
 from limelight.sampling.sample import Draws as MaskDraws
 from limelight.sampling.sample import Game, Sample, until, watched
 from limelight.sampling.spread import SPIKE
@@ -164,15 +164,10 @@ MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."
 
 
 def bounded(
-    reading: Reading,
-    formula: Callable[..., Float[Array, "n 1 d"]],
-    bound_of: Callable[..., Float[Array, "n 1"]],
-    *said: str,
-    **design: Any,
+    reading: Reading, scores: Float[Array, "n 1 d"], bounds: Float[Array, "n 1"], *said: str
 ) -> list[Finding]:
-    """Score every feature by a formula, with its proven distance to what it stands for."""
-    scores, bounds = (host_array(f(reading.ratio_game, **design)) for f in (formula, bound_of))
-    rows = zip(reading.features, scores, bounds[:, 0].tolist(), strict=True)
+    """Return scores of the explained number, less the padding of a batch, with their bounds."""
+    rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
     return [
         Finding(scores=row[0, : len(features.strings)], bound=bound, notices=said)
         for features, row, bound in rows
