@@ -186,7 +186,7 @@ def listed(text: Any) -> list[Any]:
     """Return one text, or whatever else a model may read in its place, or a list, as a list."""
     if isinstance(text, tuple):
         return [checked_text_or_pair(text)]
-    if is_one(text):
+    if not isinstance(text, list) and is_one(text):
         return [text]
     if isinstance(text, Sequence) or hasattr(text, "tolist"):  # which a column of a table has
         return list(text)
