@@ -4,16 +4,15 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
-from limelight.judging.candidates import Candidate, Scored, TextScores
+from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.removals import Removals, strongest_first
-from limelight.judging.statistics import means
+from limelight.judging.statistics import means, with_intervals
 from limelight.results.comparison import mean_ranks, rank_correlation
 from limelight.results.judgement import AgreeingPair, MethodAgreement, TextColumn
 from limelight.shapes import Bool, Float, Int
@@ -173,19 +172,16 @@ def wanted_columns(columns: str | Collection[str] | None, link: str = "") -> fro
 
 def text_columns(
     wanted: Collection[str],
-    one: Reading,
+    text: ScoredText,
     removals: Removals,
-    scored: TextScores,
     *,
-    signed: Sequence[bool],
     replacement: str,
     rng: np.random.Generator,
 ) -> tuple[TextColumn, ...]:
     """Return the wanted columns of one text."""
-    scores = [None if isinstance(own, str) else own for own in scored.scores]
-    rows = list(zip(scores, signed, strict=True))
+    rows = text.rows
     found: list[TextColumn] = []
-    most = _SETS_ASKED if one.remembers else _SETS
+    most = _SETS_ASKED if text.one.remembers else _SETS
     for name in ("additivity", "lds"):
         if name not in wanted:
             continue
@@ -206,11 +202,11 @@ def text_columns(
         alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
         taus = (_alike(kendall_tau, own, alone, signed=sign) for own, sign in rows)
         found.append(TextColumn(name="loo_tau", values=tuple(taus)))
-    if {"eraser", "ferret"} & set(wanted) and one.model.link != "none":
-        found += _from_the_literature(wanted, one, rows, replacement)
+    if {"eraser", "ferret"} & set(wanted) and text.one.model.link != "none":
+        found += _from_the_literature(wanted, text, replacement)
     for name, others, sizes in (
-        ("stability", scored.again, False),
-        ("sanity", scored.shuffled, True),  # which class a word speaks for means nothing there
+        ("stability", text.again, False),
+        ("sanity", text.shuffled, True),  # which class a word speaks for means nothing there
     ):
         if name in wanted:
             ranks = (
@@ -251,12 +247,10 @@ def _alike(
 
 
 def _from_the_literature(
-    wanted: Collection[str],
-    one: Reading,
-    rows: Sequence[tuple[Scores | None, bool]],
-    replacement: str,
+    wanted: Collection[str], text: ScoredText, replacement: str
 ) -> Iterator[TextColumn]:
     """Yield two columns for each of the packages asked for: what is lost, and what is kept."""
+    one = text.one
     targets = replace(one.targets, scale="probability", against=None)  # of the class alone
     aimed = replace(one, targets=targets)
     deleting = "delete" if "delete" in one.model.replacements else replacement
@@ -271,7 +265,7 @@ def _from_the_literature(
             continue
         sets = [
             none if own is None else sets_of(own, strongest_first(own, signed=sign))
-            for own, sign in rows
+            for own, sign in text.rows
         ]
         removed = np.concatenate(sets)  # all methods in one question
         losses = (
@@ -379,14 +373,6 @@ def top_chances(strength: Float[np.ndarray, " d"], k: int) -> Float[np.ndarray, 
     return above + at * ((k - np.count_nonzero(above)) / np.count_nonzero(at))
 
 
-_ROUNDING = 1e-9  # of the model's outputs: scores as small as this are nothing but rounding
-
-
-def rounding(one: Reading) -> float:
-    """Return how far apart scores of a text must be to have an order."""
-    return _ROUNDING * float(np.abs(one.outputs).max())
-
-
 class TextAgreement(NamedTuple):
     """The measures of :class:`Likeness` on one text for every pair, and what guesses share."""
 
@@ -395,34 +381,29 @@ class TextAgreement(NamedTuple):
 
 
 def _pairs(candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
-    """Return pairs of rows: methods with each other, then each sampled one with its other seed."""
-    m = len(candidates)
-    sampled = [i for i, one in enumerate(candidates) if one.again is not None]
-    return [*combinations(range(m), 2), *((i, m + place) for place, i in enumerate(sampled))]
+    """Return pairs of rows: methods with each other, then each sampled one with its other seed.
 
-
-def text_agreement(
-    candidates: Sequence[Candidate],
-    one: Reading,
-    scored: Sequence[Scored],
-    again: Sequence[Scored | None],
-) -> TextAgreement | None:
-    """Hold the scores of one text against each other, and those of sampled methods to ``again``.
-
-    Those are the scores with another seed, None where nothing was drawn. None where there is
-    nothing to compare.
+    The scores of all methods are rows, and then those of all under the other seed.
     """
-    pairs, d = _pairs(candidates), len(one.features[0])
-    if not pairs:
+    m = len(candidates)
+    again = ((i, m + i) for i, one in enumerate(candidates) if one.again is not None)
+    return [*combinations(range(m), 2), *again]
+
+
+def text_agreement(text: ScoredText) -> TextAgreement | None:
+    """Hold the scores of a text against each other, and of sampled methods those of both seeds.
+
+    None where there is nothing to compare.
+    """
+    if not (pairs := _pairs(text.candidates)):
         return None
-    sampled = [i for i, candidate in enumerate(candidates) if candidate.again is not None]
-    rows = [*scored, *(again[i] for i in sampled)]
-    signed = [candidates[i].signed for i in (*range(len(candidates)), *sampled)]
+    d, rows = len(text.one.features[0]), [*text.scores, *text.again]
+    signed = [candidate.signed for candidate in text.candidates] * 2
     there = [i for i, own in enumerate(rows) if not isinstance(own, str | None)]
     whole = np.full((3, len(rows), len(rows)), np.nan)
     if there:
         table = np.array([rows[i] for i in there], dtype=float).reshape(-1, d)
-        found = likeness(table, [signed[i] for i in there], noise=rounding(one))
+        found = likeness(table, [signed[i] for i in there], noise=text.noise)
         whole[:, np.array(there)[:, None], there] = np.array(found)
     first, second = np.array(pairs).T
     return TextAgreement(whole[:, first, second], TOP / d if d > TOP else None)
@@ -440,11 +421,9 @@ def method_agreement(
     names = [one.name for one in candidates]
     rows = []
     for c, (first, second) in enumerate(_pairs(candidates)):  # of a method with itself, two seeds
-        own: dict[str, Any] = {}
-        for name, mean in found.items():
-            own[name], own[f"{name}_interval"] = mean.number(c, texts=counts[c])
-        other = names[second if second < len(names) else first]
-        rows.append(AgreeingPair(methods=(names[first], other), texts=counts[c], **own))
+        own = with_intervals(found, c, texts=counts[c])
+        both = names[first], names[second % len(names)]
+        rows.append(AgreeingPair(methods=both, texts=counts[c], **own))
     between = len(names) * (len(names) - 1) // 2
     chances = [text.chance for text in texts if text.chance is not None]
     return MethodAgreement(

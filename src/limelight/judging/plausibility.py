@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Reading
-from limelight.judging.candidates import Candidate, Scored
-from limelight.judging.measures import rounding, strengths
+from limelight.judging.candidates import ScoredText
+from limelight.judging.measures import strengths
 from limelight.judging.precision import expected_precision
 from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (
@@ -22,6 +21,7 @@ from limelight.judging.statistics import (
     plausible_notices,
     plausible_verdict,
     table_of,
+    with_intervals,
 )
 from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
 from limelight.shapes import Bool, Float, Int
@@ -241,21 +241,16 @@ _UNKNOWN = np.full(len(_MEASURES), np.nan)
 _Row = Float[np.ndarray, " measures"]
 
 
-def marked_text(
-    number: int,
-    one: Reading,
-    rationales: Rationales,
-    candidates: Sequence[Candidate],
-    scored: Sequence[Scored],
-) -> MarkedText:
+def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     """Return the measures of every candidate's scores of one text against what people marked.
 
     With several annotators a method is held against each, and the mean is taken. An annotator who
     marked nothing, or everything, is left out: against them every order is as good.
     """
+    number = text.number
     if isinstance(marked := rationales.texts[number], str):
         return MarkedText(id=number, reason=marked)
-    marks = marks_of(one.features[0], marked)
+    marks = marks_of(text.one.features[0], marked)
     n, sizes = len(marks.word), marks.inside.sum(axis=1)
     against = [a for a, size in enumerate(sizes) if 0 < size < n]
     if not against:
@@ -271,11 +266,11 @@ def marked_text(
     chance[3:] = np.nan  # the spans of a guess are not known in closed form
     itself = _over(marks, against, k, [marks.marked(a) / marks.times for a in against])
     rows = [chance, itself, _annotator_values(marks, against, k)]
-    for c, scores in zip(candidates, scored, strict=True):
-        if isinstance(scores, str):
+    for scores, signed in text.rows:
+        if scores is None:
             rows.append(_UNKNOWN)
         else:
-            ranked = strengths(scores, signed=c.signed, noise=rounding(one))
+            ranked = strengths(scores, signed=signed, noise=text.noise)
             rows.append(_over(marks, against, k, [ranked] * len(against)))
     found: dict[str, Any] = {}
     for name, column in zip(_MEASURES, np.array(rows).T, strict=True):
@@ -350,12 +345,9 @@ def plausibility(
         found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
     rows = []
     for i, name in enumerate(every):
-        own: dict[str, Any] = {}
-        for measure, mean in found.items():
-            own[measure], own[f"{measure}_interval"] = mean.number(i, texts=len(known))
-        rows.append(
-            PlausibleMethod(method=name, texts=int(np.isfinite(precision[:, i]).sum()), **own)
-        )
+        count = int(np.isfinite(precision[:, i]).sum())
+        own = with_intervals(found, i, texts=len(known))
+        rows.append(PlausibleMethod(method=name, texts=count, **own))
     methods, references = rows[: len(names)], rows[len(names) :]
     pairs = pair_rows(names, precision[:, : len(names)], np.ones(len(known)), seed=seed)
     return Plausibility(

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -83,6 +83,14 @@ def _redrawn(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "some n"
 def means(table: Float[np.ndarray, "n c"], *, seed: int) -> Resampled:
     """Return the mean of each column: every text counts the same, as if all rooms were 1."""
     return resampled(table, np.ones(len(table)), seed=seed)
+
+
+def with_intervals(found: Mapping[str, Resampled], column: int, *, texts: int) -> dict[str, Any]:
+    """Return a column of every measure by its name, and by ``name_interval`` its interval."""
+    own: dict[str, Any] = {}
+    for name, one in found.items():
+        own[name], own[f"{name}_interval"] = one.number(column, texts=texts)
+    return own
 
 
 def _ratio(sums: Float[np.ndarray, "*m both"]) -> Float[np.ndarray, "*m c"]:
