@@ -66,7 +66,7 @@ def _coefficients(
     c: Int[np.ndarray, "*w"], r: Int[np.ndarray, "*w"], N: Int[np.ndarray, "*w"]
 ) -> tuple[Float[np.ndarray, "*w"], Float[np.ndarray, "*w"]]:
     """Return the sum of :func:`_of_words` as slope and level of a line in R."""
-    harmonic = _harmonic(int(np.max(N + c, initial=0)))
+    harmonic = _harmonic(int(np.max(N + c, initial=1)).bit_length())
     H = harmonic[N + c] - harmonic[N]
     within = np.where(c > 1, (r - 1) / np.maximum(c - 1, 1), 0.0) * (c - (N + 1) * H)
     return r / c * H, r / c * (H + within)
@@ -86,7 +86,8 @@ def _of_tied(
     after = N + np.arange(len(probability[0]))
     hits = np.bincount(size_of, weights=r)
     # Words of the same size and marks come after the same: each such kind is added once.
-    for (g, marks), times in _kinds(size_of, r):
+    kinds, counts = np.unique(np.stack([size_of, r]), axis=1, return_counts=True)
+    for g, marks, times in zip(*kinds.tolist(), counts.tolist(), strict=True):
         if not marks:
             continue
         P = probability[g]
@@ -97,13 +98,6 @@ def _of_tied(
         inside = np.clip(cuts[:, None] - after, 0, sizes[g]) @ P
         found += times * marks / sizes[g] * inside
     return total, found
-
-
-def _kinds(
-    size_of: Int[np.ndarray, " w"], r: Int[np.ndarray, " w"]
-) -> list[tuple[tuple[int, int], int]]:
-    found, times = np.unique(np.stack([size_of, r]), axis=1, return_counts=True)
-    return [((int(g), int(marks)), int(n)) for g, marks, n in zip(*found, times, strict=True)]
 
 
 def _before(
@@ -160,10 +154,6 @@ def _gauss(words: int) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]
 
 
 @lru_cache(maxsize=8)
-def _harmonic_up_to(size: int) -> Float[np.ndarray, " n"]:
-    return np.concatenate([[0.0], np.cumsum(1 / np.arange(1, size + 1))])
-
-
-def _harmonic(n: int) -> Float[np.ndarray, " n"]:
-    """Return 1 + 1/2 + … + 1/i for i = 0, …, at least n."""
-    return _harmonic_up_to(1 << max(n, 1).bit_length())
+def _harmonic(bits: int) -> Float[np.ndarray, " n"]:
+    """Return 1 + 1/2 + … + 1/i for all i of so many bits, the first for i = 0."""
+    return np.concatenate([[0.0], np.cumsum(1 / np.arange(1, (1 << bits) + 1))])

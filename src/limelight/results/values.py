@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -115,10 +117,16 @@ def own_numbers(name: str, given: Any, d: int, axes: int = 1) -> Float[np.ndarra
 class EqualByFields:
     """A dataclass whose values are equal if their fields are, arrays element by element.
 
-    It has no hash unless it says so itself.
+    It has no hash unless it says so itself. A copy passes the same door as the original.
     """
 
     __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        # Read-only mappings cannot be pickled.
+        plain = {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in own.items()}
+        return partial(type(self), **plain), ()
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
