@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -347,11 +348,16 @@ class ScoredText:
     again: Sequence[Scored | None] = ()
     shuffled: Sequence[Scored | None] = ()
 
-    @property
-    def rows(self) -> list[tuple[Float[np.ndarray, " d"] | None, bool]]:
-        """The scores of each candidate, None where it has none, and whether they have signs."""
-        both = zip(self.scores, self.candidates, strict=True)
-        return [(None if isinstance(own, str) else own, one.signed) for own, one in both]
+    @cached_property
+    def rows(self) -> list[tuple[int, Float[np.ndarray, " d"], bool]]:
+        """Of each candidate that has scores its number, those, and whether they have signs."""
+        both = enumerate(zip(self.scores, self.candidates, strict=True))
+        return [(i, own, one.signed) for i, (own, one) in both if not isinstance(own, str)]
+
+    def of_all(self, values: Iterable[Any], missing: Any = None) -> tuple[Any, ...]:
+        """Return the value of each of the ``rows``, and ``missing`` for the other candidates."""
+        found = {row[0]: value for row, value in zip(self.rows, values, strict=True)}
+        return tuple(found.get(i, missing) for i in range(len(self.candidates)))
 
     @property
     def noise(self) -> float:

@@ -190,18 +190,17 @@ def text_columns(
         drops = removals.full - removals.values(~sets.removed)
         # Sizes without signs cannot add up to a fall and a rise.
         sums = [
-            additivity(own, sets, drops, ranks=by_rank) if own is not None and sign else None
-            for own, sign in rows
+            additivity(own, sets, drops, ranks=by_rank) if sign else None for _, own, sign in rows
         ]
-        values, errors = zip(*(own or (None, None) for own in sums), strict=True)
+        values, errors = (text.of_all(own and own[part] for own in sums) for part in (0, 1))
         errors = errors if any(error is not None for error in errors) else ()
         found.append(TextColumn(name=name, values=values, errors=errors))
     if "top_drop" in wanted:
-        found += _top_drops(removals, rows)
+        found += _top_drops(text, removals)
     if "loo_tau" in wanted:
         alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
-        taus = (_alike(kendall_tau, own, alone, signed=sign) for own, sign in rows)
-        found.append(TextColumn(name="loo_tau", values=tuple(taus)))
+        taus = (_alike(kendall_tau, own, alone, signed=sign) for _, own, sign in rows)
+        found.append(TextColumn(name="loo_tau", values=text.of_all(taus)))
     if {"eraser", "ferret"} & set(wanted) and text.one.model.link != "none":
         found += _from_the_literature(wanted, text, replacement)
     for name, others, sizes in (
@@ -210,38 +209,33 @@ def text_columns(
     ):
         if name in wanted:
             ranks = (
-                _alike(rank_correlation, own, other, signed=sign and not sizes)
-                for (own, sign), other in zip(rows, others, strict=True)
+                _alike(rank_correlation, own, others[i], signed=sign and not sizes)
+                for i, own, sign in rows
             )
-            found.append(TextColumn(name=name, values=tuple(ranks)))
+            found.append(TextColumn(name=name, values=text.of_all(ranks)))
     return tuple(found)
 
 
-def _top_drops(
-    removals: Removals, rows: Sequence[tuple[Scores | None, bool]]
-) -> Iterator[TextColumn]:
+def _top_drops(text: ScoredText, removals: Removals) -> Iterator[TextColumn]:
     """Yield by how much the explained number falls without the 1, 3 and 5 strongest words."""
-    orders = [own if own is None else strongest_first(own, signed=sign) for own, sign in rows]
-    there = [order for order in orders if order is not None]
+    orders = [strongest_first(own, signed=sign) for _, own, sign in text.rows]
     for k in _TOPS:
-        if not there or k > removals.d:
-            continue
-        keep = np.ones((len(there), removals.d), bool)
-        np.put_along_axis(keep, np.stack(there)[:, :k], values=False, axis=1)
-        drops = iter((removals.full - removals.values(keep)).tolist())
-        values = tuple(None if order is None else next(drops) for order in orders)
-        yield TextColumn(name=f"top_{k}_drop", values=values)
+        if orders and k <= removals.d:
+            keep = np.ones((len(orders), removals.d), bool)
+            np.put_along_axis(keep, np.stack(orders)[:, :k], values=False, axis=1)
+            drops = (removals.full - removals.values(keep)).tolist()
+            yield TextColumn(name=f"top_{k}_drop", values=text.of_all(drops))
 
 
 def _alike(
     measure: Callable[[Scores, Scores], float | None],
-    own: Scores | None,
+    own: Scores,
     other: Scores | str | None,
     *,
     signed: bool,
 ) -> float | None:
     """Return a measure of two lists of scores, of their sizes where they have no signs."""
-    if own is None or not isinstance(other, np.ndarray):
+    if not isinstance(other, np.ndarray):
         return None
     return measure(own, other) if signed else measure(np.abs(own), np.abs(other))
 
@@ -263,20 +257,18 @@ def _from_the_literature(
     ):
         if package not in wanted:
             continue
-        sets = [
-            none if own is None else sets_of(own, strongest_first(own, signed=sign))
-            for own, sign in text.rows
-        ]
-        removed = np.concatenate(sets)  # all methods in one question
+        sets = [sets_of(own, strongest_first(own, signed=sign)) for _, own, sign in text.rows]
+        removed = np.concatenate([none, *sets])  # all methods in one question
         losses = (
             full - game(np.concatenate([~removed, removed]))[:, 0] if len(removed) else np.empty(0)
         )
-        cuts = np.cumsum([len(own) for own in sets])[:-1]
+        ends = np.cumsum([len(own) for own in sets])
         for name, half in zip(
             ("comprehensiveness", "sufficiency"), np.split(losses, 2), strict=True
         ):
-            parts = (float(part.mean()) if len(part) else None for part in np.split(half, cuts))
-            yield TextColumn(name=f"{package}_{name}", values=tuple(parts))
+            parts = np.split(half, ends)[:-1]  # after the last end there is nothing
+            values = text.of_all(float(part.mean()) if len(part) else None for part in parts)
+            yield TextColumn(name=f"{package}_{name}", values=values)
 
 
 TOP = 5  # strongest words that two explanations are asked to share

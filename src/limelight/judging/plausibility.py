@@ -256,16 +256,14 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     chance[3:] = np.nan  # the spans of a guess are not known in closed form
     itself = _over(marks, against, k, [marks.marked(a) / marks.times for a in against])
     rows = [chance, itself, _annotator_values(marks, against, k)]
-    for scores, signed in text.rows:
-        if scores is None:
-            rows.append(_UNKNOWN)
-        else:
-            ranked = strengths(scores, signed=signed, noise=text.noise)
-            rows.append(_over(marks, against, k, [ranked] * len(against)))
+    for _, scores, signed in text.rows:
+        ranked = strengths(scores, signed=signed, noise=text.noise)
+        rows.append(_over(marks, against, k, [ranked] * len(against)))
     found: dict[str, Any] = {}
     for name, column in zip(_MEASURES, np.array(rows).T, strict=True):
         guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
-        found[name] = Values(chance=guess, rationale=own, annotators=people, methods=tuple(methods))
+        every = text.of_all(methods)
+        found[name] = Values(chance=guess, rationale=own, annotators=people, methods=every)
     return MarkedText(
         id=number,
         words=n,

@@ -34,38 +34,28 @@ def expected_precision(
     N, R = np.cumsum(places) - places, np.cumsum(hits) - hits
     alone = np.array([len(group) == 1 for group in groups])
     own = np.array([group[0] for group in groups])[alone]
-    average, found = _of_words(count[own], marked[own], N[alone], R[alone], cuts)
-    total, found = average.sum(), found.sum(axis=0)
+    c, r, before = count[own], marked[own], N[alone]
+    slope, level = _coefficients(c, r, before)
+    total = (slope * R[alone] + level).sum()
+    inside = np.clip(cuts - before[:, None], 0, c[:, None])
+    found = ((r / c)[:, None] * inside).sum(axis=0)
     for i in np.flatnonzero(~alone & (hits > 0)):
         more = _of_tied(count[groups[i]], marked[groups[i]], int(N[i]), int(R[i]), cuts)
         total, found = total + more[0], found + more[1]
     return Precision(float(total / marked.sum()), found)
 
 
-def _of_words(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    N: Int[np.ndarray, " w"],
-    R: Int[np.ndarray, " w"],
-    cuts: Int[np.ndarray, " cuts"],
-) -> tuple[Float[np.ndarray, " w"], Float[np.ndarray, "w cuts"]]:
-    r"""Return :math:`\sum M_i/i` over each word's places, and what it adds to :math:`M_k`.
-
-    N places, R of them marked, come before the word. Its p-th place is marked with probability r/c,
-    and then (p − 1)(r − 1)/(c − 1) of those before it within the word are, in the mean: with
-    :math:`H = \sum_{p=1}^{c} 1/(N + p)` the first sum is
-
-    .. math:: \frac{r}{c} \Bigl( (R + 1) H + \frac{r - 1}{c - 1} (c - (N + 1) H) \Bigr).
-    """
-    slope, level = _coefficients(c, r, N)
-    inside = np.clip(cuts - N[:, None], 0, c[:, None])
-    return slope * R + level, (r / c)[:, None] * inside
-
-
 def _coefficients(
     c: Int[np.ndarray, "*w"], r: Int[np.ndarray, "*w"], N: Int[np.ndarray, "*w"]
 ) -> tuple[Float[np.ndarray, "*w"], Float[np.ndarray, "*w"]]:
-    """Return the sum of :func:`_of_words` as slope and level of a line in R."""
+    r"""Return :math:`\sum M_i/i` over each word's places, as slope and level of a line in R.
+
+    N places, R of them marked, come before the word. Its p-th place is marked with probability r/c,
+    and then (p − 1)(r − 1)/(c − 1) of those before it within the word are, in the mean: with
+    :math:`H = \sum_{p=1}^{c} 1/(N + p)` the sum is
+
+    .. math:: \frac{r}{c} \Bigl( (R + 1) H + \frac{r - 1}{c - 1} (c - (N + 1) H) \Bigr).
+    """
     harmonic = _harmonic(int(np.max(N + c, initial=1)).bit_length())
     H = harmonic[N + c] - harmonic[N]
     within = np.where(c > 1, (r - 1) / np.maximum(c - 1, 1), 0.0) * (c - (N + 1) * H)
@@ -79,7 +69,7 @@ def _of_tied(
     R: int,
     cuts: Int[np.ndarray, " cuts"],
 ) -> tuple[float, Float[np.ndarray, " cuts"]]:
-    """Return the sums of :func:`_of_words` over words in random order, after N places, R marked."""
+    """Return both sums over words that come in random order, after N places, R of them marked."""
     total, found = 0.0, np.zeros(len(cuts))
     sizes, size_of = np.unique(c, return_inverse=True)
     probability, others, same = _before(c, r, sizes, size_of)

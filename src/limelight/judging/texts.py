@@ -47,40 +47,29 @@ class SearchedText:
     columns: tuple[TextColumn, ...] = ()
 
     @cached_property
-    def orders(self) -> list[JudgedOrder | None]:
-        """The order of each candidate, tied words together; None where it has no scores."""
-        groups = [
-            None if own is None else tied_groups(own, signed=signed)
-            for own, signed in self.scored.rows
-        ]
-        areas = iter(self.removals.areas([own for own in groups if own is not None]))
-        return [
-            None if own is None else JudgedOrder(candidate.name, own, next(areas))
-            for candidate, own in zip(self.scored.candidates, groups, strict=True)
-        ]
-
-    @property
-    def known(self) -> list[JudgedOrder]:
-        """The orders that there are."""
-        return [order for order in self.orders if order is not None]
+    def orders(self) -> list[JudgedOrder]:
+        """The order of each candidate that has scores, tied words together."""
+        names = [self.scored.candidates[i].name for i, _, _ in self.scored.rows]
+        groups = [tied_groups(own, signed=signed) for _, own, signed in self.scored.rows]
+        return list(map(JudgedOrder, names, groups, self.removals.areas(groups)))
 
     @cached_property
     def search(self) -> GreedySearch | None:
         """The search for a good order, to be run before the text is judged."""
-        return self.removals.search(self.known)
+        return self.removals.search(self.orders)
 
     def text(self, *, seconds: float | None, curves: bool) -> JudgedText:
         """Return the text as it was judged; ``seconds`` are those for chance."""
         if self.search is not None and self.search.refused is not None:
             raise self.search.refused
-        unsigned = any(own is not None and not signed for own, signed in self.scored.rows)
-        found = self.removals.levels(self.known, self.search, change=unsigned, seconds=seconds)
+        of_all, unsigned = self.scored.of_all, not all(signed for *_, signed in self.scored.rows)
+        found = self.removals.levels(self.orders, self.search, change=unsigned, seconds=seconds)
         measures: dict[str, Any] = {
             name: Measure(
                 chance=chance,
                 stderr=stderr,
                 ceiling=ceiling,
-                areas=tuple(own and getattr(own.areas, name) for own in self.orders),
+                areas=of_all(getattr(own.areas, name) for own in self.orders),
             )
             for name, (chance, stderr, ceiling) in found.of.items()
         }
@@ -94,7 +83,7 @@ class SearchedText:
             greedy=found.greedy,
             has_room=_has_room(measures["deletion"], self.removals.full),
             **measures,
-            ties=tuple(0 if own is None else tied(own.groups) for own in self.orders),
+            ties=of_all((tied(own.groups) for own in self.orders), 0),
             reasons=tuple(s if isinstance(s, str) else None for s in self.scored.scores),
             notices=self.removals.notices,
             columns=self.columns,
@@ -112,11 +101,10 @@ class SearchedText:
 
     def _curves(self) -> tuple[RemovalCurve | None, ...]:
         """Return the curve of one order of each method: of tied words, the first there is."""
-        if not self.known or self.removals.d > _MOST_WORDS:
-            return (None,) * len(self.orders)
-        drawn = np.array([flat(order.groups) for order in self.known])
-        made = iter(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
-        return tuple(None if own is None else next(made) for own in self.orders)
+        if not self.orders or self.removals.d > _MOST_WORDS:
+            return (None,) * len(self.scored.candidates)
+        drawn = np.array([flat(order.groups) for order in self.orders])
+        return self.scored.of_all(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
 
 
 def _has_room(found: Measure, full: float) -> bool:

@@ -105,7 +105,10 @@ def _name(key: Any, where: str) -> str:
 
 def own_numbers(name: str, given: Any, d: int, axes: int = 1) -> Float[np.ndarray, "..."]:
     """Return a frozen copy of one number per feature: freezing must not freeze the caller's."""
-    own = np.array(given, dtype=np.float64)
+    try:
+        own = np.array(given, dtype=np.float64)
+    except ValueError:  # rows of several lengths
+        raise InputError(f"{name} must hold one number per feature ({d}) in each row.") from None
     if own.ndim != axes or own.shape[-1] != d or not len(own) >= axes - 1:
         raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
     if not np.isfinite(own).all():
