@@ -266,8 +266,11 @@ _SHARES = {
 
 def judged_rows(
     candidates: Sequence[Candidate], texts: Sequence[JudgedText], *, seed: int
-) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...]]:
-    """Return one row per method and one per pair of them, over the texts that have room."""
+) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...], Number]:
+    """Return one row per method, one per pair of them, and the share of the greedy order.
+
+    All are over texts that have room, the last over those where the search came to its end.
+    """
     measures = {
         name: _Measured.of([getattr(text, name) for text in texts], len(candidates))
         for name in _SHARES
@@ -299,7 +302,10 @@ def judged_rows(
             )
         )
     names = [one.name for one in candidates]
-    return tuple(methods), pair_rows(names, deletion.areas, deletion.room, seed=seed)
+    pairs = pair_rows(names, deletion.areas, deletion.room, seed=seed)
+    greedy = deletion.shares(table_of([(text.greedy,) for text in texts], 1), seed=seed)
+    share = (None, None) if greedy is None else greedy.number(0, texts=len(texts))
+    return tuple(methods), pairs, share
 
 
 def _columns(
@@ -324,16 +330,6 @@ def _columns(
                 MethodColumn(name=name, value=value, interval=interval, texts=n, sampling=error)
             )
     return [tuple(columns) for columns in found]
-
-
-def greedy_share(texts: Sequence[JudgedText], *, seed: int) -> Number:
-    """Return the share of the greedy order, over the texts where it came to its end."""
-    greedy = table_of([(text.greedy,) for text in texts], 1)
-    if not np.isfinite(greedy).any():
-        return None, None
-    measured = _Measured.of([text.deletion for text in texts], len(texts[0].ties))
-    found = measured.shares(greedy, seed=seed)
-    return (None, None) if found is None else found.number(0, texts=len(texts))
 
 
 def _sampling(texts: Sequence[JudgedText], i: int, share: float) -> float | None:

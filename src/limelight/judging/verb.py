@@ -19,7 +19,6 @@ from limelight.judging.estimate import Estimate, estimated, metered
 from limelight.judging.measures import method_agreement, wanted_columns
 from limelight.judging.plausibility import Rationales, plausibility
 from limelight.judging.statistics import (
-    greedy_share,
     judged_rows,
     judging_notices,
     second_notice,
@@ -252,8 +251,7 @@ def _judgement(
 ) -> Judgement:
     """Return what follows over the texts."""
     room = [text for text in texts if text.has_room]
-    methods, pairs = judged_rows(setup.candidates, room, seed=setup.seed)
-    greedy, interval = greedy_share(room, seed=setup.seed)
+    methods, pairs, (greedy, interval) = judged_rows(setup.candidates, room, seed=setup.seed)
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
