@@ -28,8 +28,8 @@ from limelight.text.characters import LONE_SURROGATE
 _NONE = "there are no stored explanations in what was given."
 
 
-# One score per word, or a sentence that says why there are none.
-Scored = Float[np.ndarray, " _"] | str
+Scores = Float[np.ndarray, " d"]  # one per word
+Scored = Float[np.ndarray, " _"] | str  # a sentence says why there are none
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,7 @@ def _takes_target(function: Callable[..., Any]) -> bool:
     return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
 
 
-def _judged_class(
-    scores: Float[np.ndarray, " d"], spoken: str, reading: Reading, i: int, *, signed: bool
-) -> Scored:
+def _judged_class(scores: Scores, spoken: str, reading: Reading, i: int, *, signed: bool) -> Scored:
     """Return scores for the class ``spoken`` as scores for the judged one, or why they are none."""
     target, classes = reading.targets.names()[i], reading.model.classes
     if spoken == target:
@@ -349,7 +347,7 @@ class ScoredText:
     shuffled: Sequence[Scored | None] = ()
 
     @cached_property
-    def rows(self) -> list[tuple[int, Float[np.ndarray, " d"], bool]]:
+    def rows(self) -> list[tuple[int, Scores, bool]]:
         """Of each candidate that has scores its number, those, and whether they have signs."""
         both = enumerate(zip(self.scores, self.candidates, strict=True))
         return [(i, own, one.signed) for i, (own, one) in both if not isinstance(own, str)]

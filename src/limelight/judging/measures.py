@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.target_game import TargetGame
-from limelight.judging.candidates import Candidate, ScoredText
+from limelight.judging.candidates import Candidate, ScoredText, Scores
 from limelight.judging.removals import Removals, strongest_first
 from limelight.judging.statistics import means, with_intervals
 from limelight.results.comparison import mean_ranks, rank_correlation
@@ -54,11 +54,7 @@ def drawn_sets(d: int, rng: np.random.Generator, *, most: int, halves: bool = Fa
 
 
 def additivity(
-    scores: Float[np.ndarray, " d"],
-    sets: Sets,
-    drops: Float[np.ndarray, " n"],
-    *,
-    ranks: bool = False,
+    scores: Scores, sets: Sets, drops: Float[np.ndarray, " n"], *, ranks: bool = False
 ) -> tuple[float, float | None] | None:
     """Return the correlation of Σ_{j∈S} scores_j with f(N) − f(N ∖ S), and its standard error.
 
@@ -108,9 +104,7 @@ def eraser_sets(order: Int[np.ndarray, " d"]) -> Bool[np.ndarray, "bins d"]:
     return place[None, :] < counts[:, None]
 
 
-def ferret_sets(
-    scores: Float[np.ndarray, " d"], order: Int[np.ndarray, " d"]
-) -> Bool[np.ndarray, "steps d"]:
+def ferret_sets(scores: Scores, order: Int[np.ndarray, " d"]) -> Bool[np.ndarray, "steps d"]:
     """The words of positive score among the top 10, 20, … 100 %, rounded down.
 
     A step that adds no word is left out, and so is one of no words at all where the text is short:
@@ -124,7 +118,7 @@ def ferret_sets(
     return sets[new]
 
 
-def kendall_tau(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
+def kendall_tau(x: Scores, y: Scores) -> float | None:
     """Return Kendall's τ-b, pairs tied in one list counted for neither side; None for a constant.
 
     τ_b = Σ_{i<j} sign(x_i − x_j) sign(y_i − y_j) / √(pairs untied in x · pairs untied in y).
@@ -140,8 +134,6 @@ USUAL_OF_SCORES = ("additivity", "loo_tau", "stability", "top_drop", "lds")
 ON_REQUEST = ("top_drop", "lds", "sanity")  # the last explains everything once more
 _SETS, _SETS_ASKED = 2048, 256  # of words, to add up; fewer where the model has to be asked
 _TOPS = (1, 3, 5)  # strongest words that go together
-
-Scores = Float[np.ndarray, " d"]
 
 
 def wanted_columns(columns: str | Collection[str] | None, link: str = "") -> frozenset[str]:
@@ -334,14 +326,12 @@ def _sign(scores: Float[np.ndarray, "m d"], noise: float) -> Float[np.ndarray, "
     return np.divide(same, counted, out=np.full_like(same, np.nan), where=counted > 0)
 
 
-def strengths(
-    scores: Float[np.ndarray, " d"], *, signed: bool, noise: float = 0.0
-) -> Float[np.ndarray, " d"]:
+def strengths(scores: Scores, *, signed: bool, noise: float = 0.0) -> Scores:
     """Return what words are ranked by, their scores or sizes, equal where rounding is all."""
     return levelled(scores if signed else np.abs(scores), noise=noise)
 
 
-def levelled(scores: Float[np.ndarray, " d"], *, noise: float = 0.0) -> Float[np.ndarray, " d"]:
+def levelled(scores: Scores, *, noise: float = 0.0) -> Scores:
     """Return ``scores`` with each run of near neighbours replaced by the smallest of them."""
     order = np.argsort(scores, kind="stable")
     ranked = scores[order]
@@ -351,11 +341,11 @@ def levelled(scores: Float[np.ndarray, " d"], *, noise: float = 0.0) -> Float[np
     return out
 
 
-def _resolution(scores: Float[np.ndarray, " d"], noise: float) -> float:
+def _resolution(scores: Scores, noise: float) -> float:
     return max(noise, _SAME * float(np.abs(scores).max(initial=0.0)))
 
 
-def top_chances(strength: Float[np.ndarray, " d"], k: int) -> Float[np.ndarray, " d"]:
+def top_chances(strength: Scores, k: int) -> Scores:
     """Return how probable it is that each word is among the ``k`` strongest, ties left to chance.
 
     The sum is ``k``: words above the k-th are in, those tied with it share the places left.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.judging.candidates import ScoredText
+from limelight.judging.candidates import ScoredText, Scores
 from limelight.judging.measures import strengths
 from limelight.judging.precision import expected_precision
 from limelight.judging.removals import tied_groups
@@ -179,9 +179,7 @@ def _runs(places: list[Span], rationale: Rationale) -> tuple[Span, ...]:
 _OVERLAP = 0.5
 
 
-def chosen_places(
-    strength: Float[np.ndarray, " d"], word: Int[np.ndarray, " n"], k: int
-) -> Bool[np.ndarray, " n"]:
+def chosen_places(strength: Scores, word: Int[np.ndarray, " n"], k: int) -> Bool[np.ndarray, " n"]:
     """Return the ``k`` places of strongest words; of equal ones those that come first."""
     chosen = np.zeros(len(word), bool)
     chosen[np.argsort(-strength[word], kind="stable")[:k]] = True
@@ -273,14 +271,12 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     )
 
 
-def _over(
-    marks: Marks, against: list[int], k: int, ranked: Sequence[Float[np.ndarray, " d"]]
-) -> _Row:
+def _over(marks: Marks, against: list[int], k: int, ranked: Sequence[Scores]) -> _Row:
     """Return the mean over annotators, each with what words are ranked by against them."""
     return np.mean([_against(marks, *one, k) for one in zip(against, ranked, strict=True)], 0)
 
 
-def _against(marks: Marks, annotator: int, strength: Float[np.ndarray, " d"], k: int) -> _Row:
+def _against(marks: Marks, annotator: int, strength: Scores, k: int) -> _Row:
     marked = marks.marked(annotator)
     m = int(marked.sum())
     groups = tied_groups(strength, signed=True)

@@ -8,6 +8,7 @@ import numpy as np
 from limelight.judging.removals import Groups
 from limelight.shapes import Float, Int
 
+Counts = Int[np.ndarray, " w"]  # of places of each word, or of those that are marked
 _NODES = 32  # of the integral held at a time
 
 
@@ -63,11 +64,7 @@ def _coefficients(
 
 
 def _of_tied(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    N: int,
-    R: int,
-    cuts: Int[np.ndarray, " cuts"],
+    c: Counts, r: Counts, N: int, R: int, cuts: Int[np.ndarray, " cuts"]
 ) -> tuple[float, Float[np.ndarray, " cuts"]]:
     """Return both sums over words that come in random order, after N places, R of them marked."""
     total, found = 0.0, np.zeros(len(cuts))
@@ -91,10 +88,7 @@ def _of_tied(
 
 
 def _before(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    sizes: Int[np.ndarray, " g"],
-    size_of: Int[np.ndarray, " w"],
+    c: Counts, r: Counts, sizes: Int[np.ndarray, " g"], size_of: Int[np.ndarray, " w"]
 ) -> tuple[Float[np.ndarray, "g n"], Float[np.ndarray, "g n"], Float[np.ndarray, "g n"]]:
     r"""Return what comes before a word of each size when words come in random order.
 
