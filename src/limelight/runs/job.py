@@ -20,11 +20,11 @@ from limelight import __version__
 from limelight.data.columns import INPUT, DataRecord, DataSet, opened_data
 from limelight.data.labels import Labels
 from limelight.errors import InputError, check_count
-from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
+from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
-from limelight.explainers.registry import one_method, several_methods
+from limelight.explainers.registry import methods_and_budget
 from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
@@ -352,11 +352,8 @@ def explain_data(
     spans = why_not(model, "spans") is None and question.at is None and asked_column is None
     if sentences or spans:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
-    if isinstance(method, Sequence) and not isinstance(method, str):
-        chosen = several_methods(model, method, own)
-    else:
-        chosen = [one_method(model, method, own, budget)]
-    spent = agreed_budget(budget, chosen, own)
+    several = isinstance(method, Sequence) and not isinstance(method, str)
+    chosen, spent = methods_and_budget(model, method, own, budget, several=several)
     if spent is not None and spent.calls is None:
         raise InputError(
             "a run must come out the same on every machine, which a budget of time does not grant; "
