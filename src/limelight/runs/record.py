@@ -191,13 +191,9 @@ def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
 
 
 def _fields(record: Any) -> dict[str, Any]:
-    """Return the fields as they are written."""
-    return msgspec.json.decode(record_bytes(record), type=dict[str, Any])
-
-
-def record_bytes(record: Any) -> bytes:
-    """Return a record as JSON; a cutter is known by where it is defined, and no more."""
-    return msgspec.json.encode(record, enc_hook=unit_name)
+    """Return the fields as they are written; a cutter is known by where it is defined."""
+    written = msgspec.json.encode(record, enc_hook=unit_name)
+    return msgspec.json.decode(written, type=dict[str, Any])
 
 
 def _ids(record: RunRecord) -> list[str]:
