@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,7 +155,8 @@ def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
         yield f"its methods are {', '.join(had)}, not {', '.join(asked_for)}"
     for mine, other in zip(old.methods, new.methods, strict=True):
         yield from _unequal("the {} of " + mine.id, mine.settings, other.settings)
-    asked = ({**_fields(one.question), "budget": one.budget} for one in (old, new))
+    # Made anew, an older question has the defaults of what could not be asked then.
+    asked = ({**_fields(replace(one.question)), "budget": one.budget} for one in (old, new))
     yield from _unequal("its {}", *asked)
     if old.cutter != new.cutter:
         yield f"its cutter, {unit_name(new.question.features)}, has changed since"
