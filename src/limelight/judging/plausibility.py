@@ -308,13 +308,11 @@ def plausibility(
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
         tables[measure] = table_of(cells, len(every))
     precision = tables["precision"]
-    found: dict[str, Resampled] = {}
-    if known:
-        found = {name: means(table, seed=seed) for name, table in tables.items()}
-        found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
-        # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
-        both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
-        found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
+    found = {name: means(table, seed=seed) for name, table in tables.items()}
+    found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
+    # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
+    both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
+    found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
     rows = []
     for i, name in enumerate(every):
         count = int(np.isfinite(precision[:, i]).sum())

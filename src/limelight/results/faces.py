@@ -16,7 +16,7 @@ because a value that nobody looks at should load nothing that draws.
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from limelight.errors import InputError
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from limelight.results.table import Table
+
+
+T = TypeVar("T", bound="Stored")
 
 
 def named(package: str, name: str) -> Any:
@@ -126,7 +129,7 @@ class Stored:
         return encoded(named("results", self._record).of(self), indent)
 
     @classmethod
-    def from_json(cls, content: str | bytes) -> Self:
+    def from_json(cls: type[T], content: str | bytes) -> T:
         """Return the value that :meth:`to_json` wrote."""
         from limelight.results.codec import decoded
 
