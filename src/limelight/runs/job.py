@@ -6,7 +6,7 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -20,11 +20,11 @@ from limelight import __version__
 from limelight.data.columns import INPUT, DataRecord, DataSet, opened_data
 from limelight.data.labels import Labels
 from limelight.errors import InputError
-from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
+from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
-from limelight.explainers.registry import one_method, several_methods
+from limelight.explainers.registry import methods_and_budget
 from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
@@ -206,14 +206,6 @@ def planned(
     )
 
 
-def _chosen(
-    model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
-) -> list[Chosen]:
-    if isinstance(method, Sequence) and not isinstance(method, str):
-        return several_methods(model, method, settings)
-    return [one_method(model, method, settings, budget)]
-
-
 def _calls(budget: Budget | None) -> Budget | None:
     """Return a budget of calls; one of time would make other rows on another machine."""
     if budget is not None and budget.calls is None:
@@ -370,8 +362,9 @@ def explain_data(
     spans = why_not(model, "spans") is None and question.at is None and asked_column is None
     if sentences or spans:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
-    chosen = _chosen(model, method, own, budget)
-    spent = _calls(agreed_budget(budget, chosen, own))
+    several = isinstance(method, Sequence) and not isinstance(method, str)
+    chosen, given = methods_and_budget(model, method, own, budget, several=several)
+    spent = _calls(given)
     found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
     record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
     named = (value for one in chosen for value in vars(one.settings).values())

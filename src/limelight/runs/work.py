@@ -35,8 +35,7 @@ Heard = Callable[[int, int], None]  # texts done, and how many of them failed
 
 def method_record(one: Chosen, budget: Budget | None = None) -> MethodRecord:
     """Return the method with its settings, less those that follow from a budget text by text."""
-    counted = one.way.counted
-    left_out = () if budget is None or counted is None else counted.counts
+    left_out = () if budget is None else one.way.counts
     settings = {name: value for name, value in one.asked().items() if name not in left_out}
     asked = written_value(plain_value(settings, "settings"))
     return MethodRecord(
