@@ -354,8 +354,10 @@ class ScoredText:
 
     def of_all(self, values: Iterable[Any], missing: Any = None) -> tuple[Any, ...]:
         """Return the value of each of the ``rows``, and ``missing`` for the other candidates."""
-        found = {row[0]: value for row, value in zip(self.rows, values, strict=True)}
-        return tuple(found.get(i, missing) for i in range(len(self.candidates)))
+        found = [missing] * len(self.candidates)
+        for (i, _, _), value in zip(self.rows, values, strict=True):
+            found[i] = value
+        return tuple(found)
 
     @property
     def noise(self) -> float:

@@ -299,12 +299,12 @@ class ExactRemovals:
     notices: tuple[str, ...] = ()
     refused: None = None  # by nobody: sums over tables answer everything
 
-    @property
+    @cached_property
     def d(self) -> int:
         """Number of words."""
         return self.game.d
 
-    @property
+    @cached_property
     def full(self) -> float:
         """The explained number of the whole text."""
         return float(self._full.value)
