@@ -18,7 +18,6 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
 from limelight.models.hugging_face.forward import (
-    AnotherHead,
     changes,
     network_input,
     restoring,
@@ -26,15 +25,15 @@ from limelight.models.hugging_face.forward import (
 )
 from limelight.models.hugging_face.pieces import pieces_in
 from limelight.models.hugging_face.prompt import (
+    AskedLanguageModel,
+    Prompt,
     PromptTokenizer,
-    keeps_logits,
-    logits_at,
     prompt_of,
-    prompted_config,
 )
 from limelight.models.protocol import (
     NOTHING_WRITTEN,
     OTHER_TOKENS,
+    Capability,
     check_writing,
     cut_after,
     no_token,
@@ -69,17 +68,14 @@ def writing(
     check_writing(max_new_tokens, per_token)
     encodes = bool(getattr(language_model.config, "is_encoder_decoder", False))
     prompt = prompt_of(tokenizer, template)._replace(closed=encodes)
-    config = prompted_config(language_model, tokenizer, ["answer"])
-    config.problem_type = "regression"  # a number, of which there are no probabilities
-    config.answer = {"template": [prompt.before, prompt.after], "per_token": per_token}
     head = AnswerForSequenceClassification(
-        language_model, config, per_token=per_token, max_new_tokens=max_new_tokens
+        language_model, tokenizer, prompt, per_token=per_token, max_new_tokens=max_new_tokens
     )
     return head, PromptTokenizer(tokenizer, prompt)
 
 
 @final
-class AnswerForSequenceClassification(AnotherHead):
+class AnswerForSequenceClassification(AskedLanguageModel):
     r"""A language model with another head: :math:`\sum_t \log p(y_t \mid x, y_{<t})` of an answer.
 
     The outputs are (n, S), the sum over the tokens of each part of the answer that is asked about,
@@ -87,19 +83,37 @@ class AnswerForSequenceClassification(AnotherHead):
     encoder with a decoder, the encoder reads the prompt and the decoder the answer.
     """
 
-    held = "language_model"
+    capabilities: Mapping[Capability, str | None] = {
+        "answers": None,
+        "spans": "this one writes an answer",
+        "cuts": "an answer is written after one text, not after the windows of one",
+        "signals": "what is learned of one answer says nothing of another",
+    }
+    unasked = (
+        "a model that writes has outputs for an answer, not of a text; ask limelight.predict for "
+        "its answer, or explain with answer=."
+    )
+    if_cut = ""
 
     def __init__(
-        self, language_model: Any, config: Any, *, per_token: bool, max_new_tokens: int
+        self,
+        language_model: Any,
+        tokenizer: Any,
+        prompt: Prompt,
+        *,
+        per_token: bool,
+        max_new_tokens: int,
     ) -> None:
-        super().__init__()
-        self.language_model, self.config = language_model, config
+        asked = {"template": [prompt.before, prompt.after], "per_token": per_token}
+        # A regression: a number, of which there are no probabilities.
+        told = {"problem_type": "regression", "answer": asked}
+        super().__init__(language_model, tokenizer, ["answer"], **told)
         self.per_token, self.max_new_tokens = per_token, max_new_tokens
-        self.encodes = bool(getattr(config, "is_encoder_decoder", False))
-        given = inspect.signature(language_model.forward).parameters
-        self._keeps, self.training = keeps_logits(language_model), language_model.training
+        self.encodes = prompt.closed
         self._prefix: tuple[Any, Any] = (None, None)
-        able = not self.encodes and "position_ids" in given and not _has_window(config.to_dict())
+        given = inspect.signature(language_model.forward).parameters
+        windows = _has_window(self.config.to_dict())
+        able = not self.encodes and "position_ids" in given and not windows
         self.shares = able and self._shares_rightly()
 
     def longest(self, limit: int) -> int:
@@ -142,18 +156,14 @@ class AnswerForSequenceClassification(AnotherHead):
         elif self.shares and not asked and torch.is_inference_mode_enabled():
             out, logits = None, self._aligned(input_ids, attention_mask, end - 1)
         else:
-            out, logits = logits_at(self, input_ids, attention_mask, end - 1, asked)
+            out, logits = self.logits_at(input_ids, attention_mask, end - 1, asked)
         chance = _log_probability(logits, tokens)
         own = part[:, None] == torch.arange(int(part.max()) + 1, device=part.device)[:, None]
         own = own.to(chance.dtype)
         found = (own * chance[:, None]).sum(-1)
         if self.per_token:
             found = found / own.sum(-1).clamp(min=1)
-        return SequenceClassifierOutput(
-            logits=found,
-            hidden_states=getattr(out, "hidden_states", None),
-            attentions=getattr(out, "attentions", None),
-        )
+        return self.said(out, found)
 
     def _decoded(self, ids: Any, hidden: Any, tokens: Any, asked: dict[str, Any]) -> Any:
         """Return the logits of a decoder at each of ``tokens``, given those before it."""
@@ -192,7 +202,7 @@ class AnswerForSequenceClassification(AnotherHead):
             given = {"past_key_values": cache, "use_cache": True}
             seen = torch.cat([mask[:, :shared], seen], dim=1)
         first = int((places + shift).min())
-        if self._keeps:
+        if self.keeps_logits:
             given["logits_to_keep"] = T - first
         out = self.language_model(
             input_ids=rest,
@@ -201,7 +211,7 @@ class AnswerForSequenceClassification(AnotherHead):
             **given,
         )
         rows = torch.arange(n, device=device)[:, None]
-        return out.logits[rows, places + shift - (first if self._keeps else shared)]
+        return out.logits[rows, places + shift - (first if self.keeps_logits else shared)]
 
     def _begun(self, ids: Any) -> Any:
         """Return the keys and values of what rows begin with, kept from one batch to the next."""
@@ -209,7 +219,7 @@ class AnswerForSequenceClassification(AnotherHead):
         key = (ids.cpu().numpy().tobytes(), weights)
         if self._prefix[0] != key:
             mask = torch.ones_like(ids)
-            options = {"logits_to_keep": 1} if self._keeps else {}
+            options = {"logits_to_keep": 1} if self.keeps_logits else {}
             out = self.language_model(input_ids=ids, attention_mask=mask, use_cache=True, **options)
             self._prefix = (key, out.past_key_values)
         return self._prefix[1]

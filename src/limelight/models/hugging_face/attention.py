@@ -9,8 +9,8 @@ from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
 from limelight.models.hugging_face.forward import Pixels, Row, network_name, restoring
-from limelight.models.hugging_face.gradients import aimed, given_ids
-from limelight.models.protocol import Attended, Weigh
+from limelight.models.hugging_face.gradients import aimed, given_ids, slopes
+from limelight.models.protocol import Attended, Slopes
 from limelight.shapes import Float
 
 _ROUNDING = 1e-4  # of the largest hidden number
@@ -19,7 +19,7 @@ _SINKS = "sinks"  # what transformers calls the logits of a place that is no tok
 _SOFTMAXES = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
 
 
-def attended(network: Any, ids: Row, weigh: Weigh | None) -> Attended:
+def attended(network: Any, ids: Row, weigh: Slopes | None) -> Attended:
     """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
     with (
         torch.inference_mode(mode=False),
@@ -76,14 +76,14 @@ def _check_rows(network: Any, layers: list[Any]) -> None:
         )
 
 
-def _reads(network: Any, logits: Any, last: Any, weigh: Weigh | None) -> Float[np.ndarray, " T"]:
+def _reads(network: Any, logits: Any, last: Any, weigh: Slopes | None) -> Float[np.ndarray, " T"]:
     """Which positions the classification head reads, by how the outputs depend on the last layer.
 
     After its attention a layer works on each position by itself, so the row of the last layer's
     attention at s moves the outputs exactly when the head reads s. Several count alike: a mean.
     Outputs that do not count, as ``weigh`` tells, are those of another place or sentence.
     """
-    counts = None if weigh is None else weigh(logits.detach().double().cpu().numpy()) != 0
+    counts = None if weigh is None else slopes(logits, weigh) != 0
     if counts is not None and counts.any():
         logits = logits * torch.as_tensor(counts).to(logits)
     # Weights without a pattern: a plain sum of outputs may be constant.

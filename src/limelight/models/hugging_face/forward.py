@@ -7,7 +7,7 @@ import inspect
 import itertools
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
@@ -15,9 +15,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import answers_of
+from limelight.models.protocol import Capability
 from limelight.shapes import Bool, Float, Int
 
 # A segment travels in the upper half of its id, and above it the mark of a piece that is asked
@@ -132,6 +134,12 @@ def embedding_rows(network: Any) -> int | None:
         return int(input_table(network).weight.shape[0])
     except DomainError:
         return None
+
+
+def takes_batches(network: Any) -> bool:
+    """Whether it may be asked about several texts at once; of a picture nothing is padded."""
+    # Heads that look for the last piece refuse batches if they do not know the padding.
+    return getattr(network.config, "pad_token_id", 0) is not None
 
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
@@ -261,9 +269,25 @@ def without_plans(device: str) -> Iterator[None]:
 
 
 class AnotherHead(torch.nn.Module):  # type: ignore[misc]
-    """A network under another head, held as the attribute that ``held`` names."""
+    """A network under another head, held as the attribute that ``held`` names.
+
+    Its configuration is a copy of the network's, with other classes. What is ``told`` there is part
+    of what the model is, and so of its fingerprint.
+    """
 
     held = "network"
+    capabilities: Mapping[Capability, str | None] = {}  # where they are not those of a classifier
+    unasked = ""  # what is said where it has outputs only for what is asked about, and nothing is
+
+    def __init__(self, network: Any, classes: Sequence[str], **told: Any) -> None:
+        super().__init__()
+        setattr(self, self.held, network)
+        self.training = network.training
+        self.config = copy.deepcopy(network.config)  # somebody else's, which stays as it is
+        self.config.id2label = dict(enumerate(classes))
+        self.config.label2id = {name: i for i, name in self.config.id2label.items()}
+        for name, value in {"problem_type": "single_label_classification", **told}.items():
+            setattr(self.config, name, value)
 
     def __getattr__(self, name: str) -> Any:
         """Device, precision, embedding and ways to compute attention are the network's."""
@@ -273,6 +297,12 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
             if name.startswith("__") or name == self.held:  # while it is being copied
                 raise
             return getattr(getattr(self, self.held), name)
+
+    @staticmethod
+    def said(out: Any, logits: Any) -> SequenceClassifierOutput:
+        """Return the outputs of the head, with what ``out`` shows of the network's layers."""
+        shown = {name: getattr(out, name, None) for name in ("hidden_states", "attentions")}
+        return SequenceClassifierOutput(logits=logits, **shown)
 
 
 def network_name(network: Any) -> str:

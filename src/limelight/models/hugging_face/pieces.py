@@ -10,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.engine import said
 from limelight.models.hugging_face.forward import restoring_tokenizer, with_segments
-from limelight.shapes import Bool, Int
+from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,
     Document,
@@ -130,12 +130,29 @@ def pieces_in(document: Document) -> Pieces:
     return found
 
 
-def ids_read(document: Document) -> Any:
-    """Return the row that the model reads when nothing is removed, or pixels of a picture."""
+def windows_in(document: Document) -> tuple[Pieces, ...]:
+    """Return the same for each window in which a text was read; there may be one alone."""
+    return document.input if document.windows is not None else (pieces_in(document),)
+
+
+def rows_read(document: Document) -> list[Any]:
+    """Return the rows that the model reads when nothing is removed, or pixels of a picture."""
     if document.picture is not None:
-        return document.input
-    pieces = pieces_in(document)
-    return pieces.row[pieces.inside]
+        return [document.input]
+    return [pieces.row[pieces.inside] for pieces in windows_in(document)]
+
+
+def mean_over_windows(document: Document) -> Float[np.ndarray, "1 C"]:
+    """Return the outputs for a text that was read in windows."""
+    if document.windows is None:
+        raise TypeError("this document was not read in windows")
+    return document.windows.outputs.mean(axis=0, keepdims=True)
+
+
+def ids_read(document: Document) -> Any:
+    """Return the row of a text that is read in one window, or pixels of a picture."""
+    (row,) = rows_read(document)
+    return row
 
 
 def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"]:
@@ -154,9 +171,7 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
     return of_token[pieces.token]
 
 
-# What is said of a text that is cut.
-WINDOWS = "; window='auto' (--window auto) explains all"
-SPAN_CUT = "; a span that the cut goes through is left out"
+WINDOWS = "; window='auto' (--window auto) explains all"  # what is said of a text that is cut
 
 
 def document_of(

@@ -1,6 +1,5 @@
 """A language model that is asked: what stands around a text, and as a classifier, what is next."""
 
-import copy
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
@@ -18,73 +17,77 @@ _CLOSING = ".,;:!?)]}…%”’"  # what stands right after a word
 _ANY = "A film."  # what stands in the place of the text while a template is looked at
 
 
+class AskedLanguageModel(AnotherHead):
+    """The network of a language model with another head."""
+
+    held = "language_model"
+
+    def __init__(
+        self, language_model: Any, tokenizer: Any, classes: Sequence[str], **told: Any
+    ) -> None:
+        super().__init__(language_model, classes, **told)
+        if self.config.pad_token_id is None:  # padding is masked out, so any token will do
+            choices = (tokenizer.pad_token_id, tokenizer.eos_token_id)
+            self.config.pad_token_id = next((int(one) for one in choices if one), 0)
+        # Whether it turns only the places that it is asked about into words.
+        given = inspect.signature(language_model.forward).parameters
+        self.keeps_logits = "logits_to_keep" in given
+
+    def logits_at(self, ids: Any, mask: Any, places: Any, asked: dict[str, Any]) -> Any:
+        """Return what the network says, and its logits at the ``places`` (n, k) of each row."""
+        # Where the network can, only these places are turned into words: 50,000 logits at each of
+        # 500 places would be most of the work.
+        kept, column = torch.unique(places, return_inverse=True)
+        if self.keeps_logits:
+            asked["logits_to_keep"] = kept
+        out = self.language_model(input_ids=ids, attention_mask=mask, use_cache=False, **asked)
+        rows = torch.arange(len(ids), device=ids.device)[:, None]
+        return out, out.logits[rows, column if self.keeps_logits else places]
+
+
+@final
+class NextTokenForSequenceClassification(AskedLanguageModel):
+    """A language model as a classifier: what it says of the token of each label as the next.
+
+    Next after the last piece that attention sees. Of two tokens the one output is the log-odds of
+    the second, the difference of their logits. Of more, each output is a logit less the mean of
+    them: what is common to all words says nothing about the classes. Softmax of these is the
+    probability of each token given that it is one of them.
+    """
+
+    def __init__(
+        self, language_model: Any, tokenizer: Any, prompt: "Prompt", tokens: Mapping[str, int]
+    ) -> None:
+        first, *others = tokens
+        two = {"other_label": first} if len(others) == 1 else {}  # then one output stands for both
+        asked = {"template": [prompt.before, prompt.after], "tokens": tokens}
+        classes = others if two else [*tokens]
+        super().__init__(language_model, tokenizer, classes, next_token=asked, **two)
+        self.tokens = list(tokens.values())
+
+    def forward(
+        self, input_ids: Any, attention_mask: Any, **asked: Any
+    ) -> SequenceClassifierOutput:
+        """Return the logits of the label tokens for every row, which is padded on the right."""
+        last = attention_mask.shape[1] - 1 - attention_mask.flip(1).argmax(dim=1)
+        out, found = self.logits_at(input_ids, attention_mask, last[:, None], asked)
+        logits = found[:, 0, self.tokens]
+        if len(self.tokens) == 2:
+            return self.said(out, logits[:, 1:] - logits[:, :1])
+        return self.said(out, logits - logits.mean(dim=1, keepdim=True))
+
+
 def next_token_classifier(
     language_model: Any, tokenizer: Any, template: Any, labels: Any
 ) -> "tuple[NextTokenForSequenceClassification, PromptTokenizer]":
     """Return network and tokenizer of a classifier made of a language model."""
-    _check_causal(language_model)
-    prompt = prompt_of(tokenizer, template)
-    tokens = label_tokens(tokenizer, prompt, _checked_labels(labels))
-    first, *others = tokens
-    two = len(others) == 1  # then one output stands for both
-    config = prompted_config(language_model, tokenizer, others if two else [*tokens])
-    if two:
-        config.other_label = first
-    config.problem_type = "single_label_classification"
-    config.next_token = {"template": [prompt.before, prompt.after], "tokens": tokens}
-    head = NextTokenForSequenceClassification(language_model, config, tuple(tokens.values()))
-    head.training = language_model.training
-    around, limit = len(prompt.ids(tokenizer, "")), longest_input(head, tokenizer)
-    if around >= limit:
-        raise InputError(
-            f"template must leave room for the text; it has {around} tokens, and the model reads "
-            f"{limit}."
-        )
-    return head, PromptTokenizer(tokenizer, prompt)
-
-
-def prompted_config(language_model: Any, tokenizer: Any, classes: Sequence[str]) -> Any:
-    """Return the configuration of a language model with another head, of such classes.
-
-    What the head adds to it is part of what the model is, and so of its fingerprint.
-    """
-    config = copy.deepcopy(language_model.config)  # somebody else's, which stays as it is
-    config.id2label = dict(enumerate(classes))
-    config.label2id = {name: i for i, name in config.id2label.items()}
-    if config.pad_token_id is None:  # padding is masked out, so any token will do
-        config.pad_token_id = next(
-            (int(one) for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one), 0
-        )
-    return config
-
-
-def keeps_logits(language_model: Any) -> bool:
-    """Whether a network turns only the places that it is asked about into words."""
-    return "logits_to_keep" in inspect.signature(language_model.forward).parameters
-
-
-def logits_at(head: Any, ids: Any, mask: Any, places: Any, asked: dict[str, Any]) -> Any:
-    """Return what a language model says, and its logits at the ``places`` (n, k) of each row."""
-    # Where the network can, only these places are turned into words: 50,000 logits at each of 500
-    # places would be most of the work.
-    kept, column = torch.unique(places, return_inverse=True)
-    if keeps := keeps_logits(head.language_model):
-        asked["logits_to_keep"] = kept
-    out = head.language_model(input_ids=ids, attention_mask=mask, use_cache=False, **asked)
-    rows = torch.arange(len(ids), device=ids.device)[:, None]
-    return out, out.logits[rows, column if keeps else places]
-
-
-def _check_causal(network: Any) -> None:
-    generates = getattr(network, "can_generate", lambda: False)()
-    if not generates or getattr(network.config, "is_encoder_decoder", False):
+    generates = getattr(language_model, "can_generate", lambda: False)()
+    if not generates or getattr(language_model.config, "is_encoder_decoder", False):
         raise InputError(
             "template and labels are for causal language models (…ForCausalLM, …LMHeadModel); got "
-            f"{type(network).__name__}."
+            f"{type(language_model).__name__}."
         )
-
-
-def _checked_labels(labels: Any) -> Mapping[str, str]:
+    prompt = prompt_of(tokenizer, template)
     words = list(labels.items()) if isinstance(labels, Mapping) else []
     if len(words) < 2 or not all(
         isinstance(one, str) and one.strip() for pair in words for one in pair
@@ -93,7 +96,15 @@ def _checked_labels(labels: Any) -> Mapping[str, str]:
             'labels must give at least two classes a word each, like {"negative": "bad", '
             f'"positive": "good"}}; got {labels!r}.'
         )
-    return dict(words)
+    tokens = label_tokens(tokenizer, prompt, dict(words))
+    head = NextTokenForSequenceClassification(language_model, tokenizer, prompt, tokens)
+    around, limit = len(prompt.ids(tokenizer, "")), longest_input(head, tokenizer)
+    if around >= limit:
+        raise InputError(
+            f"template must leave room for the text; it has {around} tokens, and the model reads "
+            f"{limit}."
+        )
+    return head, PromptTokenizer(tokenizer, prompt)
 
 
 class Prompt(NamedTuple):
@@ -308,38 +319,3 @@ class PromptEncodings(NamedTuple):
     """What a tokenizer returns."""
 
     encodings: list[PromptEncoding]
-
-
-@final
-class NextTokenForSequenceClassification(AnotherHead):
-    """The network of a language model with another head: what it says of ``tokens`` as the next.
-
-    Next after the last piece that attention sees. Of two tokens the one output is the log-odds of
-    the second, the difference of their logits. Of more, each output is a logit less the mean of
-    them: what is common to all words says nothing about the classes. Softmax of these is the
-    probability of each token given that it is one of them.
-    """
-
-    held = "language_model"
-
-    def __init__(self, language_model: Any, config: Any, tokens: tuple[int, ...]) -> None:
-        super().__init__()
-        self.language_model, self.config, self.tokens = language_model, config, tokens
-
-    def forward(
-        self, input_ids: Any, attention_mask: Any, **asked: Any
-    ) -> SequenceClassifierOutput:
-        """Return the logits of the label tokens for every row, which is padded on the right."""
-        last = attention_mask.shape[1] - 1 - attention_mask.flip(1).argmax(dim=1)
-        out, found = logits_at(self, input_ids, attention_mask, last[:, None], asked)
-        return SequenceClassifierOutput(
-            logits=_compared(found[:, 0, list(self.tokens)]),
-            hidden_states=getattr(out, "hidden_states", None),
-            attentions=getattr(out, "attentions", None),
-        )
-
-
-def _compared(logits: Any) -> Any:
-    if logits.shape[1] == 2:
-        return logits[:, 1:] - logits[:, :1]
-    return logits - logits.mean(dim=1, keepdim=True)

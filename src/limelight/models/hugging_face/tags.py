@@ -6,7 +6,6 @@ there, the first, one inside, or the last: a type such as ORG is read as B-ORG a
 a place and as I-ORG after it.
 """
 
-import copy
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -48,20 +47,27 @@ class PlaceForSequenceClassification(AnotherHead):
     the last piece of the place. With S places the outputs are (n, S · C).
     """
 
+    unasked = (
+        "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
+        "its spans, or explain with at=."
+    )
+    if_cut = "; a span that the cut goes through is left out"
+
     def __init__(self, network: Any, *, types: bool = True) -> None:
-        super().__init__()
-        self.network, self.config = network, copy.deepcopy(network.config)
-        self.tags = tuple(str(network.config.id2label[i]) for i in sorted(network.config.id2label))
-        self.types: dict[str, tuple[str, ...]] = {}  # of answers none
-        if not any("QuestionAnswering" in kind.__name__ for kind in type(network).__mro__):
-            self.types = _types(self.tags) if types else {tag: (tag,) * 4 for tag in self.tags}
-            self.config.id2label = dict(enumerate(self.types))
-        else:
-            self.config.id2label, self.config.other_label = {0: "answer"}, "another answer"
-        self.config.label2id = {name: i for i, name in self.config.id2label.items()}
-        self.config.problem_type = "single_label_classification"
-        self.config.place = list(self.config.id2label.values())  # part of the fingerprint
-        self.training = network.training
+        known = network.config.id2label
+        tags = tuple(str(known[i]) for i in sorted(known))
+        answers = any("QuestionAnswering" in kind.__name__ for kind in type(network).__mro__)
+        read = _types(tags) if types else {tag: (tag,) * 4 for tag in tags}
+        classes = ["answer"] if answers else [*read]
+        told = {"other_label": "another answer"} if answers else {}
+        super().__init__(network, classes, place=classes, **told)
+        self.tags, self.types = tags, {} if answers else read
+        self.capabilities = {
+            "spans": None,
+            "cuts": "this one is asked about a place in what it reads of a text",
+            "signals": "what is learned of one place says nothing of another",
+            "pairs": None if answers else "a tagger reads one text",
+        }
 
     def forward(
         self, input_ids: Any, attention_mask: Any, marks: Any = None, **asked: Any
@@ -74,16 +80,9 @@ class PlaceForSequenceClassification(AnotherHead):
         places, role = (marks - 1) // 4, (marks - 1) % 4
         count = int(places.max()) + 1
         own = places[:, None] == torch.arange(count, device=places.device)[:, None]
-        found = (
-            self._tagged(out, own, role)
-            if self.types
-            else self._answered(out, attention_mask, own, role)
-        )
-        return SequenceClassifierOutput(
-            logits=found.flatten(1),
-            hidden_states=getattr(out, "hidden_states", None),
-            attentions=getattr(out, "attentions", None),
-        )
+        if self.types:
+            return self.said(out, self._tagged(out, own, role).flatten(1))
+        return self.said(out, self._answered(out, attention_mask, own, role).flatten(1))
 
     def _tagged(self, out: Any, own: Any, role: Any) -> Any:
         """Return (n, S, C): the tag that is read at each piece, averaged over those of a place."""
