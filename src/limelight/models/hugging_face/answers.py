@@ -299,7 +299,7 @@ def answering(
         pieces,
         ids=np.concatenate([pieces.ids, np.array(ids, dtype=np.int64)]),
         token=np.concatenate([pieces.token, none]),
-        after=pieces.after + len(ids),
+        side=np.concatenate([pieces.side, none]),
         mark=np.concatenate([np.zeros_like(pieces.ids), mark]),
     )
     unknown = [

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import Any, Literal, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -59,14 +59,11 @@ Rows = Any  # ids (n, T) of texts, or pixels (n, C, h, w), which may be on a dev
 
 def with_segments(
     ids: Int[np.ndarray, " L"],
-    segment: Int[np.ndarray, " L"] | None,
-    mark: Int[np.ndarray, " L"] | None = None,
+    segment: Int[np.ndarray, " L"] | Literal[0],
+    mark: Int[np.ndarray, " L"] | Literal[0],
 ) -> Int[np.ndarray, " L"]:
     """Return ids, segments and marks as one row."""
-    row: np.ndarray = ids
-    for upper, bits in ((segment, _BITS), (mark, _MARK_BITS)):
-        row = row if upper is None else row + (upper.astype(np.int64) << bits)
-    return row
+    return ids + (segment << _BITS) + (mark << _MARK_BITS)
 
 
 def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:

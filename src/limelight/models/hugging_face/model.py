@@ -579,7 +579,7 @@ class HuggingFace:
             getattr(one, f"{name}_token_id", None) for name in ("bos", "eos") for one in sources
         ]
         known = [int(np.atleast_1d(one)[0]) for one in choices if one is not None]
-        if not known and not pieces_of(self.tokenizer, _EXAMPLE, limit=self.limit)[0].before:
+        if not known and not pieces_of(self.tokenizer, _EXAMPLE, limit=self.limit)[0].text.start:
             raise InputError(
                 "an answer is written after a token at least; this model has none that begins or "
                 "ends a text (bos, eos), so put words into the template before {text}."

@@ -103,9 +103,9 @@ class ExampleIds:
 def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
     """Return tokens of an English text, or of the vocabulary where that is too small for one."""
     pieces, _ = pieces_of(tokenizer, _TEXT, limit=limit)
-    end = len(pieces.ids) - pieces.after
+    start, end = pieces.text.start, pieces.text.stop
     rows = embedding_rows(network)
-    inner = list(dict.fromkeys(pieces.ids[pieces.before : end].tolist()))
+    inner = list(dict.fromkeys(pieces.ids[start:end].tolist()))
     known = [i for i in inner if rows is None or i < rows]
     if len(known) < _PIECES:
         known = list(dict.fromkeys(known + _ordinary(tokenizer, rows)))
@@ -113,7 +113,7 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
     many = max(1, min(_MANY, pieces.room))
 
     def around(some: list[int]) -> Int[np.ndarray, " _"]:
-        return np.concatenate([pieces.ids[: pieces.before], some, pieces.ids[end:]]).astype(int)
+        return np.concatenate([pieces.ids[:start], some, pieces.ids[end:]]).astype(int)
 
     rolled = known[1:short] + known[:1]  # distinct ids, so it differs from the first everywhere
     return ExampleIds(
@@ -121,7 +121,7 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
         other=around(rolled),
         shorter=tuple(around(known[:few]) for few in _FEW if few < short),
         longer=around((known * many)[:many]),
-        middle=pieces.before + short // 2,
+        middle=start + short // 2,
         rows=rows,
     )
 

@@ -249,8 +249,8 @@ def answer_spans(
     inside = words.inside
     chances = head.token_logits(words.row[inside])
     chances -= np.logaddexp.reduce(chances, axis=0)
-    token, side = words.token[inside], words.side[inside] if words.side is not None else inside * 0
-    passage = (side == 1) & (token >= 0) & np.append(_whole(words), False)[token]
+    token = words.token[inside]
+    passage = (words.side[inside] == 1) & (token >= 0) & np.append(_whole(words), False)[token]
     begins = passage & (np.append(-1, token[:-1]) != token)
     ends = passage & (np.append(token[1:], -1) != token)
     both = chances[:, None, 0] + chances[None, :, 1]

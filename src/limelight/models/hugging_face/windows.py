@@ -36,14 +36,13 @@ def in_windows(
     """
     whole = document_of(tokenizer, text, limit=_ENDLESS, apart=apart)
     pieces = pieces_in(whole)
-    start, end = pieces.before, len(pieces.ids) - pieces.after
-    if (room := size - pieces.before - pieces.after) < 1:
-        least = pieces.before + pieces.after + 1
-        raise InputError(f"a window must have at least {least} tokens; got {size}.")
+    special = int(np.count_nonzero(pieces.side < 0))
+    if (room := size - special) < 1:
+        raise InputError(f"a window must have at least {special + 1} tokens; got {size}.")
     words, spans = pieces, list(whole.tokens.spans)
     if apart:  # words are whole whatever is explained
         words, spans = pieces_of(tokenizer, text, limit=_ENDLESS)
-    inner = words.token[start:end]
+    inner = words.token[words.text]
     last = np.flatnonzero(np.diff(inner, append=-2))  # the last piece of every word
     starts = [first for first, _ in spans]
     stops = {bisect_left(starts, stop) - 1 for _, stop in sentence_spans(text)}
@@ -53,11 +52,13 @@ def in_windows(
         words=[int(i) + 1 for i in last],
         sentences=[int(i) + 1 for i in last if inner[i] in stops],
     )
-    place = np.arange(len(pieces.ids))
+    window = np.full(len(pieces.ids), -1)  # the number of each piece's own
+    window[pieces.text] = np.searchsorted(ends, np.arange(len(inner)), side="right")
     parts = []
-    for first, stop in zip([0, *ends[:-1]], ends, strict=True):
-        own = (place < start) | (place >= end) | ((place >= start + first) & (place < start + stop))
-        parts.append(replace(pieces, ids=pieces.ids[own], token=pieces.token[own], room=room))
+    for number in range(len(ends)):
+        own = (window == number) | (window < 0)
+        some = {name: getattr(pieces, name)[own] for name in ("ids", "token", "side")}
+        parts.append(replace(pieces, **some, room=room))
     several: tuple[str, ...] = ()
     if len(parts) > 1:
         several = (
