@@ -14,11 +14,6 @@ import torch
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, naming
-from limelight.models.hugging_face.answers import (
-    AnswerForSequenceClassification,
-    answering,
-    written_answer,
-)
 from limelight.models.hugging_face.attention import attended
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
@@ -41,6 +36,11 @@ from limelight.models.hugging_face.gradients import (
     frozen_together,
     one_by_one,
     outputs_at,
+)
+from limelight.models.hugging_face.language_models import (
+    AnswerForSequenceClassification,
+    answering,
+    written_answer,
 )
 from limelight.models.hugging_face.lrp import NotAffineError
 from limelight.models.hugging_face.masking import (
