@@ -9,7 +9,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, final
 from weakref import WeakKeyDictionary
 
@@ -28,6 +27,8 @@ from limelight.shapes import Bool, Float, Int
 _BITS, _MARK_BITS = 32, 40
 _TOKEN, _SEGMENT = (1 << _BITS) - 1, (1 << (_MARK_BITS - _BITS)) - 1
 MASKED_OUT = -1  # stands for a piece that attention does not see
+# Where torch keeps what runs after a module.
+_HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
 _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
 _HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
 
@@ -55,6 +56,7 @@ class Pixels:
 
 Row = Int[np.ndarray, " T"] | Pixels
 Rows = Any  # ids (n, T) of texts, or pixels (n, C, h, w), which may be on a device
+Ask = Callable[[Any, Rows], tuple[np.ndarray, ...]]  # a network about rows
 
 
 def with_segments(
@@ -163,8 +165,12 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
     embedded input. Other threads wait until the block ends.
     """
     with alone_with(model):
-        # Module by module: somebody may train the head of a network whose body is evaluated.
-        before = [(module, module.training, _hooks(module)) for module in model.modules()]
+        # Module by module: somebody may train the head of a network whose body is evaluated. And
+        # recorders of transformers would stay on it for good once its attention was asked for.
+        before = [
+            (module, module.training, set(module._forward_hooks), _INSTALLED in vars(module))
+            for module in model.modules()
+        ]
         usual = model.config._attn_implementation
         try:
             model.eval()
@@ -176,10 +182,13 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
         finally:
             if eager and usual != "eager":
                 model.set_attn_implementation(usual)
-            for module, training, hooks in before:
+            for module, training, hooks, installed in before:
                 module.training = training
-                if _hooks(module) != hooks:
-                    _restore(module, hooks)
+                for number in module._forward_hooks.keys() - hooks:
+                    for name in _HOOKS:
+                        getattr(module, name).pop(number, None)
+                if not installed:
+                    vars(module).pop(_INSTALLED, None)
 
 
 @contextlib.contextmanager
@@ -208,25 +217,6 @@ def _embeddings(model: Any) -> list[Any]:
         first,
         *(one for one in others if one is not first and one.weight is getattr(first, "weight", 0)),
     ]
-
-
-def _hooks(module: Any) -> tuple[dict[int, Any], bool]:
-    """What runs after the module, and whether transformers has put recorders of its own there."""
-    # Recorders would stay on somebody's network for good once its attention was asked for.
-    return dict(module._forward_hooks), _INSTALLED in module.__dict__
-
-
-def _restore(module: Any, hooks: tuple[dict[int, Any], bool]) -> None:
-    kept, installed = hooks
-    for number in [number for number in module._forward_hooks if number not in kept]:
-        for hidden in (
-            module._forward_hooks,
-            module._forward_hooks_with_kwargs,
-            module._forward_hooks_always_called,
-        ):
-            hidden.pop(number, None)
-    if not installed:
-        module.__dict__.pop(_INSTALLED, None)
 
 
 def rectangle(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "n T"]:
@@ -418,14 +408,16 @@ class ForwardPass:
         )
         return found
 
-    def apart(
-        self,
-        ids: Rows,
-        ask: Callable[[Any, Rows], tuple[np.ndarray, ...]],
-    ) -> tuple[np.ndarray, ...]:
+    def apart(self, ids: Rows, ask: Ask) -> tuple[np.ndarray, ...]:
         """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
-        found = answers_of(
-            partial(self._asked, ask),
+
+        def asked(some: Rows) -> tuple[np.ndarray, ...]:
+            if self._half is not None and _finite(found := ask(self._half, some)):
+                return found  # else too large for half precision
+            return ask(self.network, some)
+
+        found: tuple[np.ndarray, ...] = answers_of(
+            asked,
             ids,
             who=network_name(self.network),
             shown=lambda row: self._shown(row[row != MASKED_OUT]),
@@ -433,15 +425,6 @@ class ForwardPass:
         if not _finite(found):
             raise InputError("the model returns numbers that are not finite; check its weights.")
         return found
-
-    def _asked(
-        self,
-        ask: Callable[[Any, Rows], tuple[np.ndarray, ...]],
-        ids: Rows,
-    ) -> tuple[np.ndarray, ...]:
-        if self._half is not None and _finite(found := ask(self._half, ids)):
-            return found  # else too large for half precision
-        return ask(self.network, ids)
 
 
 def _finite(arrays: tuple[np.ndarray, ...]) -> bool:
