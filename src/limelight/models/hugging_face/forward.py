@@ -263,8 +263,13 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
     """
 
     held = "network"
-    capabilities: Mapping[Capability, str | None] = {}  # where they are not those of a classifier
-    unasked = ""  # what is said where it has outputs only for what is asked about, and nothing is
+    # What differs by head, here as a classifier without another one has it: its capabilities, what
+    # is said where nothing is asked of one that needs it, what is said of a text that is cut, and
+    # what may stand for a removed word, the best first.
+    capabilities: Mapping[Capability, str | None] = {}
+    unasked = ""
+    if_cut = "; window='auto' (--window auto) explains all"
+    removals = ("mask", "unk", "delete", "pad")
 
     def __init__(self, network: Any, classes: Sequence[str], **told: Any) -> None:
         super().__init__()

@@ -377,6 +377,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         "its answer, or explain with answer=."
     )
     if_cut = ""
+    removals = ("delete", "mask", "unk", "pad")  # unknown words are no prompt that it has seen
 
     def __init__(
         self, language_model: Any, prompt: PromptTokenizer, *, per_token: bool, max_new_tokens: int
@@ -397,13 +398,14 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         """Return how many tokens the model may write, a quarter of what it reads at most."""
         return min(self.max_new_tokens, limit if self.encodes else max(1, limit // 4))
 
-    def room(self, limit: int, answer: int) -> int:
+    def room(self, limit: int, asked: Sequence[Answer], prompt: PromptTokenizer) -> int:
         """Return how many pieces of prompt and text are read of ``limit``, beside an answer.
 
         Room for the longest that the model may write is kept whatever it does write.
         """
         if self.encodes:
             return limit
+        answer = len(prompt.answer_pieces(asked[0].text)[0]) if asked else 0
         left = limit - max(answer, self.longest(limit))
         if left < 1:
             raise InputError(
@@ -411,6 +413,90 @@ class AnswerForSequenceClassification(AskedLanguageModel):
                 "together; explain a shorter answer."
             )
         return left
+
+    def asking(
+        self, document: Document, asked: Sequence[Answer], prompt: PromptTokenizer, _limit: int
+    ) -> Document:
+        """Return ``document`` with an answer after it, marked by what is asked of its tokens.
+
+        A token belongs to the part in which the first of its letters stands.
+        """
+        answer, pieces, notes = asked[0].text, pieces_in(document), notes_of_one(asked)
+        ids, spans = prompt.answer_pieces(answer)
+        # What a piece has before its first letter is space, or the prompt's.
+        inner = [answer[max(start, 0) : end] for start, end in spans]
+        letters = np.array(
+            [
+                max(start, 0) + (len(one) - len(one.lstrip()) if one.strip() else 0)
+                for (start, _), one in zip(spans, inner, strict=True)
+            ]
+        )
+        mark, parts = np.full(len(ids), _ASIDE), list[Answer]()
+        for number, one in enumerate(asked):
+            own = (one.start <= letters) & (letters < one.end)
+            if not own.any():
+                raise no_token(one)
+            if (mark[own] != _ASIDE).any():
+                raise InputError(
+                    "parts of an answer that are asked about together must not overlap."
+                )
+            mark[own] = _COUNTS + number
+            parts.append(replace(one, length=int(own.sum()), per_token=self.per_token))
+        none = np.full(len(ids), -1)
+        marked = replace(
+            pieces,
+            ids=np.concatenate([pieces.ids, np.array(ids, dtype=np.int64)]),
+            token=np.concatenate([pieces.token, none]),
+            side=np.concatenate([pieces.side, none]),
+            mark=np.concatenate([np.zeros_like(pieces.ids), mark]),
+        )
+        unknown = [
+            repr(one.strip())
+            for i, one, counts in zip(ids, inner, mark, strict=True)
+            if i == prompt.unk_token_id and counts != _ASIDE
+        ]
+        if unknown:
+            words = one_line(", ".join(dict.fromkeys(unknown)), 60)
+            notes += (
+                f"The tokenizer does not know {words}; in that place of the answer, what is "
+                f"explained is the log-probability of {prompt.unk_token}.",
+            )
+        notices = document.notices + notes
+        return replace(document, input=marked, asked=tuple(parts), notices=notices)
+
+    def written(self, row: Int[np.ndarray, " T"], prompt: PromptTokenizer, limit: int) -> Answer:
+        """Return what the model writes after a prompt, the likeliest token each time."""
+        given = network_input(self, row[None])
+        own = self.language_model.generation_config
+        # Somebody's settings (penalties, sampling, beams) are not the model's own answer.
+        plain = GenerationConfig(
+            max_new_tokens=self.longest(limit),
+            do_sample=False,
+            num_beams=1,
+            pad_token_id=self.config.pad_token_id,
+            bos_token_id=own.bos_token_id,
+            eos_token_id=own.eos_token_id,
+            decoder_start_token_id=own.decoder_start_token_id,
+        )
+        with restoring(self), torch.inference_mode(), without_plans(self.device.type):
+            found = self.language_model.generate(**given, generation_config=plain)[0].tolist()
+        new = found[1:] if self.encodes else found[len(row) :]
+        ends = np.atleast_1d([] if own.eos_token_id is None else own.eos_token_id).tolist()
+        finished = bool(new) and new[-1] in ends
+        new = new[:-1] if finished else new
+        text = prompt.decode(new, skip_special_tokens=True)
+        while new and text.endswith("\ufffd"):  # an answer that is cut inside a character
+            new = new[:-1]
+            text = prompt.decode(new, skip_special_tokens=True)
+        text = text.removeprefix(prompt.gap)
+        if not text.strip():
+            raise InputError(NOTHING_WRITTEN)
+        notes = []
+        if not finished:
+            notes.append(cut_after(len(new), "max_new_tokens (--max-new-tokens)"))
+        if prompt.answer_pieces(text)[0] != new:
+            notes.append(OTHER_TOKENS)
+        return Answer(text, written=True, note=" ".join(notes))
 
     def forward(
         self, input_ids: Any, attention_mask: Any, marks: Any = None, **asked: Any
@@ -546,102 +632,3 @@ def _log_probability(logits: Any, tokens: Any) -> Any:
     if torch.is_inference_mode_enabled():  # the softmax of all words need not be held
         return z.gather(-1, tokens[..., None])[..., 0] - z.logsumexp(-1)
     return torch.log_softmax(z, -1).gather(-1, tokens[..., None])[..., 0]
-
-
-def answering(
-    document: Document,
-    asked: Sequence[Answer],
-    tokenizer: PromptTokenizer,
-    ids: Sequence[int],
-    spans: Sequence[Span],
-    *,
-    per_token: bool,
-) -> Document:
-    """Return ``document`` with the tokens of an answer after it, marked by what is asked of them.
-
-    A token belongs to the part in which the first of its letters stands.
-    """
-    answer, pieces, notes = asked[0].text, pieces_in(document), notes_of_one(asked)
-    mark, lengths = np.full(len(ids), _ASIDE), list[int]()
-    for number, one in enumerate(asked):
-        own = [one.start <= _letter(answer, span) < one.end for span in spans]
-        if not any(own):
-            raise no_token(one)
-        if (mark[own] != _ASIDE).any():
-            raise InputError("parts of an answer that are asked about together must not overlap.")
-        mark[own] = _COUNTS + number
-        lengths.append(sum(own))
-    none = np.full(len(ids), -1)
-    marked = replace(
-        pieces,
-        ids=np.concatenate([pieces.ids, np.array(ids, dtype=np.int64)]),
-        token=np.concatenate([pieces.token, none]),
-        side=np.concatenate([pieces.side, none]),
-        mark=np.concatenate([np.zeros_like(pieces.ids), mark]),
-    )
-    unknown = [
-        repr(answer[max(start, 0) : end].strip())
-        for i, (start, end), counts in zip(ids, spans, mark, strict=True)
-        if i == tokenizer.unk_token_id and counts != _ASIDE
-    ]
-    if unknown:
-        words = one_line(", ".join(dict.fromkeys(unknown)), 60)
-        notes += (
-            f"The tokenizer does not know {words}; in that place of the answer, what is explained "
-            f"is the log-probability of {tokenizer.unk_token}.",
-        )
-    return replace(
-        document,
-        input=marked,
-        asked=tuple(
-            replace(one, length=length, per_token=per_token)
-            for one, length in zip(asked, lengths, strict=True)
-        ),
-        notices=document.notices + notes,
-    )
-
-
-def _letter(answer: str, span: Span) -> int:
-    start, end = span
-    inner = answer[max(start, 0) : end]
-    return max(start, 0) + len(inner) - len(inner.lstrip()) if inner.strip() else max(start, 0)
-
-
-def written_answer(
-    head: AnswerForSequenceClassification,
-    tokenizer: PromptTokenizer,
-    row: Int[np.ndarray, " T"],
-    limit: int,
-) -> Answer:
-    """Return what the model writes after a prompt, the likeliest token each time."""
-    given = network_input(head, row[None])
-    own = head.language_model.generation_config
-    # Somebody's settings for generation (penalties, sampling, beams) are not the model's answer.
-    plain = GenerationConfig(
-        max_new_tokens=head.longest(limit),
-        do_sample=False,
-        num_beams=1,
-        pad_token_id=head.config.pad_token_id,
-        bos_token_id=own.bos_token_id,
-        eos_token_id=own.eos_token_id,
-        decoder_start_token_id=own.decoder_start_token_id,
-    )
-    with restoring(head), torch.inference_mode(), without_plans(head.device.type):
-        found = head.language_model.generate(**given, generation_config=plain)[0].tolist()
-    new = found[1:] if head.encodes else found[len(row) :]
-    ends = np.atleast_1d([] if own.eos_token_id is None else own.eos_token_id).tolist()
-    finished = bool(new) and new[-1] in ends
-    new = new[:-1] if finished else new
-    text = tokenizer.decode(new, skip_special_tokens=True)
-    while new and text.endswith("\ufffd"):  # an answer that is cut inside a character
-        new = new[:-1]
-        text = tokenizer.decode(new, skip_special_tokens=True)
-    text = text.removeprefix(tokenizer.gap)
-    if not text.strip():
-        raise InputError(NOTHING_WRITTEN)
-    notes = []
-    if not finished:
-        notes.append(cut_after(len(new), "max_new_tokens (--max-new-tokens)"))
-    if tokenizer.answer_pieces(text)[0] != new:
-        notes.append(OTHER_TOKENS)
-    return Answer(text, written=True, note=" ".join(notes))

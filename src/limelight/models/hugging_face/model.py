@@ -14,7 +14,7 @@ import torch
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, naming
-from limelight.models.hugging_face.attention import attended
+from limelight.models.hugging_face import attention, gradients, masking, selfcheck, signals
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     AnotherHead,
@@ -29,31 +29,9 @@ from limelight.models.hugging_face.forward import (
     restoring_tokenizer,
     takes_batches,
 )
-from limelight.models.hugging_face.gradients import (
-    differentiated,
-    embedded,
-    frozen_times_input,
-    frozen_together,
-    one_by_one,
-    outputs_at,
-)
-from limelight.models.hugging_face.language_models import (
-    AnswerForSequenceClassification,
-    answering,
-    written_answer,
-)
+from limelight.models.hugging_face.language_models import AnswerForSequenceClassification
 from limelight.models.hugging_face.lrp import NotAffineError
-from limelight.models.hugging_face.masking import (
-    MaskedText,
-    check_asked_stay,
-    deleted,
-    ids_moved,
-    nothing_token,
-    replaced,
-    replacement_tokens,
-)
 from limelight.models.hugging_face.pieces import (
-    WINDOWS,
     Pieces,
     document_of,
     encodings,
@@ -65,14 +43,7 @@ from limelight.models.hugging_face.pieces import (
     rows_read,
     windows_in,
 )
-from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, example_ids
-from limelight.models.hugging_face.signals import signals
-from limelight.models.hugging_face.tags import (
-    PlaceForSequenceClassification,
-    answer_spans,
-    marked,
-    tagged_spans,
-)
+from limelight.models.hugging_face.tags import PlaceForSequenceClassification
 from limelight.models.hugging_face.windows import in_windows, window_size
 from limelight.models.protocol import (
     Attended,
@@ -213,10 +184,9 @@ class HuggingFace:
             "answers": "this one classifies texts and writes nothing",
             "signals": self._why_no_signals,
         }
-        if isinstance(self.network, AnotherHead):
-            own |= self.network.capabilities
         windows = _IN_WINDOWS if self.window is not None else {}
-        return MappingProxyType({**_CAPABILITIES, **own, **refused, **windows})
+        found = {**_CAPABILITIES, **own, **self._head.capabilities, **refused, **windows}
+        return MappingProxyType(found)
 
     @cached_property
     def _why_not_frozen(self) -> str | None:
@@ -255,11 +225,11 @@ class HuggingFace:
         )
 
     @cached_property
-    def check(self) -> NetworkCheck:
+    def check(self) -> selfcheck.NetworkCheck:
         """What a few calls showed about the network."""
         self._forward.renew()
-        example = example_ids(self.network, self.tokenizer, self.limit)
-        return checked_network(self.network, example, self._tokens, asked=self._forward)
+        example = selfcheck.example_ids(self.network, self.tokenizer, self.limit)
+        return selfcheck.checked_network(self.network, example, self._tokens, asked=self._forward)
 
     @property
     def fingerprint(self) -> str:
@@ -276,9 +246,9 @@ class HuggingFace:
         return longest_input(self.network, self.tokenizer)
 
     @property
-    def _writes(self) -> AnswerForSequenceClassification | None:
-        """The network as one that writes an answer, None where it classifies."""
-        return self.network if isinstance(self.network, AnswerForSequenceClassification) else None
+    def _head(self) -> Any:
+        """The network with another head, or what a classifier without one has instead."""
+        return self.network if isinstance(self.network, AnotherHead) else AnotherHead
 
     @property
     def writing(self) -> Mapping[str, Any]:
@@ -292,7 +262,7 @@ class HuggingFace:
         """Return what the model writes after a text, the likeliest token each time."""
         document = self.read(text)
         with self._naming(document):
-            return written_answer(self.network, self.tokenizer, ids_read(document), self.limit)
+            return self._head.written(ids_read(document), self.tokenizer, self.limit)
 
     def with_classes(self, names: Collection[Any]) -> "HuggingFace":
         """Return a tagger whose classes are its tags where one of the ``names`` is no type."""
@@ -308,16 +278,8 @@ class HuggingFace:
         """Return the spans that a tagger finds, or the answer in the passage of a pair."""
         head: PlaceForSequenceClassification = self.network
         document = self.read(text)
-        words, places = pieces_in(document), document.tokens.spans
         with self._naming(document):
-            if head.types:
-                text = document.text
-                return tagged_spans(head, words, places, text, first_pieces=first_pieces)
-            if not document.parts:
-                raise InputError(
-                    "an answer is looked for in a passage; give a pair, (question, passage)."
-                )
-            return answer_spans(head, words, places)
+            return head.spans(document, first_pieces=first_pieces)
 
     def read(self, text: Given, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
         """Return a text or a pair in the tokenizer's words, or in its ``pieces``.
@@ -326,19 +288,13 @@ class HuggingFace:
         """
         if self.window is not None:
             return self._in_windows(text, self.window, pieces=pieces)
-        writes = self._writes
-        answer = self.tokenizer.answer_pieces(asked[0].text) if writes and asked else ([], [])
-        limit = self.limit if writes is None else writes.room(self.limit, len(answer[0]))
+        limit = self.limit
+        if isinstance(self.network, AnswerForSequenceClassification):
+            limit = self.network.room(limit, asked, self.tokenizer)
         (document,) = self._documents([text], limit=limit, pieces=pieces)
-        if asked and writes is not None:
-            document = answering(
-                document, asked, self.tokenizer, *answer, per_token=writes.per_token
-            )
+        if asked:
+            document = self.network.asking(document, asked, self.tokenizer, self.limit)
             self._check_ids(pieces_in(document).ids)
-        if asked and writes is None:
-            words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
-            tags = bool(self.network.types)
-            document = marked(document, asked, words, spans, tags=tags)
         return document
 
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
@@ -346,16 +302,15 @@ class HuggingFace:
         return self._documents(texts, limit=self.limit, pieces=pieces)
 
     def _documents(self, texts: Sequence[Given], *, limit: int, pieces: bool) -> Iterator[Document]:
-        if_cut = getattr(self.network, "if_cut", WINDOWS)
-        classes, found = self.classes, self._encodings(texts)
-        for text, encoding in zip(texts, found, strict=True):
+        classes = self.classes
+        for text, encoding in zip(texts, self._encodings(texts), strict=True):
             document = document_of(
                 self.tokenizer,
                 text,
                 limit=limit,
                 apart=pieces,
                 classes=classes,
-                if_cut=if_cut,
+                if_cut=self._head.if_cut,
                 encoding=encoding,
             )
             self._check_ids(pieces_in(document).ids)
@@ -416,9 +371,8 @@ class HuggingFace:
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
-        unasked = getattr(self.network, "unasked", "")
-        if unasked and not all(is_marked(row).any() for row in rows):
-            raise InputError(unasked)
+        if self._head.unasked and not all(is_marked(row).any() for row in rows):
+            raise InputError(self._head.unasked)
         self._forward.renew()
         return self.engine(rows)
 
@@ -430,10 +384,7 @@ class HuggingFace:
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
         usable = {"delete", *self._tokens} - set(self.check.withdrawn)
-        order = ("mask", "unk", "delete", "pad")
-        if self._writes is not None:  # a sentence of unknown words is no prompt that it has seen
-            order = ("delete", "mask", "unk", "pad")
-        return tuple(one for one in order if one in usable)
+        return tuple(one for one in self._head.removals if one in usable)
 
     @property
     def withdrawn(self) -> Mapping[str, str]:
@@ -443,7 +394,7 @@ class HuggingFace:
     @property
     def _tokens(self) -> dict[str, int]:
         """Tokens that may stand in the place of another, by name."""
-        return replacement_tokens(self.network, self.tokenizer)
+        return masking.replacement_tokens(self.network, self.tokenizer)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
@@ -458,16 +409,17 @@ class HuggingFace:
 
         return mean
 
-    def _game(self, pieces: Pieces, features: Features, replacement: str) -> MaskedText:
+    def _game(self, pieces: Pieces, features: Features, replacement: str) -> masking.MaskedText:
         if replacement in ("delete", "pad"):
-            check_asked_stay(pieces, features, replacement)
+            masking.check_asked_stay(pieces, features, replacement)
         if replacement == "delete":
-            nothing = nothing_token(self.tokenizer) if self._writes is None else self._begins
-            masked = deleted(pieces, features, nothing=nothing)
+            writes = isinstance(self.network, AnswerForSequenceClassification)
+            nothing = self._begins if writes else masking.nothing_token(self.tokenizer)
+            masked = masking.deleted(pieces, features, nothing=nothing)
         else:  # a piece that becomes padding is masked out; any other token is attended to
             other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
-            masked = replaced(pieces, features, other)
-        return MaskedText(self.engine, self._forward, masked)
+            masked = masking.replaced(pieces, features, other)
+        return masking.MaskedText(self.engine, self._forward, masked)
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
@@ -483,7 +435,7 @@ class HuggingFace:
             slopes = weigh(mean_over_windows(document)) / len(rows)
         for row in rows:
             with self._naming(document):
-                found = attended(self.network, row, slopes)
+                found = attention.attended(self.network, row, slopes)
             yield found
 
     def embedded(
@@ -494,9 +446,9 @@ class HuggingFace:
         if features is not None:
             tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
             parts = windows_in(document)
-            rows = [ids_moved(pieces, features, tokens, replacement) for pieces in parts]
+            rows = [masking.ids_moved(pieces, features, tokens, replacement) for pieces in parts]
         with self._naming(document):
-            return np.concatenate([embedded(self.network, row) for row in rows])
+            return np.concatenate([gradients.embedded(self.network, row) for row in rows])
 
     def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
@@ -515,11 +467,12 @@ class HuggingFace:
         parts = list(zip(rows, np.split(points, ends, axis=1), strict=True))
         with self._naming(document):
             if document.windows is not None:  # ∂F/∂g_w = weigh(f)/W needs f: all outputs come first
-                found = [outputs_at(self.network, row, here) for row, here in parts]
+                found = [gradients.outputs_at(self.network, row, here) for row, here in parts]
                 slopes = weigh(np.mean(found, axis=0)) if callable(weigh) else weigh
                 weigh = slopes / len(parts)
             each = [
-                differentiated(self.network, row, here, weigh, frozen=frozen) for row, here in parts
+                gradients.differentiated(self.network, row, here, weigh, frozen=frozen)
+                for row, here in parts
             ]
         return Differentiated(
             np.concatenate([one.gradient for one in each], axis=1),
@@ -529,20 +482,22 @@ class HuggingFace:
     @property
     def together(self) -> int:
         """How many texts are differentiated at a time; of one in windows these are many already."""
-        return frozen_together(self.network) if self.window is None else 1
+        return gradients.frozen_together(self.network) if self.window is None else 1
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
     ) -> TimesInput:
         """Return the gradient of the network with frozen weights times its embedded input."""
         if self.window is not None:
-            return one_by_one(self, documents, weights)
-        return frozen_times_input(self.network, documents, weights, alike=self.check.alike)
+            return gradients.one_by_one(self, documents, weights)
+        return gradients.frozen_times_input(
+            self.network, documents, weights, alike=self.check.alike
+        )
 
     def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
         """Return the states of all features at three layers, and the outputs, in one pass."""
         self._forward.renew()
-        return signals(
+        return signals.signals(
             self._forward, documents, features, reads=self._reads, alike=self.check.alike
         )
 
@@ -603,7 +558,7 @@ class HuggingFace:
         return ForwardPass(self.network, half=self.half, shown=self._shown)
 
     def _answers(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        nothing = np.array([nothing_token(self.tokenizer)])
+        nothing = np.array([masking.nothing_token(self.tokenizer)])
         return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:

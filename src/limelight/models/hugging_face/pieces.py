@@ -171,9 +171,6 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
     return of_token[pieces.token]
 
 
-WINDOWS = "; window='auto' (--window auto) explains all"  # what is said of a text that is cut
-
-
 def document_of(
     tokenizer: Any,
     given: Given,
@@ -181,7 +178,7 @@ def document_of(
     limit: int,
     apart: bool,
     classes: tuple[str, ...] = (),
-    if_cut: str = WINDOWS,
+    if_cut: str = "",
     encoding: Any = None,
 ) -> Document:
     """Return a text in words (what the pre-tokenizer says), or with pieces kept ``apart``.
