@@ -203,18 +203,13 @@ class _InPlace:
             return rows  # what a decoder writes beside the text; the network's check tells others
         for start in (0, 1):  # where the text begins; further pieces may follow it
             length = min(T, asked.shape[1] - start)
-            if asked.shape[1] >= T and bool(
-                (asked[:, start : start + length] == self._ids[:, :length]).all()
-            ):
+            if bool((asked[:, start : start + length] == self._ids[:, :length]).all()):
                 self._whole |= length == T
-                return self._put(rows, start, length)
+                if rows.shape == self._points.shape and not start:
+                    return self._points.clone()  # some scale it in place, which a leaf forbids
+                around = (rows[:, :start], self._points[:, :length], rows[:, start + length :])
+                return torch.cat(around, dim=1)
         raise self._refusal()
-
-    def _put(self, rows: Any, start: int, length: int) -> Any:
-        if rows.shape == self._points.shape and not start:
-            return self._points.clone()  # some networks scale it in place, which a leaf forbids
-        around = (rows[:, :start], self._points[:, :length], rows[:, start + length :])
-        return torch.cat(around, dim=1)
 
     def check_used(self) -> None:
         if not self._whole:

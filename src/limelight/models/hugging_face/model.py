@@ -229,6 +229,7 @@ class HuggingFace:
         """What a few calls showed about the network."""
         self._forward.renew()
         example = selfcheck.example_ids(self.network, self.tokenizer, self.limit)
+        self._check_ids(example.ids)
         return selfcheck.checked_network(self.network, example, self._tokens, asked=self._forward)
 
     @property
