@@ -23,10 +23,9 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, exact_values, fitted_masks, seen_errors
 from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
-from limelight.sampling.fits import fitted_lime
 from limelight.sampling.masks import coin_masks, text_rng
 from limelight.sampling.pairs import INDICES, PairDraws, PairFit, fitted_pairs
-from limelight.sampling.regression import lasso_fit
+from limelight.sampling.regression import fitted_lime, lasso_fit
 from limelight.sampling.sample import CoinDraws
 from limelight.shapes import Bool, Float
 from limelight.text import Answer

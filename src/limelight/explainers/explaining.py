@@ -12,8 +12,8 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import AskInsteadError, Signals, playing, writing
+from limelight.models import Freezes, Model, checked_model, why_not
+from limelight.models.protocol import Answers, AskInsteadError, Games, Signals
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question
 from limelight.results import Comparison, Explanation, Finding
@@ -127,7 +127,8 @@ def metered(
     often; ``total`` is the number of texts in all. A model whose calls cost money hears of them
     ``ahead``.
     """
-    writer = writing(reading.model)
+    answers = why_not(reading.model, "answers") is None
+    writer = cast(Answers, reading.model) if answers else None
     if progress is None and writer is None:
         return _UNMETERED
     sizes = [len(features) for features in reading.features]
@@ -198,8 +199,8 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    if (known := playing(model)) is not None:
-        return known.together
+    if why_not(model, "games") is None:
+        return cast(Games, model).together
     if chosen and all(one.way.joint for one in chosen):
         return cast(Freezes | Signals, model).together
     return 1

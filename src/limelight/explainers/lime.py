@@ -44,21 +44,22 @@ from limelight.question import Asked, question_of, spelled_out
 from limelight.results import Finding
 from limelight.results.plan import SamplingPlan
 from limelight.sampling.all_masks import lime_of_all_masks
-from limelight.sampling.fits import SELECTIONS, LimeFit, fitted_lime
 from limelight.sampling.masks import SIZES
+from limelight.sampling.regression import SELECTIONS, LimeFit, fitted_lime
 from limelight.sampling.sample import LimeDraws
 from limelight.shapes import Array, Float
 from limelight.text import Given, in_units, side_names
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import first_order_bound, lime_first_order
+from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_variance import lime_variance
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
-from limelight.theory.mean_field import lime_mean_field, lime_mean_field_bound
+from limelight.theory.mean_field import lime_mean_field
 from limelight.theory.namespace import host_array
-from limelight.theory.paper import lime_theorem, lime_theorem_bound
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import of_documents, one_document
+from limelight.theory.second_order import lime_distance_bound
 
 _POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
 _UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
@@ -303,7 +304,6 @@ def _first_order(
     reading: Reading,
     *,
     formula: Callable[..., Float[Array, "B 1 d"]],
-    bound_of: Callable[..., Float[Array, "B 1"]],
 ) -> list[Finding]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
     scores, sizes = formula(reading.ratio_game), list(map(len, reading.features))
@@ -311,8 +311,12 @@ def _first_order(
     # LIME needs two words; a batch may hold a text of one.
     rows = [i for i, d in enumerate(sizes) if d > 1]
     if rows:
-        games = of_documents(reading.ratio_game, rows)
-        some = bound_of(games, bandwidth=settings.bandwidth, penalty=settings.penalty)
+        some = lime_distance_bound(
+            scores[rows],
+            of_documents(reading.ratio_game, rows),
+            bandwidth=settings.bandwidth,
+            penalty=settings.penalty,
+        )
         for i, bound in zip(rows, host_array(some)[:, 0].tolist(), strict=True):
             bounds[i] = bound
     return [
@@ -335,8 +339,8 @@ def _distance(settings: LimeTheorem | LimeFirstOrder, bound: float | None) -> st
 def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
     game, nu = reading.ratio_game, settings.bandwidth
     said = MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
-    scores, bounds = (f(game, bandwidth=nu) for f in (lime_mean_field, lime_mean_field_bound))
-    return bounded(reading, scores, bounds, said)
+    scores = lime_mean_field(game, bandwidth=nu)
+    return bounded(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), said)
 
 
 def _formula(explain: Callable[..., list[Finding]], **meant: str) -> tuple[Way]:
@@ -549,9 +553,7 @@ ROWS = (
         blind="the common denominator; the constant 3/2 and the centring are off",
         cost="one forward pass",
         settings=LimeTheorem,
-        ways=_formula(
-            partial(_first_order, formula=lime_theorem, bound_of=lime_theorem_bound), **_MEANT
-        ),
+        ways=_formula(partial(_first_order, formula=lime_theorem), **_MEANT),
     ),
     Method(
         id="lime-first-order",
@@ -561,9 +563,7 @@ ROWS = (
         blind="peaked attention, where first order is poor",
         cost="one forward pass",
         settings=LimeFirstOrder,
-        ways=_formula(
-            partial(_first_order, formula=lime_first_order, bound_of=first_order_bound), **_MEANT
-        ),
+        ways=_formula(partial(_first_order, formula=lime_first_order), **_MEANT),
     ),
     Method(
         id="lime-mean-field",

@@ -27,7 +27,6 @@ from limelight.models.protocol import (
     collapsing,
     cut_finer,
     documents_by,
-    playing,
 )
 from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, against_indices, target_indices
@@ -112,7 +111,7 @@ class Reading:
     @property
     def remembers(self) -> bool:
         """Whether answers are worth keeping: tables answer faster than they could be looked up."""
-        return playing(self.model) is None
+        return why_not(self.model, "games") is not None
 
     @property
     def exact(self) -> bool:
@@ -138,7 +137,9 @@ class Reading:
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
-        return None if self._tables is None else self.collapsed.attention_matrices()[0]
+        if self._tables is None:
+            return None
+        return self.collapsed.model.attention_matrices(self.collapsed.documents[0])
 
     @cached_property
     def ratio_game(self) -> RatioGame:
@@ -297,7 +298,7 @@ def has_exact_game(model: Model, scale: str) -> bool:
 
     Probabilities of such a model are functions of games, and are asked.
     """
-    return playing(model) is not None and scale != "probability"
+    return why_not(model, "games") is None and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:

@@ -45,8 +45,9 @@ from limelight.sampling.orders import (
 from limelight.sampling.spread import half_quantile
 from limelight.text import in_units
 from limelight.theory.leave_one_out import leave_one_out
-from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
+from limelight.theory.mean_field import shapley_mean_field
 from limelight.theory.namespace import host_array
+from limelight.theory.second_order import distance_bound, shapley_second_order
 from limelight.theory.shapley import shapley
 
 # Pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part. Orders of words are
@@ -353,7 +354,8 @@ class ShapleyMeanField:
 
 
 def _mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
-    scores, bounds = (f(reading.ratio_game) for f in (shapley_mean_field, shapley_mean_field_bound))
+    scores = shapley_mean_field(reading.ratio_game)
+    bounds = distance_bound(scores, shapley_second_order(reading.ratio_game))
     return bounded(reading, scores, bounds, MEAN_FIELD.format("the Shapley value"))
 
 

@@ -11,8 +11,8 @@ from limelight.explainers.reading import Reading
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE, TextGame
 from limelight.results import Finding, Pairs
-from limelight.sampling.fits import LimeFit
 from limelight.sampling.masks import text_rng
+from limelight.sampling.regression import LimeFit
 from limelight.sampling.sample import Draws as MaskDraws
 from limelight.sampling.sample import Game, Sample, until, watched
 from limelight.sampling.spread import SPIKE

@@ -13,8 +13,7 @@ from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, why_not
 from limelight.models.attention import AttentionClassifier, PictureClassifier, Tables
-from limelight.models.attention.hidden_units import UnitTables
-from limelight.models.protocol import playing
+from limelight.models.attention.tables import UnitTables
 from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable
 from limelight.shapes import Float
@@ -58,7 +57,7 @@ def live_page(
 
 def _with_tables(model: Model) -> AttentionClassifier:
     needed = f"a live page needs {CAPABILITIES['collapses']}"
-    if not isinstance(model, AttentionClassifier) and playing(model) is not None:
+    if not isinstance(model, AttentionClassifier) and why_not(model, "games") is None:
         raise InputError(  # exact, but by words that code of its own finds
             f"{needed}, and no page can read words as this one does; 'limelight serve' shows it as "
             "you type."

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,7 @@ from limelight.explainers.registry import one_method, several_methods
 from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import source_of
-from limelight.models.protocol import asked_of_spans, playing, writing
+from limelight.models.protocol import Answers, asked_of_spans
 from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
@@ -185,7 +185,7 @@ def planned(
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
-    writer = writing(model)
+    writes = why_not(model, "answers") is None
     return RunRecord(
         schema="limelight.run/1",
         version=__version__,
@@ -202,7 +202,7 @@ def planned(
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
         # Also where answers are given: room for what the model may write is kept of its input.
-        writing=None if writer is None else dict(writer.writing),
+        writing=dict(cast(Answers, model).writing) if writes else None,
     )
 
 
@@ -431,7 +431,9 @@ def _engine(
     count = workers or usable_cores()
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        known = is_sent(work.model) and playing(work.model) is not None and not callable(cutter)
+        known = (
+            is_sent(work.model) and why_not(work.model, "games") is None and not callable(cutter)
+        )
         if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
             with contextlib.suppress(InputError):  # it cannot travel
                 pickled = _pickled(work.model, _MODEL)

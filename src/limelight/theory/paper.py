@@ -8,7 +8,6 @@ from limelight.errors import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.second_order import lime_distance_bound
 
 
 def expected_ratio_bound(
@@ -109,20 +108,12 @@ def lime_theorem(game: RatioGame) -> Float[Array, "*batch C d"]:
     In a ratio game this is (3/2K) Σ_i (A_j/D(all) − B_j/D(none)).
     α_h is the attention of the document with every word replaced by UNK ([cls] stays). As printed:
     neither the factor 3/2 nor the missing centring can be right; `lime_first_order` is the
-    corrected form. :func:`lime_theorem_bound` bounds its distance to LIME.
+    corrected form. :func:`lime_distance_bound` bounds its distance to LIME.
     """
     xp = array_namespace(game.a)
     full = (game.D0 + xp.sum(game.a, axis=-1))[..., None, :, None]
     empty = (game.D0 + xp.sum(game.b, axis=-1))[..., None, :, None]
     return 1.5 * xp.mean(game.A / full - game.B / empty, axis=-2)
-
-
-def lime_theorem_bound(
-    game: RatioGame, *, bandwidth: float = 0.25, penalty: float = 0.0, rows: int | None = None
-) -> Float[Array, "*batch C"]:
-    """A bound on |β_j − Eq. 19| for every word, β the limit of LIME. Domain: d ≥ 2."""
-    scores = lime_theorem(game)
-    return lime_distance_bound(scores, game, bandwidth=bandwidth, penalty=penalty, rows=rows)
 
 
 def conditional_mean(
