@@ -63,8 +63,8 @@ class Pieces:
     @cached_property
     def text(self) -> slice:
         """Where the text stands between the special pieces around it."""
-        own = np.flatnonzero(self.side >= 0)
-        return slice(own[0], own[-1] + 1) if len(own) else slice(len(self.ids), len(self.ids))
+        own = np.flatnonzero(self.side >= 0).tolist() or [len(self.ids), len(self.ids) - 1]
+        return slice(own[0], own[-1] + 1)
 
     @cached_property
     def cut(self) -> int:
