@@ -128,7 +128,7 @@ SCRIPTS = {
 
 # Those that hold our numbers to another road, and one that starts processes; BENCHMARKS=all runs
 # every one, which takes minutes, most of them in other packages.
-USUAL = {"prediction", "gradients", "corpus_cpu", "ceilings", "extreme_games", "walk", "datasets"}
+USUAL = {"gradients", "corpus_cpu", "ceilings", "extreme_games", "walk"}
 CHOSEN = [name for name in IDS if name in USUAL or os.environ.get("BENCHMARKS") == "all"]
 
 
