@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.masks import sized_masks
-from limelight.sampling.orders import ShapleySample
+from limelight.sampling.orders import ShapleySample, end_masks
 from limelight.sampling.sample import Game
 from limelight.sampling.spread import Spread, heavy_tailed, unseen_error
 from limelight.shapes import Bool, Float
@@ -116,7 +116,7 @@ def regression_shapley(
     # Of 12 words under MiniLM this has 0.8 to 0.5 times the error of as many calls in orders, and
     # drawing sizes evenly (leverage) no less; the more words, the more calls it takes to be better.
     masks = paired_masks(d, pairs, rng)
-    ends = game(np.array([np.zeros(d, bool), np.ones(d, bool)]))
+    ends = game(end_masks(d))
     answers, n = [ends], len(masks.keep)
     for start in range(0, n, _PAIRS):
         keep = masks.keep[start : start + _PAIRS]
@@ -137,7 +137,7 @@ def regression_shapley(
     size = np.max([np.abs(gap), np.abs(values).max(axis=1), np.full_like(gap, known_range)], axis=0)
     residual = y - x @ (values - gap[:, None] / d).T
     moved = [residual[:, i : i + 1] * influence for i in range(len(gap))]
-    spread = Spread(*(np.stack(part) for part in zip(*map(_powers, moved), strict=True)))
+    spread = Spread(*(np.stack(part) for part in zip(*map(Spread.of, moved), strict=True)))
     drawn = int(np.count_nonzero(masks.unasked))
     unseen = unseen_error(size[:, None] * np.abs(influence).max(axis=0))
     flat = np.all(spread.largest <= _ROUNDING * unseen, axis=1) & (drawn > 0)
@@ -154,10 +154,4 @@ def regression_shapley(
         tail=heavy_tailed(np.concatenate(answers)),
         squared=stderr**2,
         drawn=np.full(d, n),
-    )
-
-
-def _powers(moved: Float[np.ndarray, "n d"]) -> Spread:
-    return Spread(
-        moved.sum(axis=0), (moved**2).sum(axis=0), (moved**4).sum(axis=0), np.abs(moved).max(axis=0)
     )

@@ -10,14 +10,11 @@ from dataclasses import dataclass
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
-from limelight.theory.lime import Lime
-from limelight.theory.lime_recurrence import regression
-from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.lime_recurrence import chain_regression
+from limelight.theory.lime_weights import Lime, LimeDesign, lime_design
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
-from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
-
-_CELLS = 2**22
+from limelight.theory.subset_chain import Steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,30 +58,22 @@ def lime_under_deletion(
     return Lime(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))
 
 
-def _head(
-    game: DeletionGame, i: int, design: LimeDesign, tolerance: float
-) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
-    """Coefficients, bound, intercept and its bound of head i."""
+def _head(game: DeletionGame, i: int, design: LimeDesign, tolerance: float) -> Lime:
     xp = array_namespace(game.g)
     low, high, c, half = _extent(game, i)
     # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
     # narrower, is not known here.
     rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.demand())
-    # The chain counts kept words, the design removed ones.
-    weight = array_like(design.weight[::-1].copy(), game.g)
-    kept, by_count = 0.0, 0.0
-    at_once = max(1, _CELLS // design.d**2)
-    for n in range(0, len(rule.nodes), at_once):
-        some = slice(n, n + at_once)
-        nodes, w = (array_like(x[some], game.g) for x in (rule.nodes, rule.weights))
-        part = chain_sums(_steps(game, i, nodes / low, c, low), w, weight)
-        kept, by_count = kept + part.kept, by_count + part.by_count
     of_f = half * rule.error + (0.0 if game.error is None else game.error[:, i])
-    sums = ChainSums(kept=kept, by_count=by_count)
-    beta, bound, intercept, base_bound = regression(
-        sums, design, rule, of_f=of_f, size=half + xp.abs(c)
+    found = chain_regression(
+        design,
+        rule,
+        lambda nodes: _steps(game, i, nodes / low, c, low),
+        array_like(rule.weights, game.g),
+        of_f=of_f,
+        size=half + xp.abs(c),
     )
-    return beta, bound, intercept + c, base_bound
+    return found._replace(intercept=found.intercept + c)
 
 
 def _steps(

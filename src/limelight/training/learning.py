@@ -35,7 +35,7 @@ from limelight.files import alone_in, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import Model, checked_model, resolved_replacement, why_not
-from limelight.models.protocol import answering, playing
+from limelight.models.protocol import answering
 from limelight.models.text_game import TextGame
 from limelight.question import Question
 from limelight.results import Explanation
@@ -122,7 +122,7 @@ def learn(
         raise InputError(
             "learn is for models of texts, and this one reads pictures; use 'shapley'."
         )
-    if playing(model) is not None:
+    if why_not(model, "games") is None:
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."

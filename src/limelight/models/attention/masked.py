@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
-from limelight.models.attention.tables import Tables, predicted_logits
+from limelight.models.attention.tables import Tables, in_chunks, predicted_logits
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
 
@@ -110,8 +110,7 @@ class DeletionScorer:
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Return the model's outputs for each mask."""
-        parts = [self._outputs(keep[i : i + _CHUNK]) for i in range(0, len(keep), _CHUNK)]
-        return np.concatenate([np.empty((0, self.tables.word_value.shape[1])), *parts])
+        return in_chunks(self._outputs, keep, _CHUNK, C=self.tables.word_value.shape[1])
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
         """Return what the model reads under each mask."""
@@ -155,8 +154,8 @@ class DeletionScorer:
         places = np.arange(len(tables.position_logit))
         logit = tables.logit(words, places)
         g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
-        u = tables.word_value[words] + tables.position_value[places]
-        return np.concatenate([g, g * u], axis=2).reshape(*g.shape[:2], -1)
+        terms = np.concatenate([g, g * tables.value(words, places)], axis=2)
+        return terms.reshape(*g.shape[:2], -1)
 
 
 def _ratio(
