@@ -7,7 +7,7 @@ import numpy as np
 
 from limelight.sampling.masks import sized_masks
 from limelight.sampling.pairs import PairShares, pair_spread, shapley_shares
-from limelight.sampling.spread import ALLOWED, Spread, explained, unseen_error
+from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, explained, unseen_error
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.lime_weights import lime_design
 from limelight.theory.ratio_game import RatioGame
@@ -29,7 +29,6 @@ _CELLS = 2**23  # numbers of derivatives held at a time, 64 MB
 _RIDGE = 10.0  # of the line from which all fits start
 
 _ROWS = 1024  # pairs of masks looked at together
-_ROUNDING = 1e-9  # of the range of f: what is left of answers that are met
 
 
 class RatioFit(NamedTuple):
@@ -176,7 +175,7 @@ class LeftOut(NamedTuple):
     @property
     def flat(self) -> bool:
         """Whether nothing is left."""
-        return float(np.abs(self.left).max()) <= _ROUNDING * self.size
+        return float(np.abs(self.left).max()) <= ROUNDING * self.size
 
     @property
     def draws(self) -> int:
