@@ -267,8 +267,8 @@ def test_exact_methods_need_no_budget():
 def test_every_way_that_asks_says_how_it_keeps_within_a_budget(name):
     for way in METHODS[name].ways:
         asks = way.calls is not None and name != "anchors"
-        assert (way.counted is not None) or not asks
-        assert set(way.counted.counts if way.counted else ()) <= set(way.settings)
+        assert way.fewest is not None or not asks
+        assert set(way.counts) <= set(way.settings)
 
 
 def test_without_count_or_budget_shapley_asks_as_often_as_by_default():

@@ -9,7 +9,6 @@ import numpy as np
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.method import (
-    Counted,
     Method,
     OneOf,
     Share,
@@ -81,7 +80,6 @@ def _masks_in_all(
     return Draws(
         count=samples,
         most=_MOST_MASKS,
-        tolerance=None,
         usual=lambda d: max(usual, fewest(d)),
         fewest=4,
         determining=fewest,
@@ -156,8 +154,8 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
         totals = owen_of_all_masks(game, players.levels)[0] @ sums
         own = _of_units(one, players, totals)
-        masks = {"masks": nested_count(players.levels)}
-        return game.of_all_masks(totals[:d], said=own["notices"], **own["diagnostics"] | masks)
+        masks = nested_count(players.levels)
+        return game.found(totals[:d], said=own["notices"], masks=masks, **own["diagnostics"])
     pairs = (asked - 2) // (2 * max(n - 1, 1))
     if settings.samples is None:
         pairs = max(pairs, FEWEST_PAIRS)
@@ -178,12 +176,9 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     own = _of_units(one, players, drawn.values[0], drawn.stderr[0])
     enough = f"set samples to {2 + ENOUGH * 2 * (n - 1):,}"
     said = said_of_pairs(Shapley(pairs=pairs), drawn, n, more=enough)
-    return Finding(
-        scores=drawn.values[0, :d],
-        stderr=seen_errors(drawn.stderr[0, :d]),
-        base_value=game.base_value,
-        notices=own["notices"] + said + game.notices,
-        diagnostics=own["diagnostics"] | {"pairs_drawn": pairs},
+    errors, said = seen_errors(drawn.stderr[0, :d]), own["notices"] + said
+    return game.found(
+        drawn.values[0, :d], errors, said=said, **own["diagnostics"], pairs_drawn=pairs
     )
 
 
@@ -278,18 +273,18 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     whole = features_of(document, around.tolist())
     asked = settings.draws.first(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
-    counted = cast(Counted, BY_ASKING.counted)
-    least = counted.fewest(usual, len(features))
+    fewest, fit = cast(Callable[..., int], BY_ASKING.fewest), BY_ASKING.fitted
+    least = fewest(usual, len(features))
     if len(whole) == 1 and (settings.samples is None or least <= asked):
         # It is opened at once: which of them matters is no question.
-        fitted = counted.fitted(usual, len(features), max(asked, least))
+        fitted = fit(usual, len(features), max(asked, least))
         found = sampled_shapley(fitted, one)
         drawn = 0 if fitted.by_regression(len(features)) else found.diagnostics.get("pairs_drawn")
         told = *_few_inside(drawn or 0, name_of_one(unit)), *_not_of_pairs(found.notices)
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
         return replace(found, notices=told, diagnostics=known)
     # Half of what is asked tells which sentences matter, the other half what matters in them.
-    if (least := counted.fewest(usual, len(whole))) > asked // 2:
+    if (least := fewest(usual, len(whole))) > asked // 2:
         if settings.samples is not None:
             larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
             raise DomainError(
@@ -297,7 +292,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
                 f"{asked:,}. Allow for more{larger}."
             )
         asked = 2 * least
-    fitted = counted.fitted(usual, len(whole), asked // 2)
+    fitted = fit(usual, len(whole), asked // 2)
     coarse = sampled_shapley(fitted, _of_features(one, whole))
     left = asked - fitted.draws.calls(len(whole)) - fitted.spare
     sizes = np.bincount(whole.of_token[whole.of_token >= 0])
