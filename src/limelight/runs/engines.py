@@ -26,7 +26,6 @@ from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import (
     Finished,
     Heard,
-    Job,
     LostWorkerError,
     Orders,
     ShardWork,
@@ -201,11 +200,11 @@ class SpawnedProcesses:
 
 
 class _Process(Worker):
-    def __init__(self, job: Job, workers: int) -> None:
+    def __init__(self, job: bytes, workers: int) -> None:
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
-        main = contextlib.nullcontext() if needs_main(job.pickled) else _without_main()
+        main = contextlib.nullcontext() if needs_main(job) else _without_main()
         with _threads_shared(workers), main, _interrupts_held():
             self._process.start()
         theirs.close()
@@ -223,7 +222,7 @@ class _Process(Worker):
         self._process.join(_PATIENCE)
 
 
-def _serve(pipe: Any, job: Job) -> None:
+def _serve(pipe: Any, job: bytes) -> None:
     """Explain one shard after another until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -341,7 +340,11 @@ class RayActors:
             raise MissingExtraError("the engine 'ray' needs Ray", "cluster") from None
         self._ray: Any = ray
         if not ray.is_initialized():
-            _connect(ray, address)
+            try:
+                ray.init(address=address, log_to_driver=False, configure_logging=False)
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
+                raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None
         self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
         self.workers = workers or self._room()
 
@@ -373,12 +376,12 @@ class _Explainer:
     def ready(self) -> bool:
         return True
 
-    def shard(self, job: Job, task: Task) -> Finished:
+    def shard(self, job: bytes, task: Task) -> Finished:
         return explain_shard(job, task)
 
 
 class _Actor(Worker):
-    def __init__(self, ray: Any, actors: Any, job: Job) -> None:
+    def __init__(self, ray: Any, actors: Any, job: bytes) -> None:
         self._ray, self._job = ray, job
         self._actor = actors.remote()
 
@@ -399,11 +402,3 @@ class _Actor(Worker):
         except (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError) as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise LostWorkerError(reason[0].rstrip(".")) from None
-
-
-def _connect(ray: Any, address: str | None) -> None:
-    try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None

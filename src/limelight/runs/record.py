@@ -141,15 +141,11 @@ def _digest(written: dict[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(rest, order="sorted")).hexdigest()
 
 
-def difference(old: RunRecord, new: RunRecord) -> str | None:
-    """Return what keeps ``new`` from going on with ``old``, as a clause; None if nothing does.
+def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
+    """Yield what keeps ``new`` from going on with ``old``, as clauses; the first may be all.
 
     Files are compared by their bytes and models by their fingerprints: both may have moved.
     """
-    return next(_differences(old, new), None)
-
-
-def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     if old.version != new.version:
         yield f"it was begun with limelight {old.version}, and this is {new.version}"
     if old.model.fingerprint != new.model.fingerprint:
@@ -178,16 +174,14 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
     yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
     yield from _unequal("its {}", {"labels": old.labels}, {"labels": new.labels})
     if old.rows != new.rows:
-        yield f"it is about {_rows(old)} of its data, not {_rows(new)}"
+        ours, theirs = (
+            "all rows" if n is None else "the first row" if n == 1 else f"the first {n:,} rows"
+            for n in (old.limit, new.limit)
+        )
+        yield f"it is about {ours} of its data, not {theirs}"
     if old.texts_kept != new.texts_kept:
         kept = {True: "it stores the texts", False: "it stores no texts"}
         yield f"{kept[old.texts_kept]}, and now {kept[new.texts_kept].removeprefix('it ')}"
-
-
-def _rows(data: DataRecord) -> str:
-    if data.limit is None:
-        return "all rows"
-    return "the first row" if data.limit == 1 else f"the first {data.limit:,} rows"
 
 
 def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
