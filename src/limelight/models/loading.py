@@ -316,9 +316,9 @@ def wrap(
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if images and callable(anything):
         return wrapped_function(anything, **options)
-    from limelight.models.spans import from_spacy, is_spacy, span_function
+    from limelight.models.spans import from_spacy, span_function
 
-    if is_spacy(anything):
+    if callable(anything) and hasattr(anything, "pipe_labels"):  # of spaCy, or much like it
         return from_spacy(anything, **options)
     if tags is not None and callable(anything):
         return span_function(anything, **options)
