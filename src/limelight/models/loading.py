@@ -328,7 +328,11 @@ def wrap(
         return from_scikit(anything, **options)
     if callable(anything):
         return wrapped_function(anything, **options)
-    raise InputError(_unknown(anything))
+    raise InputError(
+        "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a "
+        f"function from a list of texts to scores; got {type(anything).__name__}."
+        + (" For a path or a name use limelight.load." if isinstance(anything, str) else "")
+    )
 
 
 def _with_nothing(model: Model, options: Mapping[str, Any]) -> Model:
@@ -336,12 +340,3 @@ def _with_nothing(model: Model, options: Mapping[str, Any]) -> Model:
     for name in options:
         raise InputError(f"{name} is for functions; {model!r} needs no such option.")
     return model
-
-
-def _unknown(anything: Any) -> str:
-    kind = type(anything).__name__
-    return (
-        "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a "
-        f"function from a list of texts to scores; got {kind}."
-        + (" For a path or a name use limelight.load." if isinstance(anything, str) else "")
-    )
