@@ -17,7 +17,6 @@ from limelight.models.attention.masked import (
     DeletionScorer,
     ReplacementScorer,
     deletion_scorer,
-    replacement_scorer,
 )
 from limelight.models.attention.on_device import DeviceTables
 from limelight.models.attention.tables import (
@@ -247,7 +246,7 @@ class AttentionClassifier:
         """Return the outputs as a function of which features stay: a few matrix products."""
         if replacement == "delete":
             return deletion_scorer(self.tables, self.vocabulary, document, features)
-        return replacement_scorer(self.tables, document, features)
+        return ReplacementScorer(self.collapsed([document], [features]))
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of the documents, one class for each output."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
+from limelight.models.attention.documents import encoded, padded_ids
 from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
@@ -61,7 +61,8 @@ class CollapsedDocuments:
     @cached_property
     def base_ids(self) -> Int[np.ndarray, "n T_max"]:
         """The documents with every feature removed: UNK at its places, or what stands there."""
-        removed = rows_of_removed(self.documents, T_max=self.model.T_max)
+        rows = [row for one in self.documents if (row := encoded(one).removed) is not None]
+        removed = padded_ids(rows, T_max=self.model.T_max) if rows else np.int32(UNK)
         return np.where(self.of_position >= 0, removed, self.ids)
 
     @property

@@ -77,12 +77,6 @@ def _notices(
     return tuple(notices)
 
 
-def rows_of_removed(documents: Sequence[Document], *, T_max: int) -> Int[np.ndarray, "*n"]:
-    """Return the rows that stand in the place of removed tokens: UNK, or one for each."""
-    rows = [row for document in documents if (row := encoded(document).removed) is not None]
-    return padded_ids(rows, T_max=T_max) if rows else np.array(UNK, dtype=np.int32)
-
-
 def padded_ids(rows: Sequence[Int[np.ndarray, " _"]], *, T_max: int) -> Int[np.ndarray, "n T_max"]:
     """Return one row of ``T_max`` ids per document: [cls], its tokens, then UNK as padding."""
     ids = np.full((len(rows), T_max), UNK, dtype=np.int32)

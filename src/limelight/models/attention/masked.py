@@ -6,7 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
+from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.models.attention.documents import encoded
 from limelight.models.attention.tables import Tables, in_chunks, predicted_logits
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
@@ -48,27 +49,19 @@ _CHUNK = 1024  # masks whose sums are held at a time: they stay inside the cache
 
 @dataclass(frozen=True, eq=False)
 class ReplacementScorer:
-    """f with every removed word replaced by UNK in place.
+    """f of the only document, every removed word replaced by UNK in place, or what stands there."""
 
-    ``ids`` is the window, ``of_position`` the feature at each place, -1 where nothing is removed.
-    ``removed`` is UNK, or what stands at each place instead.
-    """
-
-    tables: Tables
-    ids: Int[np.ndarray, " T_max"]
-    of_position: Int[np.ndarray, " T_max"]
-    d: int
-    removed: Int[np.ndarray, "*T_max"]
+    document: CollapsedDocuments
 
     @cached_property
     def fixed_sums(self) -> Float[np.ndarray, " sums"]:
         """D_0 of every head, then N_0 of every class and head."""
-        return self._terms[0, self.of_position < 0].sum(axis=0)
+        return self._terms[0, self.document.of_position[0] < 0].sum(axis=0)
 
     @cached_property
     def word_sums(self) -> Float[np.ndarray, "both sums"]:
         """a and A of every word, then b and B of every word (THEORY.md, section 3)."""
-        of_feature = self.of_position == np.arange(self.d)[:, None]
+        of_feature = self.document.of_position == np.arange(len(self.document.features[0]))[:, None]
         return np.concatenate(list(of_feature.astype(float) @ self._terms))
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
@@ -80,19 +73,18 @@ class ReplacementScorer:
         sums = (
             self.fixed_sums + np.concatenate([keep, ~keep], axis=1).astype(float) @ self.word_sums
         )
-        return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
+        return _ratio(sums, self.document.model.tables, lambda lost: self.windows(keep[lost]))
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
         """Return what the model reads under each mask."""
-        return replaced_windows(keep, self.ids, self.of_position, self.removed)
+        one = self.document
+        return replaced_windows(keep, one.ids[0], one.of_position[0], one.base_ids[0])
 
     @cached_property
     def _terms(self) -> Float[np.ndarray, "2 T_max sums"]:
         """g and g·u of every place with its word (row 0) and with UNK (row 1)."""
-        both = np.stack([self.ids, np.where(self.of_position >= 0, self.removed, self.ids)])
-        logit, value = self.tables.logit(both), self.tables.value(both)
-        g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
-        return np.concatenate([g, g * value], axis=2).reshape(*both.shape, -1)
+        both = np.concatenate([self.document.ids, self.document.base_ids])
+        return _terms(self.document.model.tables, both, np.arange(both.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,12 +142,17 @@ class DeletionScorer:
     @cached_property
     def _terms(self) -> Float[np.ndarray, "W T_max sums"]:
         """g and g·u of each used word at each place."""
-        tables, words = self.tables, self._used[:, None]
-        places = np.arange(len(tables.position_logit))
-        logit = tables.logit(words, places)
-        g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
-        terms = np.concatenate([g, g * tables.value(words, places)], axis=2)
-        return terms.reshape(*g.shape[:2], -1)
+        return _terms(self.tables, self._used[:, None], np.arange(len(self.tables.position_logit)))
+
+
+def _terms(
+    tables: Tables, words: Int[np.ndarray, "n #T"], places: Int[np.ndarray, " T"]
+) -> Float[np.ndarray, "n T sums"]:
+    """g and g·u of words at places, g being 1 at most in every head."""
+    logit = tables.logit(words, places)
+    g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
+    terms = np.concatenate([g, g * tables.value(words, places)], axis=2)
+    return terms.reshape(*g.shape[:2], -1)
 
 
 def _ratio(
@@ -172,17 +169,6 @@ def _ratio(
     if lost.any():
         f[lost] = predicted_logits(tables, windows(lost))
     return f
-
-
-def replacement_scorer(tables: Tables, document: Document, features: Features) -> ReplacementScorer:
-    """Return the game of ``document`` in which UNK stands for a removed word."""
-    T_max = len(tables.position_logit)
-    of_position = np.full(T_max, -1)
-    of_position[1 : 1 + len(document.tokens)] = features.of_token
-    ids = padded_ids([encoded(document).ids], T_max=T_max)[0]
-    removed = rows_of_removed([document], T_max=T_max)
-    removed = removed[0] if removed.ndim else removed
-    return ReplacementScorer(tables, ids, of_position, len(features), removed)
 
 
 def deletion_scorer(
