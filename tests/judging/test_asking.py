@@ -10,9 +10,10 @@ import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import read
 from limelight.judging import estimate as estimating
+from limelight.judging.candidates import ScoredText
 from limelight.judging.estimate import Estimate
 from limelight.judging.removals import GreedySearch, removals_of
-from limelight.judging.texts import ScoredText, TimeBudget, search_together
+from limelight.judging.texts import SearchedText, TimeBudget, search_together
 from limelight.models.text_game import TextGame
 
 from tiny_models import random_texts, tiny_model
@@ -69,7 +70,8 @@ def test_several_searches_take_their_steps_in_one_question(monkeypatch):
 def one(model, text):
     """A text that no candidate has scored."""
     reading = read(model, [text], scale="score")
-    return ScoredText(0, reading, removals_of(reading, replacement="delete", seed=0), [], [])
+    removals = removals_of(reading, replacement="delete", seed=0)
+    return SearchedText(ScoredText(0, reading, [], []), removals)
 
 
 def len_of(texts):

@@ -9,7 +9,7 @@ import pytest
 import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import read
-from limelight.judging.candidates import Candidate
+from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.measures import TOP, likeness
 from limelight.judging.plausibility import (
     Rationales,
@@ -324,7 +324,7 @@ def test_words_without_signs_are_ranked_by_size(signed, precision):
     text, scores = "w1 w2 w3 w4", np.array([-5.0, 1.0, 2.0, 3.0])
     rationales = Rationales.of([[[0, 2]]], [text])
     candidates = [Candidate("m", "m", signed, list)]
-    found = marked_text(0, read(MODEL, [text]), rationales, candidates, [scores])
+    found = marked_text(ScoredText(0, read(MODEL, [text]), candidates, [scores]), rationales)
     assert found.precision.methods[0] == pytest.approx(precision)
 
 

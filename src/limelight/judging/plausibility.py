@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import permutations
 from numbers import Real
 from typing import Any, NamedTuple
@@ -10,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Reading
-from limelight.judging.candidates import Candidate, Scored
-from limelight.judging.measures import rounding, strengths
+from limelight.judging.candidates import ScoredText, Scores
+from limelight.judging.measures import strengths
 from limelight.judging.precision import expected_precision
 from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (
@@ -22,6 +22,7 @@ from limelight.judging.statistics import (
     plausible_notices,
     plausible_verdict,
     table_of,
+    with_intervals,
 )
 from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
 from limelight.shapes import Bool, Float, Int
@@ -100,34 +101,23 @@ def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
 
 
 def _annotators(given: Any, number: int) -> list[list[Span]]:
-    if _is_list(given):
-        entries = list(given)
-        if all(map(_is_span, entries)):
-            return [[_span(one) for one in entries]]
-        if all(_is_list(one) and all(map(_is_span, one)) for one in entries):
-            return [[_span(one) for one in several] for several in entries]
+    # The spans of one annotator, or a list of them for each of several.
+    for several in ([given], given) if hasattr(given, "__len__") else ():
+        with suppress(TypeError, ValueError):
+            return [[_span(*one) for one in spans] for spans in several]
     raise InputError(
         f"the rationale of text {number} must be a list of [start, end] in characters, or one such "
         f"list per annotator; got {one_line(repr(given), 60)}."
     )
 
 
-def _is_list(one: Any) -> bool:
-    return hasattr(one, "__len__") and hasattr(one, "__iter__") and not isinstance(one, str | dict)
-
-
-def _is_span(one: Any) -> bool:
-    return _is_list(one) and len(one) == 2 and all(_is_whole(x) for x in one)
-
-
-def _is_whole(x: Any) -> bool:
-    # A table may hold 3 as 3.0; that True is a number too is Python's affair.
-    number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
-    return number and abs(x) < _LARGEST and x == int(x)
-
-
-def _span(one: Any) -> Span:
-    return int(one[0]), int(one[1])
+def _span(start: Any, end: Any) -> Span:
+    """Return two whole numbers as such: a table may hold 3 as 3.0."""
+    for x in (start, end):
+        number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)  # Python counts True
+        if not (number and abs(x) < _LARGEST and x == int(x)):
+            raise ValueError(x)
+    return int(start), int(end)
 
 
 def _joined(spans: list[Span]) -> Rationale:
@@ -189,9 +179,7 @@ def _runs(places: list[Span], rationale: Rationale) -> tuple[Span, ...]:
 _OVERLAP = 0.5
 
 
-def chosen_places(
-    strength: Float[np.ndarray, " d"], word: Int[np.ndarray, " n"], k: int
-) -> Bool[np.ndarray, " n"]:
+def chosen_places(strength: Scores, word: Int[np.ndarray, " n"], k: int) -> Bool[np.ndarray, " n"]:
     """Return the ``k`` places of strongest words; of equal ones those that come first."""
     chosen = np.zeros(len(word), bool)
     chosen[np.argsort(-strength[word], kind="stable")[:k]] = True
@@ -241,21 +229,16 @@ _UNKNOWN = np.full(len(_MEASURES), np.nan)
 _Row = Float[np.ndarray, " measures"]
 
 
-def marked_text(
-    number: int,
-    one: Reading,
-    rationales: Rationales,
-    candidates: Sequence[Candidate],
-    scored: Sequence[Scored],
-) -> MarkedText:
+def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     """Return the measures of every candidate's scores of one text against what people marked.
 
     With several annotators a method is held against each, and the mean is taken. An annotator who
     marked nothing, or everything, is left out: against them every order is as good.
     """
+    number = text.number
     if isinstance(marked := rationales.texts[number], str):
         return MarkedText(id=number, reason=marked)
-    marks = marks_of(one.features[0], marked)
+    marks = marks_of(text.one.features[0], marked)
     n, sizes = len(marks.word), marks.inside.sum(axis=1)
     against = [a for a, size in enumerate(sizes) if 0 < size < n]
     if not against:
@@ -271,16 +254,14 @@ def marked_text(
     chance[3:] = np.nan  # the spans of a guess are not known in closed form
     itself = _over(marks, against, k, [marks.marked(a) / marks.times for a in against])
     rows = [chance, itself, _annotator_values(marks, against, k)]
-    for c, scores in zip(candidates, scored, strict=True):
-        if isinstance(scores, str):
-            rows.append(_UNKNOWN)
-        else:
-            ranked = strengths(scores, signed=c.signed, noise=rounding(one))
-            rows.append(_over(marks, against, k, [ranked] * len(against)))
+    for _, scores, signed in text.rows:
+        ranked = strengths(scores, signed=signed, noise=text.noise)
+        rows.append(_over(marks, against, k, [ranked] * len(against)))
     found: dict[str, Any] = {}
     for name, column in zip(_MEASURES, np.array(rows).T, strict=True):
         guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
-        found[name] = Values(chance=guess, rationale=own, annotators=people, methods=tuple(methods))
+        every = text.of_all(methods)
+        found[name] = Values(chance=guess, rationale=own, annotators=people, methods=every)
     return MarkedText(
         id=number,
         words=n,
@@ -290,14 +271,12 @@ def marked_text(
     )
 
 
-def _over(
-    marks: Marks, against: list[int], k: int, ranked: Sequence[Float[np.ndarray, " d"]]
-) -> _Row:
+def _over(marks: Marks, against: list[int], k: int, ranked: Sequence[Scores]) -> _Row:
     """Return the mean over annotators, each with what words are ranked by against them."""
     return np.mean([_against(marks, *one, k) for one in zip(against, ranked, strict=True)], 0)
 
 
-def _against(marks: Marks, annotator: int, strength: Float[np.ndarray, " d"], k: int) -> _Row:
+def _against(marks: Marks, annotator: int, strength: Scores, k: int) -> _Row:
     marked = marks.marked(annotator)
     m = int(marked.sum())
     groups = tied_groups(strength, signed=True)
@@ -350,12 +329,9 @@ def plausibility(
         found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
     rows = []
     for i, name in enumerate(every):
-        own: dict[str, Any] = {}
-        for measure, mean in found.items():
-            own[measure], own[f"{measure}_interval"] = mean.number(i, texts=len(known))
-        rows.append(
-            PlausibleMethod(method=name, texts=int(np.isfinite(precision[:, i]).sum()), **own)
-        )
+        count = int(np.isfinite(precision[:, i]).sum())
+        own = with_intervals(found, i, texts=len(known))
+        rows.append(PlausibleMethod(method=name, texts=count, **own))
     methods, references = rows[: len(names)], rows[len(names) :]
     pairs = pair_rows(names, precision[:, : len(names)], np.ones(len(known)), seed=seed)
     return Plausibility(

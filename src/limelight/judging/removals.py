@@ -14,7 +14,6 @@ from limelight.errors import InputError
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.models.text_game import TextGame
-from limelight.results.judgement import JudgedText, Measure
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import (
@@ -81,7 +80,7 @@ def sampled_chance(
     best: Float[np.ndarray, " m"],
     rng: np.random.Generator,
     *,
-    most: int,
+    most: int = 512,
     deadline: float = math.inf,
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Return the mean areas over all orders and their standard errors.
@@ -166,7 +165,6 @@ class GreedySearch:
 
 _TIE_ORDERS = 8  # drawn where words are tied, and each order costs questions
 _EXACT_TIE_ORDERS = 16  # where |change| of tied words is wanted, of which no mean is known
-_MOST_PAIRS = 512
 _MASKS = 8192  # asked at a time
 
 
@@ -186,12 +184,20 @@ class JudgedOrder(NamedTuple):
     areas: Areas
 
 
-def measure_of(
-    name: str, orders: list[JudgedOrder | None], chance: float, stderr: float | None, ceiling: float
-) -> Measure:
-    """Return a measure with the areas of all orders, None where a method has none."""
-    areas = tuple(one and float(getattr(one.areas, name)) for one in orders)
-    return Measure(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
+# Chance, its standard error (None where it is exact), and the ceiling of one measure.
+Level = tuple[float, float | None, float]
+
+
+class Levels(NamedTuple):
+    """What the areas of a text lie between, by measure, and what stands for the ceiling.
+
+    The last three are those of :class:`~limelight.results.judgement.JudgedText`.
+    """
+
+    of: dict[str, Level]
+    ceiling_kind: str
+    greedy: float | None
+    best: str = ""
 
 
 def read_at(d: int) -> Int[np.ndarray, " m"]:
@@ -261,52 +267,43 @@ class AskedRemovals:
         best = max(judged, key=lambda one: one.areas.deletion, default=None)
         return GreedySearch(list(range(self.d)) if best is None else flat(best.groups))
 
-    def judged(
+    def levels(
         self,
-        number: int,
-        orders: list[JudgedOrder | None],
+        judged: list[JudgedOrder],
         searched: GreedySearch | None,
         *,
         change: bool,
         seconds: float | None,
-    ) -> JudgedText:
-        """Return areas between sampled chance and the best of all judged orders and of the search.
+    ) -> Levels:
+        """Return sampled chance, and the best of all judged orders and of the search.
 
         With ``change`` also for that measure; ``seconds`` is the time for chance, for which each
         random order asks the model.
         """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         # Orders that were judged may beat greedy search: none of them may have a share above 1.
-        every = [one for one in orders if one is not None]
+        every = [*judged]
         if searched is not None:
             groups = [[j] for j in searched.order]
             every.append(JudgedOrder("greedy", groups, *self.areas([groups])))
         best = max(every, key=lambda one: one.areas.deletion)
-        tops = np.array([best.areas.deletion, max(one.areas.change for one in every)])
-        tops = tops[: 2 if change else 1]
+        tops = [best.areas.deletion] + [max(one.areas.change for one in every)] * change
         means, errors = sampled_chance(
             lambda orders: self._both(orders)[: len(tops)],
             self.d,
-            tops,
+            np.array(tops),
             self.rng,
-            most=_MOST_PAIRS,
             deadline=deadline,
         )
-        chance, stderr = float(means[0]), float(errors[0])
-        inserted = max(one.areas.insertion for one in every)
+        names = ("deletion", "change")[: len(tops)]
+        found = zip(means.tolist(), errors.tolist(), tops, strict=True)
+        of: dict[str, Level] = dict(zip(names, found, strict=True))
+        chance, stderr, _ = of["deletion"]
+        # Orders come with their reverses, so the two chances add up to f(N) draw by draw.
+        of["insertion"] = self.full - chance, stderr, max(one.areas.insertion for one in every)
         finished = searched is not None and searched.finished
-        return JudgedText(
-            id=number,
-            deletion=measure_of("deletion", orders, chance, stderr, best.areas.deletion),
-            # Orders come with their reverses, so the two chances add up to f(N) draw by draw.
-            insertion=measure_of("insertion", orders, self.full - chance, stderr, inserted),
-            change=measure_of("change", orders, *map(float, (means[1], errors[1], tops[1])))
-            if change
-            else None,
-            greedy=every[-1].areas.deletion if finished else None,
-            ceiling_kind="best found",
-            best=best.name,
-        )
+        greedy = every[-1].areas.deletion if finished else None
+        return Levels(of, "best found", greedy, best.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,40 +389,33 @@ class ExactRemovals:
     def search(self, judged: list[JudgedOrder]) -> None:
         """Return nothing to search: greedy needs no answers here, and the ceiling is proven."""
 
-    def judged(
+    def levels(
         self,
-        number: int,
-        orders: list[JudgedOrder | None],
-        searched: GreedySearch | None,  # noqa: ARG002  (the bound holds for all orders)
+        judged: list[JudgedOrder],  # noqa: ARG002  (the bounds hold for all orders)
+        searched: GreedySearch | None,  # noqa: ARG002
         *,
         change: bool,
         seconds: float | None,  # noqa: ARG002
-    ) -> JudgedText:
-        """Return areas between exact chance and proven ceilings; a budget ends nothing here."""
+    ) -> Levels:
+        """Return exact chance and proven ceilings, of |change| a sampled one; no budget ends it."""
         left, (low, high) = float(mean_removed_value(self.game).value), self._extremes
-        bound = float(self._full.bound)  # a ceiling holds whatever was rounded
-        most = self.full + bound - float(low.mean())
+        bound = self._full.bound  # a ceiling holds whatever was rounded
+        most = self.full + float(bound) - float(low.mean())
+        of: dict[str, Level] = {
+            "deletion": (self.full - left, None, most),
+            "insertion": (left, None, float(high.mean())),
+        }
+        if change:
+            ceiling = float(np.maximum(self.full - low, high - self.full).mean() + bound)
+            (mean,), (error,) = sampled_chance(
+                lambda orders: change_area(self.curves(orders))[None],
+                self.d,
+                np.array([ceiling]),
+                self.rng,
+            )
+            of["change"] = float(mean), float(error), ceiling
         greedy = deletion_curves(self.game, greedy_order(self.game)[None])
-        return JudgedText(
-            id=number,
-            deletion=measure_of("deletion", orders, self.full - left, None, most),
-            insertion=measure_of("insertion", orders, left, None, float(high.mean())),
-            change=self._change(orders) if change else None,
-            greedy=float(deletion_area(greedy)[0]),
-            ceiling_kind="proven",
-        )
-
-    def _change(self, orders: list[JudgedOrder | None]) -> Measure:
-        low, high = self._extremes
-        ceiling = float(np.maximum(self.full - low, high - self.full).mean() + self._full.bound)
-        means, errors = sampled_chance(
-            lambda orders: change_area(self.curves(orders))[None],
-            self.d,
-            np.array([ceiling]),
-            self.rng,
-            most=_MOST_PAIRS,
-        )
-        return measure_of("change", orders, float(means[0]), float(errors[0]), ceiling)
+        return Levels(of, "proven", float(deletion_area(greedy)[0]))
 
 
 Removals = AskedRemovals | ExactRemovals

@@ -1,7 +1,7 @@
 """Ratio games fitted to what a model answers to masks, selected and judged by masks left out."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -241,7 +241,9 @@ def word_errors(
         spread = spread._replace(largest=np.full_like(spread.largest, spread.largest.max()))
     error = spread.error(out.draws, degrees=out.draws - 1)
     if out.flat:
-        error = unseen_error(np.full_like(own, out.size * _typical(kept, removed) / out.draws))
+        share = np.linspace(0, 1, len(kept))  # of the masks of a size, those that keep the word
+        typical = np.sqrt(np.mean(share * kept**2 + (1 - share) * removed**2))
+        error = unseen_error(np.full_like(own, out.size * typical / out.draws))
     return WordErrors(np.sqrt(error**2 + np.mean((estimate - own) ** 2)), spike)
 
 
@@ -278,12 +280,6 @@ def _coefficients(
     return kept[::-1], removed[::-1]  # by the number of words kept, not removed
 
 
-def _typical(kept: Float[np.ndarray, " sizes"], removed: Float[np.ndarray, " sizes"]) -> float:
-    """The root of the mean square of κ over masks."""
-    share = np.linspace(0, 1, len(kept))  # of the masks of a size, those that keep the word
-    return float(np.sqrt(np.mean(share * kept**2 + (1 - share) * removed**2)))
-
-
 class _Rows(NamedTuple):
     """Masks with their answers and weights, which differ between the fits."""
 
@@ -296,7 +292,9 @@ class _Rows(NamedTuple):
 class _Point(NamedTuple):
     """A fit with what it makes of the masks: D and N/D of each head, and what is left of y."""
 
-    fit: RatioFit
+    c: Float[Array, " B"]
+    l: Float[Array, "B H d"]  # noqa: E741
+    A: Float[Array, "B H d"]
     D: Float[Array, "B H n"]
     ratio: Float[Array, "B H n"]
     left: Float[Array, "B n"]
@@ -377,7 +375,7 @@ def _point(rows: _Rows, l: Float[Array, "B H d"], A: Float[Array, "B H d"]) -> _
         + rows.penalty[:, 0] * xp.sum(spread**2, axis=(1, 2))
         + rows.penalty[:, 1] * xp.sum(u**2, axis=(1, 2))
     )
-    return _Point(RatioFit(c, l, A), D, ratio, left, loss)
+    return _Point(c, l, A, D, ratio, left, loss)
 
 
 def _start(rows: _Rows, heads: int) -> _Point:
@@ -407,21 +405,14 @@ def _descended(rows: _Rows, point: _Point) -> RatioFit:
         better = xp.isfinite(new.loss) & (new.loss < point.loss)
         gained = xp.where(better, point.loss - new.loss, xp.zeros_like(damping))
         done = better & (gained <= _SETTLED * point.loss)
-        point = _chosen(xp, better, new, point)
+        both = zip(new, point, strict=True)  # each fit's new point where that is better
+        point = _Point(
+            *(xp.where(xp.reshape(better, (-1, *(1,) * (a.ndim - 1))), a, b) for a, b in both)
+        )
         damping = xp.clip(xp.where(better, damping / 5, damping * 6), 1e-9, 1e9)
         if bool(xp.all(done | (damping >= 1e9))):
             break
-    return point.fit
-
-
-def _chosen(xp: Any, better: Array, new: _Point, old: _Point) -> _Point:
-    """Each fit's new point where that is better, else its old one."""
-
-    def pick(a: Array, b: Array) -> Array:
-        return xp.where(xp.reshape(better, (-1, *(1,) * (a.ndim - 1))), a, b)
-
-    fit = RatioFit(*(pick(a, b) for a, b in zip(new.fit, old.fit, strict=True)))
-    return _Point(fit, *(pick(a, b) for a, b in zip(new[1:], old[1:], strict=True)))
+    return RatioFit(point.c, point.l, point.A)
 
 
 def _stepped(
@@ -429,7 +420,7 @@ def _stepped(
 ) -> tuple[Float[Array, "B H d"], Float[Array, "B H d"]]:
     """Log weights and numerators after a step (JᵀWJ + penalties + damping)⁻¹ of the gradient."""
     xp = array_namespace(rows.keep)
-    B, H, d = point.fit.l.shape
+    B, H, d = point.l.shape
     # In (l, A), not in (l, u): at fixed numerators a weight acts on the denominator alone, and an
     # exact ratio game is met in a dozen steps where values as unknowns need hundreds.
     J = _derivatives(rows, point)
@@ -442,18 +433,18 @@ def _stepped(
     curve = JW @ J + curve + damping[:, None, None] * eye
     step = xp.linalg.solve(curve, downhill[..., None])[..., 0]
     step = xp.reshape(step, (B, 2, H, d))
-    return point.fit.l + step[:, 0, ...], point.fit.A + step[:, 1, ...]
+    return point.l + step[:, 0, ...], point.A + step[:, 1, ...]
 
 
 def _derivatives(rows: _Rows, point: _Point) -> Float[Array, "B n p"]:
     r"""∂g/∂l_j = −Z_j e^{l_j} q/D and ∂g/∂A_j = √d Z_j/D, with q = N/D of the head."""
     xp = array_namespace(rows.keep)
-    B, H, d = point.fit.l.shape
+    B, H, d = point.l.shape
     n = rows.keep.shape[0]
     over = xp.matrix_transpose(1 / point.D)[..., None]  # B n H 1
     slope = xp.matrix_transpose(-point.ratio / point.D)[..., None]
     keep = rows.keep[None, :, None, :]
-    by_weight = (slope * keep) * xp.exp(point.fit.l)[:, None, :, :]
+    by_weight = (slope * keep) * xp.exp(point.l)[:, None, :, :]
     by_numerator = (math.sqrt(d) * over) * keep
     shape = (B, n, H * d)
     return xp.concat([xp.reshape(by_weight, shape), xp.reshape(by_numerator, shape)], axis=2)
@@ -462,13 +453,13 @@ def _derivatives(rows: _Rows, point: _Point) -> Float[Array, "B n p"]:
 def _penalised(rows: _Rows, point: _Point) -> tuple[Float[Array, "B p"], Float[Array, "B p p"]]:
     """Slope and curvature (Gauss–Newton's, halved like the rest) of the penalties."""
     xp = array_namespace(rows.keep)
-    B, H, d = point.fit.l.shape
+    B, H, d = point.l.shape
     m = H * d
-    l, A = (xp.reshape(x, (B, m)) for x in (point.fit.l, point.fit.A))  # noqa: E741
+    l, A = (xp.reshape(x, (B, m)) for x in (point.l, point.A))  # noqa: E741
     by_weight, by_value = rows.penalty[:, :1], rows.penalty[:, 1:]
     over = xp.exp(-l)
     u = A * over
-    spread = point.fit.l - xp.mean(point.fit.l, axis=-1, keepdims=True)
+    spread = point.l - xp.mean(point.l, axis=-1, keepdims=True)
     slope = [by_weight * xp.reshape(spread, (B, m)) - by_value * u**2, by_value * u * over]
     eye = array_like(np.eye(m), rows.keep)
     centred = array_like(np.eye(m) - np.kron(np.eye(H), np.full((d, d), 1 / d)), rows.keep)

@@ -11,9 +11,9 @@ from limelight.explainers.explaining import explanations, metered
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured
-from limelight.judging.candidates import Candidate
+from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.removals import Removals, removals_of
-from limelight.judging.texts import ScoredText, search_together
+from limelight.judging.texts import SearchedText, search_together
 from limelight.models import Model, resolved_replacement
 from limelight.pages.html import attention_data, disagreement_section, head_tables
 from limelight.pages.markup import part
@@ -107,9 +107,10 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     replacement = resolved_replacement(reading.model, "auto")
     removals = removals_of(reading, replacement=replacement, seed=0)
     candidates = [Candidate(e.method, e.label, e.signed, lambda _: []) for e in found]
-    scored = ScoredText(0, reading, removals, candidates, [e.scores for e in found])
-    search_together([scored], _SECONDS)
-    judged = scored.text(seconds=_SECONDS, curves=True)
+    scored = ScoredText(0, reading, candidates, [e.scores for e in found])
+    searched = SearchedText(scored, removals)
+    search_together([searched], _SECONDS)
+    judged = searched.text(seconds=_SECONDS, curves=True)
     level = judged.deletion
     if level is None or not judged.d:
         raise InputError("there is nothing to remove from this text.")
