@@ -40,7 +40,7 @@ class CollapsedDocuments:
     @cached_property
     def ids(self) -> Int[np.ndarray, "n T_max"]:
         """Vocabulary rows over the whole window."""
-        rows = [encoded(document).ids for document in self.documents]
+        rows = [document.input.ids for document in self.documents]
         return padded_ids(rows, T_max=self.model.T_max)
 
     @cached_property
@@ -61,8 +61,10 @@ class CollapsedDocuments:
     @cached_property
     def base_ids(self) -> Int[np.ndarray, "n T_max"]:
         """The documents with every feature removed: UNK at its places, or what stands there."""
-        rows = [row for one in self.documents if (row := encoded(one).removed) is not None]
-        removed = padded_ids(rows, T_max=self.model.T_max) if rows else np.int32(UNK)
+        removed: Any = np.int32(UNK)
+        if self.documents[0].input.removed is not None:
+            rows = [document.input.removed for document in self.documents]
+            removed = padded_ids(rows, T_max=self.model.T_max)
         return np.where(self.of_position >= 0, removed, self.ids)
 
     @property

@@ -54,15 +54,18 @@ class ReplacementScorer:
     document: CollapsedDocuments
 
     @cached_property
-    def fixed_sums(self) -> Float[np.ndarray, " sums"]:
-        """D_0 of every head, then N_0 of every class and head."""
-        return self._terms[0, self.document.of_position[0] < 0].sum(axis=0)
+    def _sums(self) -> tuple[Float[np.ndarray, " sums"], Float[np.ndarray, "both sums"]]:
+        """D_0 and N_0; and a and A of every word, then b and B of every word.
 
-    @cached_property
-    def word_sums(self) -> Float[np.ndarray, "both sums"]:
-        """a and A of every word, then b and B of every word (THEORY.md, section 3)."""
-        of_feature = self.document.of_position == np.arange(len(self.document.features[0]))[:, None]
-        return np.concatenate(list(of_feature.astype(float) @ self._terms))
+        D, a and b are of every head, N, A and B of every class and head (THEORY.md, section 3).
+        """
+        one = self.document
+        both = np.concatenate([one.ids, one.base_ids])
+        # Of every place with its word (row 0), and with what stands there instead (row 1).
+        terms = _terms(one.model.tables, both, np.arange(both.shape[1]))
+        of_feature = one.of_position == np.arange(len(one.features[0]))[:, None]
+        words = np.concatenate(list(of_feature.astype(float) @ terms))
+        return terms[0, one.of_position[0] < 0].sum(axis=0), words
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Return the model's outputs for each mask.
@@ -70,21 +73,14 @@ class ReplacementScorer:
         Kept and removed words are summed apart, so that nothing large is added and taken away
         again: D_0 + Σb + Z(a − b) loses all digits where one b outweighs everything else.
         """
-        sums = (
-            self.fixed_sums + np.concatenate([keep, ~keep], axis=1).astype(float) @ self.word_sums
-        )
+        fixed, words = self._sums
+        sums = fixed + np.concatenate([keep, ~keep], axis=1).astype(float) @ words
         return _ratio(sums, self.document.model.tables, lambda lost: self.windows(keep[lost]))
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
         """Return what the model reads under each mask."""
         one = self.document
         return replaced_windows(keep, one.ids[0], one.of_position[0], one.base_ids[0])
-
-    @cached_property
-    def _terms(self) -> Float[np.ndarray, "2 T_max sums"]:
-        """g and g·u of every place with its word (row 0) and with UNK (row 1)."""
-        both = np.concatenate([self.document.ids, self.document.base_ids])
-        return _terms(self.document.model.tables, both, np.arange(both.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
