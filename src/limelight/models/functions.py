@@ -157,18 +157,13 @@ class Function:
                 raise
         whole, parts = joined(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
-        spans = [
-            (start + a, start + b)
-            for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True)
-            for a, b in self._words(name, whole[start:end])
-        ]
+        spans = list[Span]()
+        for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True):
+            if not (found := word_spans(whole[start:end], self.words)):
+                raise InputError(f"{name} has no words; give at least one word.")
+            spans += [(start + a, start + b) for a, b in found]
         strings = tuple(whole[start:end] for start, end in spans)
         return Document(whole, Tokens(strings, tuple(spans)), parts=parts, divisible=True)
-
-    def _words(self, name: str, text: str) -> list[Span]:
-        if not (found := word_spans(text, self.words)):
-            raise InputError(f"{name} has no words; give at least one word.")
-        return found
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""

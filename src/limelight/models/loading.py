@@ -127,7 +127,7 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
     if asked is not None and path is None:
         raise InputError("template and labels are about a language model; give its path.")
     if path is None:
-        return _moved(_shipped(), device)
+        return _shipped().on(device)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
             f"load takes a path or a name; got {type(path).__name__}. A model in memory goes to "
@@ -155,7 +155,7 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
             f"template and labels are about a language model; '{folder}' is not one of Hugging "
             "Face's."
         )
-    return _moved(load_folder(folder), device)
+    return load_folder(folder).on(device)
 
 
 def imported(name: str, what: str) -> Any:
@@ -196,10 +196,6 @@ def _of_skops(file: Path) -> Any:
 @cache
 def _shipped() -> AttentionClassifier:
     return load_folder(SHIPPED)
-
-
-def _moved(model: AttentionClassifier, device: str | None) -> AttentionClassifier:
-    return model if device is None else model.on(device)
 
 
 def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:

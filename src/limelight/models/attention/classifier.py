@@ -223,6 +223,8 @@ class AttentionClassifier:
 
     def on(self, device: str | None) -> "AttentionClassifier":
         """Return the model for a torch device such as "cuda", or for NumPy with None."""
+        if device == self.device:
+            return self
         moved = replace(self, device=device)
         _ = moved.device_tables  # what cannot be used is refused here, not in the middle of work
         return moved

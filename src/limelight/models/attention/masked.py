@@ -108,14 +108,15 @@ class DeletionScorer:
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """f = N/D, both summed token by token: where a token stands depends on the mask alone."""
         T_max, everywhere = len(self.tables.position_logit), np.ones(len(keep), bool)
-        if len(self._used) * T_max > _PAIRS:
+        words, rows = self._words
+        if len(words) * T_max > _PAIRS:
             return predicted_logits(self.tables, self.windows(keep))
         # One small table per token, looked up for all masks, stays in the nearest cache; looking
         # words up window by window took two to four times as long.
-        cls, unk = self._terms[self._row[[CLS, UNK]]]
+        cls, unk = self._terms[rows[:2]]
         place, sums = np.ones(len(keep), np.intp), np.tile(cls[0], (len(keep), 1))
         at_place = np.zeros((T_max + 1, sums.shape[1]))  # the last row: removed, or cut off
-        for row, feature in zip(self._row[self.ids], self.of_token, strict=True):
+        for row, feature in zip(rows[2:], self.of_token, strict=True):
             stays = keep[:, feature] if feature >= 0 else everywhere
             at_place[:-1] = self._terms[row]
             sums += at_place.take(np.where(stays, place, T_max), axis=0)
@@ -125,20 +126,17 @@ class DeletionScorer:
         return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
 
     @cached_property
-    def _used(self) -> Int[np.ndarray, " W"]:
-        return np.unique([CLS, UNK, *self.ids])
-
-    @cached_property
-    def _row(self) -> Int[np.ndarray, " V"]:
-        """Row of each used word in the small tables below."""
-        row = np.zeros(len(self.tables.word_logit), dtype=np.int32)
-        row[self._used] = np.arange(len(self._used))
-        return row
+    def _words(self) -> tuple[Int[np.ndarray, " W"], Int[np.ndarray, " rows"]]:
+        """All words that may stand somewhere; and which of them [cls], UNK and the tokens are."""
+        words, rows = np.unique([CLS, UNK, *self.ids], return_inverse=True)
+        return words, rows
 
     @cached_property
     def _terms(self) -> Float[np.ndarray, "W T_max sums"]:
-        """g and g·u of each used word at each place."""
-        return _terms(self.tables, self._used[:, None], np.arange(len(self.tables.position_logit)))
+        """g and g·u of each of these words at each place."""
+        return _terms(
+            self.tables, self._words[0][:, None], np.arange(len(self.tables.position_logit))
+        )
 
 
 def _terms(
