@@ -25,8 +25,10 @@ def pieces_and_features(words, before, after, room):
     """Words cut into so many pieces each, special ones around them; ``room`` pieces are read."""
     cut = [i for i, (_, pieces) in enumerate(words) for _ in range(pieces)]
     token = np.array([-1] * before + cut + [-1] * after)
+    side = np.where(token < 0, -1, 0)
     strings = tuple(word for word, _ in words)
-    pieces = Pieces(np.arange(10, 10 + len(token)), token, strings, before, after, room)
+    ids = np.arange(10, 10 + len(token))
+    pieces = Pieces(ids, token, side, strings, (0,) * len(strings), room)
     read = list(dict.fromkeys(cut[:room]))
     names = tuple(dict.fromkeys(strings[i] for i in read))
     of_token = np.array([names.index(strings[i]) for i in read])
@@ -39,7 +41,7 @@ def one_by_one(pieces, features, keep, other):
     rows = []
     for mask in keep:
         body = []
-        end = len(pieces.ids) - pieces.after
+        end = pieces.text.stop
         for i in range(end):
             word = pieces.token[i]
             j = place.get(pieces.strings[word]) if word >= 0 else None
@@ -47,7 +49,7 @@ def one_by_one(pieces, features, keep, other):
                 body.append(int(pieces.ids[i]))
             elif other is not None:
                 body.append(other)
-        body = body[: pieces.before + pieces.room]
+        body = body[: pieces.text.start + pieces.room]
         rows.append(body + [int(x) for x in pieces.ids[end:]])
     return rows
 

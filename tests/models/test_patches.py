@@ -1,6 +1,7 @@
 """The classifier over patches against its formula, written out anew, over all sets of patches."""
 
 import json
+import os
 import pickle
 from itertools import combinations, product
 from math import comb
@@ -235,12 +236,8 @@ def broken_bounds(seeds):
 
 
 def test_bounds_hold_on_random_models():
-    assert broken_bounds(range(25)) == []
-
-
-@pytest.mark.slow
-def test_bounds_hold_on_two_thousand_random_models():
-    assert broken_bounds(range(25, 2025)) == []
+    """PICTURE_MODELS=2000 tries two thousand, in a minute and a half."""
+    assert broken_bounds(range(int(os.environ.get("PICTURE_MODELS", "60")))) == []
 
 
 @pytest.mark.parametrize("removal", ["mean", "black"])

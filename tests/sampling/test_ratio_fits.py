@@ -165,16 +165,6 @@ def test_a_model_that_never_moves_has_a_flat_surrogate():
     assert (errors > 0).all()
 
 
-def test_torch_finds_the_same_game():
-    torch = pytest.importorskip("torch")
-    keep = paired_masks(9, 200, np.random.default_rng(0))
-    f = np.tanh(keep @ np.linspace(-1, 2, 9))
-    one, other = cross_fits(keep, f), cross_fits(keep, f, like=torch.zeros(1, dtype=torch.float64))
-    assert one.heads == other.heads
-    np.testing.assert_allclose(other.left, one.left, atol=1e-6)
-    np.testing.assert_allclose(np.asarray(other.games.a), one.games.a, rtol=1e-3)
-
-
 def sized_law(keep):
     """The chance of each mask when the number of kept words is uniform."""
     d = keep.shape[1]

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.models import Freezes, Model, checked_model, why_not
 from limelight.models.protocol import Answers, AskInsteadError, Games, Signals
 from limelight.models.text_game import NO_BASE
-from limelight.question import Question
+from limelight.question import Asked, Question, split
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair, is_one
@@ -186,15 +186,11 @@ def listed(text: Any) -> list[Any]:
     """Return one text, or whatever else a model may read in its place, or a list, as a list."""
     if isinstance(text, tuple):
         return [checked_text_or_pair(text)]
-    if isinstance(text, list):
-        return list(text)
-    if is_one(text):
+    if not isinstance(text, list) and is_one(text):
         return [text]
-    if not isinstance(text, Sequence):
-        if hasattr(text, "tolist"):  # a column of a table
-            return list(text)
-        raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
-    return list(text)
+    if isinstance(text, Sequence) or hasattr(text, "tolist"):  # which a column of a table has
+        return list(text)
+    raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
 
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
@@ -258,15 +254,19 @@ def _read(
 
 
 def one_reading(
+    verb: str,
     model: Model,
     text: Any,
-    question: Question,
+    keywords: Mapping[str, Any],
+    asked: Any = Asked,
     *,
-    about: str,
     feasible: Callable[[int], None] | None = None,
 ) -> Reading:
-    """Return the one text as the model reads it; ``about`` names what is not about a list."""
+    """Return the text as the model reads it, for a verb that is about one, without methods."""
+    question, rest = split(keywords, asked)
+    for name in rest:
+        raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
     if not is_one(text):
-        raise InputError(f"{about} is about one text, a string; got {type(text).__name__}.")
+        raise InputError(f"a {verb} is about one text, a string; got {type(text).__name__}.")
     (reading,) = readings(checked_model(model), listed(text), question, feasible=feasible)
     return reading

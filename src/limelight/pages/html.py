@@ -31,6 +31,7 @@ from limelight.pages.pieces import (
     pieces,
     shortened,
     token_strings_of,
+    without_picture,
     writable,
     writable_explanation,
 )
@@ -373,11 +374,6 @@ def _data(value: Explanation | Comparison) -> str:
     if isinstance(value, Comparison):
         return replace(value, explanations=tuple(map(without_picture, value))).to_json()
     return without_picture(value).to_json()
-
-
-def without_picture(e: Explanation) -> Explanation:
-    """Return ``e`` without the bytes of its picture, where its markup has them."""
-    return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))
 
 
 def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:

@@ -16,9 +16,9 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import several_methods
 from limelight.models import Model, why_not
 from limelight.models.protocol import spans_of
-from limelight.pages.html import without_picture, words
+from limelight.pages.html import words
 from limelight.pages.pictures import picture_without
-from limelight.pages.pieces import visible, writable, writable_explanation
+from limelight.pages.pieces import visible, without_picture, writable, writable_explanation
 from limelight.pages.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Explanation
@@ -98,8 +98,8 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
         question = msgspec.json.decode(body, type=TextQuestion)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"this is not a question that the page asks: {error}.") from None
-    length = 0 if is_address(question.text) else len(question.text)
-    if length > MOST_CHARACTERS:
+    length = len(question.text)
+    if length > MOST_CHARACTERS and not is_address(question.text):
         raise InputError(
             f"the page explains texts of at most {MOST_CHARACTERS:,} characters; this one has "
             f"{length:,}. Longer ones are for limelight explain --file."

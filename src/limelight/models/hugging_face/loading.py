@@ -23,10 +23,9 @@ from transformers.utils import find_adapter_config_file, logging
 
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json
-from limelight.models.hugging_face.answers import writing
+from limelight.models.hugging_face.language_models import next_token_classifier, writing
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.models.hugging_face.pictures import HuggingFacePictures
-from limelight.models.hugging_face.prompt import next_token_classifier
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification, finds_spans
 from limelight.text import one_line
 

@@ -63,7 +63,7 @@ def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
 
 def check_asked_stay(pieces: Pieces, features: Features, replacement: str) -> None:
     """Refuse to take away what is asked about: something must stand there to be asked."""
-    if pieces.mark is not None and (feature_of_piece(pieces, features)[pieces.mark > 0] >= 0).any():
+    if (feature_of_piece(pieces, features)[is_marked(pieces.row)] >= 0).any():
         raise InputError(
             f"with protect_span=False the words that are asked about are removed, and "
             f"{replacement!r} leaves nothing in their place; use replacement='mask' or 'unk', if "
