@@ -104,8 +104,10 @@ def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
 
 
 def _annotators(given: Any, number: int) -> list[list[Span]]:
-    # The spans of one annotator, or a list of them for each of several.
-    for several in ([given], given) if hasattr(given, "__len__") else ():
+    # The spans of one annotator, or a list of them for each of several; texts and mappings hold
+    # other things, and what has no length can be read only once.
+    listed = hasattr(given, "__len__") and not isinstance(given, str | dict)
+    for several in ([given], given) if listed else ():
         with suppress(TypeError, ValueError):
             return [[_span(*one) for one in spans] for spans in several]
     raise InputError(
