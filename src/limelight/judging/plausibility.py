@@ -37,7 +37,7 @@ Rationale = tuple[Span, ...]
 class Rationales(NamedTuple):
     """What each annotator marked in each text, or a sentence that says why nothing is known.
 
-    ``share`` is the part of a text that people mark.
+    ``share`` is the part of a text that people mark, in the mean over annotators and texts.
     """
 
     texts: list[tuple[Rationale, ...] | str]
@@ -45,9 +45,27 @@ class Rationales(NamedTuple):
 
     @staticmethod
     def of(given: Any, texts: Sequence[Any]) -> "Rationales":
-        """Return ``given`` as it was checked."""
-        found = checked_rationales(given, texts)
-        return Rationales(found, usual_share(texts, found))
+        """Return ``given`` as it was checked.
+
+        Something that is not a rationale at all is refused; spans that do not fit their text are a
+        sentence, so that one bad row does not cost the others.
+        """
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise InputError("rationales must be a list with one entry per text.")
+        if len(given) != len(texts):
+            raise InputError(
+                f"rationales must have one entry per text; got {len(given)} for {len(texts)} texts."
+            )
+        found = [_of_text(*one, i) for i, one in enumerate(zip(given, texts, strict=True))]
+        # Of stretches without white space, whatever the model reads: the share is the data's.
+        shares = [
+            float(np.mean(_touched([m.span() for m in re.finditer(r"\S+", text)], one)))
+            for text, several in zip(texts, found, strict=True)
+            if not isinstance(several, str) and text.strip()
+            for one in several
+            if one  # who marked nothing says nothing about how much people mark
+        ]
+        return Rationales(found, float(np.mean(shares)) if shares else 0.0)
 
 
 class Marks(NamedTuple):
@@ -65,21 +83,6 @@ class Marks(NamedTuple):
     def marked(self, annotator: int) -> Int[np.ndarray, " d"]:
         """Return how many places of each word an annotator marked."""
         return np.bincount(self.word[self.inside[annotator]], minlength=len(self.times))
-
-
-def checked_rationales(given: Any, texts: Sequence[Any]) -> list[tuple[Rationale, ...] | str]:
-    """Return what each annotator marked in each text, or a sentence that says why nothing is known.
-
-    Something that is not a rationale at all is refused; spans that do not fit their text are such a
-    sentence, so that one bad row does not cost the others.
-    """
-    if isinstance(given, str) or not hasattr(given, "__len__"):
-        raise InputError("rationales must be a list with one entry per text.")
-    if len(given) != len(texts):
-        raise InputError(
-            f"rationales must have one entry per text; got {len(given)} for {len(texts)} texts."
-        )
-    return [_of_text(one, text, i) for i, (one, text) in enumerate(zip(given, texts, strict=True))]
 
 
 def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
@@ -101,8 +104,10 @@ def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
 
 
 def _annotators(given: Any, number: int) -> list[list[Span]]:
-    # The spans of one annotator, or a list of them for each of several.
-    for several in ([given], given) if hasattr(given, "__len__") else ():
+    # The spans of one annotator, or a list of them for each of several; texts and mappings hold
+    # other things, and what has no length can be read only once.
+    listed = hasattr(given, "__len__") and not isinstance(given, str | dict)
+    for several in ([given], given) if listed else ():
         with suppress(TypeError, ValueError):
             return [[_span(*one) for one in spans] for spans in several]
     raise InputError(
@@ -128,21 +133,6 @@ def _joined(spans: list[Span]) -> Rationale:
             start, end = out[-1][0], max(end, out.pop()[1])
         out.append((start, end))
     return tuple(out)
-
-
-def usual_share(texts: Sequence[Any], rationales: Sequence[tuple[Rationale, ...] | str]) -> float:
-    """Return which part of a text people mark, in the mean over annotators and texts.
-
-    Counted are stretches without white space, whatever the model reads: the number is the data's.
-    """
-    shares = [
-        float(np.mean(_touched([m.span() for m in re.finditer(r"\S+", text)], one)))
-        for text, several in zip(texts, rationales, strict=True)
-        if not isinstance(several, str) and text.strip()
-        for one in several
-        if one  # who marked nothing says nothing about how much people mark
-    ]
-    return float(np.mean(shares)) if shares else 0.0
 
 
 def marks_of(features: Features, rationales: tuple[Rationale, ...]) -> Marks:
@@ -320,13 +310,11 @@ def plausibility(
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
         tables[measure] = table_of(cells, len(every))
     precision = tables["precision"]
-    found: dict[str, Resampled] = {}
-    if known:
-        found = {name: means(table, seed=seed) for name, table in tables.items()}
-        found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
-        # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
-        both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
-        found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
+    found = {name: means(table, seed=seed) for name, table in tables.items()}
+    found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
+    # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
+    both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
+    found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
     rows = []
     for i, name in enumerate(every):
         count = int(np.isfinite(precision[:, i]).sum())
