@@ -88,7 +88,7 @@ def _asked(
     needs: Literal["spans", "answers"] | None = None,
     several: bool = False,
 ) -> _Request:
-    """Return what the keywords of a verb ask for; of every class, where the question is."""
+    """Return what the keywords of a verb ask; the question is among them by names of ``asked``."""
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, asked, all_classes=asked is OfEveryClass)
     model = question.grouped(checked_model(model))

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import pickle
 
 import numpy as np
@@ -247,7 +248,7 @@ def test_greedy_search_on_long_texts_removes_several_words_a_step():
     )
     calls.clear()
     searched = SearchedText(ScoredText(0, reading, [], []), removals)
-    search_together([searched], None)
+    search_together([searched], math.inf)
     search, order = searched.search, searched.search.order
     assert search.finished
     assert order[:295] == np.argsort(-weights)[:295].tolist()

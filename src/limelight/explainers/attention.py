@@ -176,7 +176,7 @@ def _gradient_from_tables(_: Any, reading: Reading, *, positive: bool = False) -
     return mean_of_heads(arrays, product)
 
 
-def _of_layer(settings: AlphaAvg | AlphaMax, one: Reading, *, summary: Summary) -> Finding:
+def _of_layer(settings: AlphaAvg, one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the attention that the classification head's token pays to it."""
 
     def read_rows(found: Attended) -> Float[np.ndarray, "H T"]:
@@ -247,29 +247,28 @@ def _ways(
     )
 
 
-_BLIND = "values, the last layer, and so the sign and the class"
 _MEAN = partial(_from_tables, summary=mean_attention)
+_alone = partial(  # attention without gradients
+    Method,
+    blind="values, the last layer, and so the sign and the class",
+    cost="one forward pass",
+    signed=False,
+)
 
 ROWS = (
-    Method(
+    _alone(
         id="alpha-avg",
         label="α-avg",
         formula="mean over heads of α_t (Eq. 10)",
         sees="where [cls] looks",
-        blind=_BLIND,
-        cost="one forward pass",
-        signed=False,
         settings=AlphaAvg,
         ways=_ways(_MEAN, partial(_of_layer, summary=mean_attention)),
     ),
-    Method(
+    _alone(
         id="alpha-max",
         label="α-max",
         formula="max over heads of α_t (Eq. 11)",
         sees="where at least one head looks",
-        blind=_BLIND,
-        cost="one forward pass",
-        signed=False,
         settings=AlphaMax,
         ways=_ways(
             partial(_from_tables, summary=max_attention), partial(_of_layer, summary=max_attention)
@@ -285,25 +284,20 @@ ROWS = (
         settings=AlphaGrad,
         ways=_ways(_gradient_from_tables, _gradient_of_layer),
     ),
-    Method(
+    _alone(
         id="rollout",
         label="Rollout",
         formula="Π over layers of (mean over heads of α + I)/2, the row that is read",
         sees="how attention mixes the words through all layers",
-        blind=_BLIND,
-        cost="one forward pass",
-        signed=False,
         settings=Rollout,
         ways=_ways(_MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="relays"),
     ),
-    Method(
+    _alone(
         id="flow",
         label="Flow",
         formula="maximum flow from the read position to the word, capacities (α + I)/2",
         sees="the widest paths of attention through all layers",
-        blind=_BLIND,
         cost="one forward pass and one maximum flow per token: grows with the cube of the length",
-        signed=False,
         settings=Flow,
         ways=_ways(_MEAN, partial(_through_layers, score=flows), needs="relays"),
     ),

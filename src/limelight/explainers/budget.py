@@ -161,16 +161,13 @@ def by_draws(
             return found
         return replace(found, **{spare: max(calls - found.draws.calls(d), 0)})
 
-    def fewest(settings: Any, d: int) -> int:
-        return cast(Draws, settings.draws).fewest_calls(d)
-
     return Way(
         needs=None,
         exactness="sampled",
         explain=each(explain),
         settings=meant,
-        calls=lambda settings, d: cast(Draws, settings.draws).calls(d),
-        fewest=fewest,
+        calls=lambda settings, d: settings.draws.calls(d),
+        fewest=lambda settings, d: settings.draws.fewest_calls(d),
         counts=tuple(counts),
         fitted=fitted,
         own=own,

@@ -92,13 +92,16 @@ class _Players(NamedTuple):
     """The features of a text cut where the units that hold them end.
 
     ``levels`` are the units of each part from the outermost on, ``units`` the cuts in the same
-    order, and ``feature`` is what a part belongs to.
+    order, and ``feature`` is what a part belongs to. ``sums`` adds values of parts up to those of
+    features, then of the units of every level, which begin at ``starts``.
     """
 
     parts: Features
     feature: Int[np.ndarray, " n"]
     levels: Int[np.ndarray, "L n"]
     units: tuple[Features, ...]
+    sums: Float[np.ndarray, "n k"]
+    starts: list[int]
 
 
 def _players(one: Reading, within: Sequence[str]) -> _Players:
@@ -110,7 +113,13 @@ def _players(one: Reading, within: Sequence[str]) -> _Players:
         units.insert(0, features_of(document, unit))
         parts, inner, outer = nested(parts, units[0])
         feature, levels = feature[inner], [outer, *(level[inner] for level in levels)]
-    return _Players(parts, feature, np.stack(levels), tuple(units))
+    # What lies in no unit is one of its own, after all others.
+    counts = [max(len(own), int(level.max()) + 1) for own, level in zip(units, levels, strict=True)]
+    counts.insert(0, len(features))
+    columns = zip((feature, *levels), counts, strict=True)
+    sums = np.hstack([np.eye(count)[column] for column, count in columns])
+    starts = np.cumsum(counts)[:-1].tolist()
+    return _Players(parts, feature, np.stack(levels), tuple(units), sums, starts)
 
 
 def _in_sentences(settings: Owen, one: Reading) -> Finding:
@@ -130,19 +139,8 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     return Finding(
         scores=np.bincount(players.feature, values, minlength=d),
         bound=float(found.bound[0]) * int(several.max()),
-        **_of_units(one, players, values @ _sums(players, d)),
+        **_of_units(one, players, values @ players.sums),
     )
-
-
-def _sums(players: _Players, d: int) -> Float[np.ndarray, "n k"]:
-    """The matrix that adds values of parts up to those of features, then of the units around."""
-    counts = [d, *map(_held, players.units, players.levels)]
-    columns = zip((players.feature, *players.levels), counts, strict=True)
-    return np.hstack([np.eye(count)[column] for column, count in columns])
-
-
-def _held(units: Features, level: Int[np.ndarray, " n"]) -> int:
-    return max(len(units), int(level.max()) + 1)
 
 
 def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
@@ -150,9 +148,9 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     players, d, draws = _players(one, settings.units), len(one.features[0]), settings.draws
     n, asked = len(players.parts), draws.first(d)
     refined = _of_features(one, players.parts)
-    game, sums = TargetGame(refined, settings.replacement), _sums(players, d)
+    game = TargetGame(refined, settings.replacement)
     if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
-        totals = owen_of_all_masks(game, players.levels)[0] @ sums
+        totals = owen_of_all_masks(game, players.levels)[0] @ players.sums
         own = _of_units(one, players, totals)
         masks = nested_count(players.levels)
         return game.found(totals[:d], said=own["notices"], masks=masks, **own["diagnostics"])
@@ -171,15 +169,14 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
         pairs=pairs,
         known_range=game.known_range,
         levels=players.levels,
-        into=sums,
+        into=players.sums,
     )
     own = _of_units(one, players, drawn.values[0], drawn.stderr[0])
     enough = f"set samples to {2 + ENOUGH * 2 * (n - 1):,}"
     said = said_of_pairs(Shapley(pairs=pairs), drawn, n, more=enough)
-    errors, said = seen_errors(drawn.stderr[0, :d]), own["notices"] + said
-    return game.found(
-        drawn.values[0, :d], errors, said=said, **own["diagnostics"], pairs_drawn=pairs
-    )
+    known = {**own["diagnostics"], "pairs_drawn": pairs}
+    errors = seen_errors(drawn.stderr[0, :d])
+    return game.found(drawn.values[0, :d], errors, said=own["notices"] + said, **known)
 
 
 def _of_units(
@@ -192,15 +189,12 @@ def _of_units(
 
     ``totals`` are those of the features, then of the units of every level, with their errors.
     """
-    (features,), start = one.features, len(one.features[0])
     diagnostics: dict[str, Any] = {}
-    notices = _shared_notice(features, players)
-    for units, level in zip(players.units, players.levels, strict=True):
+    notices = _shared_notice(one.features[0], players)
+    for units, level, start in zip(players.units, players.levels, players.starts, strict=True):
         own = slice(start, start + len(units))
-        start += _held(units, level)
-        diagnostics[units.unit] = _totals(
-            units, totals[own], level, None if stderr is None else stderr[own]
-        )
+        errors = None if stderr is None else stderr[own]
+        diagnostics[units.unit] = _totals(units, totals[own], level, errors)
         notices += _strongest(units, totals[own])
     return {"notices": notices, "diagnostics": diagnostics}
 

@@ -284,6 +284,8 @@ def fitting(model: Model, d: int, calls: int) -> str:
         if one.way.fewest is not None:
             takes[name] = one.way.fewest(one.settings, d)
             said[name] = f"{name!r}, which takes {takes[name]:,}{' or more' * bool(one.way.counts)}"
+    if not takes:  # as of a model whose usual methods are all exact
+        return f" Use {default_method(model)!r}, which asks the model nothing."
     least = min(takes, key=takes.__getitem__)
     if takes[least] > calls:
         return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."

@@ -146,10 +146,9 @@ def exact_values(
         alone = (solve(of_heads(games, slice(i, i + 1))).scores for i in range(games.K))
         heads = np.stack([host_array(own)[:, 0] for own in alone])
     scores, bounds = host_array(found.scores), host_array(found.bound)
-    base: dict[str, Any] = {}
     findings = []
     for i, features in enumerate(reading.features):
-        d = len(features.strings)
+        d, base = len(features.strings), dict[str, Any]()
         if hasattr(found, "intercept"):
             off = {"intercept_bound": float(found.intercept_bound[i, 0])}
             base = {"intercept": float(found.intercept[i, 0]), "diagnostics": off}

@@ -110,7 +110,7 @@ def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidat
             raise
         nothing = _each_text(lambda *_: "the model does not allow it")
         return Candidate(method.id, method.label, method.signed, nothing, str(error))
-    calls, again = chosen.way.calls, None
+    again = None
     if chosen.way.exactness == "sampled" and "seed" in chosen.way.settings:
         other = replace(chosen.settings, seed=chosen.settings.seed + 1)
         again = _explained(chosen._replace(settings=other))
@@ -120,7 +120,7 @@ def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidat
         method.signed,
         _explained(chosen),
         again=again,
-        asks=lambda d: 0 if calls is None else int(calls(chosen.settings, d)),
+        asks=chosen.expected_calls,
         settings="" if is_named(one) else _departures(one),
     )
 
@@ -354,8 +354,10 @@ class ScoredText:
 
     def of_all(self, values: Iterable[Any], missing: Any = None) -> tuple[Any, ...]:
         """Return the value of each of the ``rows``, and ``missing`` for the other candidates."""
-        found = {row[0]: value for row, value in zip(self.rows, values, strict=True)}
-        return tuple(found.get(i, missing) for i in range(len(self.candidates)))
+        found = [missing] * len(self.candidates)
+        for (i, _, _), value in zip(self.rows, values, strict=True):
+            found[i] = value
+        return tuple(found)
 
     @property
     def noise(self) -> float:

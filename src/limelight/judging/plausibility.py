@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import permutations
 from numbers import Real
 from typing import Any, NamedTuple
@@ -37,7 +36,7 @@ Rationale = tuple[Span, ...]
 class Rationales(NamedTuple):
     """What each annotator marked in each text, or a sentence that says why nothing is known.
 
-    ``share`` is the part of a text that people mark.
+    ``share`` is the part of a text that people mark, in the mean over annotators and texts.
     """
 
     texts: list[tuple[Rationale, ...] | str]
@@ -45,9 +44,27 @@ class Rationales(NamedTuple):
 
     @staticmethod
     def of(given: Any, texts: Sequence[Any]) -> "Rationales":
-        """Return ``given`` as it was checked."""
-        found = checked_rationales(given, texts)
-        return Rationales(found, usual_share(texts, found))
+        """Return ``given`` as it was checked.
+
+        Something that is not a rationale at all is refused; spans that do not fit their text are a
+        sentence, so that one bad row does not cost the others.
+        """
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise InputError("rationales must be a list with one entry per text.")
+        if len(given) != len(texts):
+            raise InputError(
+                f"rationales must have one entry per text; got {len(given)} for {len(texts)} texts."
+            )
+        found = [_of_text(*one, i) for i, one in enumerate(zip(given, texts, strict=True))]
+        # Of stretches without white space, whatever the model reads: the share is the data's.
+        shares = [
+            float(np.mean(_touched([m.span() for m in re.finditer(r"\S+", text)], one)))
+            for text, several in zip(texts, found, strict=True)
+            if not isinstance(several, str) and text.strip()
+            for one in several
+            if one  # who marked nothing says nothing about how much people mark
+        ]
+        return Rationales(found, float(np.mean(shares)) if shares else 0.0)
 
 
 class Marks(NamedTuple):
@@ -65,21 +82,6 @@ class Marks(NamedTuple):
     def marked(self, annotator: int) -> Int[np.ndarray, " d"]:
         """Return how many places of each word an annotator marked."""
         return np.bincount(self.word[self.inside[annotator]], minlength=len(self.times))
-
-
-def checked_rationales(given: Any, texts: Sequence[Any]) -> list[tuple[Rationale, ...] | str]:
-    """Return what each annotator marked in each text, or a sentence that says why nothing is known.
-
-    Something that is not a rationale at all is refused; spans that do not fit their text are such a
-    sentence, so that one bad row does not cost the others.
-    """
-    if isinstance(given, str) or not hasattr(given, "__len__"):
-        raise InputError("rationales must be a list with one entry per text.")
-    if len(given) != len(texts):
-        raise InputError(
-            f"rationales must have one entry per text; got {len(given)} for {len(texts)} texts."
-        )
-    return [_of_text(one, text, i) for i, (one, text) in enumerate(zip(given, texts, strict=True))]
 
 
 def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
@@ -101,23 +103,34 @@ def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
 
 
 def _annotators(given: Any, number: int) -> list[list[Span]]:
-    # The spans of one annotator, or a list of them for each of several.
-    for several in ([given], given) if hasattr(given, "__len__") else ():
-        with suppress(TypeError, ValueError):
-            return [[_span(*one) for one in spans] for spans in several]
+    if _is_list(given):
+        entries = list(given)
+        if all(map(_is_span, entries)):
+            return [[_span(one) for one in entries]]
+        if all(_is_list(one) and all(map(_is_span, one)) for one in entries):
+            return [[_span(one) for one in several] for several in entries]
     raise InputError(
         f"the rationale of text {number} must be a list of [start, end] in characters, or one such "
         f"list per annotator; got {one_line(repr(given), 60)}."
     )
 
 
-def _span(start: Any, end: Any) -> Span:
-    """Return two whole numbers as such: a table may hold 3 as 3.0."""
-    for x in (start, end):
-        number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)  # Python counts True
-        if not (number and abs(x) < _LARGEST and x == int(x)):
-            raise ValueError(x)
-    return int(start), int(end)
+def _is_list(one: Any) -> bool:
+    return hasattr(one, "__len__") and hasattr(one, "__iter__") and not isinstance(one, str | dict)
+
+
+def _is_span(one: Any) -> bool:
+    return _is_list(one) and len(one) == 2 and all(_is_whole(x) for x in one)
+
+
+def _is_whole(x: Any) -> bool:
+    # A table may hold 3 as 3.0; that True is a number too is Python's affair.
+    number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
+    return number and abs(x) < _LARGEST and x == int(x)
+
+
+def _span(one: Any) -> Span:
+    return int(one[0]), int(one[1])
 
 
 def _joined(spans: list[Span]) -> Rationale:
@@ -128,21 +141,6 @@ def _joined(spans: list[Span]) -> Rationale:
             start, end = out[-1][0], max(end, out.pop()[1])
         out.append((start, end))
     return tuple(out)
-
-
-def usual_share(texts: Sequence[Any], rationales: Sequence[tuple[Rationale, ...] | str]) -> float:
-    """Return which part of a text people mark, in the mean over annotators and texts.
-
-    Counted are stretches without white space, whatever the model reads: the number is the data's.
-    """
-    shares = [
-        float(np.mean(_touched([m.span() for m in re.finditer(r"\S+", text)], one)))
-        for text, several in zip(texts, rationales, strict=True)
-        if not isinstance(several, str) and text.strip()
-        for one in several
-        if one  # who marked nothing says nothing about how much people mark
-    ]
-    return float(np.mean(shares)) if shares else 0.0
 
 
 def marks_of(features: Features, rationales: tuple[Rationale, ...]) -> Marks:
@@ -320,13 +318,11 @@ def plausibility(
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
         tables[measure] = table_of(cells, len(every))
     precision = tables["precision"]
-    found: dict[str, Resampled] = {}
-    if known:
-        found = {name: means(table, seed=seed) for name, table in tables.items()}
-        found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
-        # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
-        both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
-        found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
+    found = {name: means(table, seed=seed) for name, table in tables.items()}
+    found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
+    # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
+    both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
+    found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
     rows = []
     for i, name in enumerate(every):
         count = int(np.isfinite(precision[:, i]).sum())

@@ -69,6 +69,8 @@ def resampled(gain: PerMethod, room: PerText, *, seed: int) -> Resampled:
     """
     draws = max(DRAWS, _PER_COLUMN * gain.shape[1])
     there = np.isfinite(gain)
+    if not there.any():  # |change| where all methods have signs, marks that nobody made
+        return Resampled(np.full(gain.shape[1], np.nan), np.full((0, gain.shape[1]), np.nan))
     table = np.concatenate([np.where(there, gain, 0.0), there * room[:, None]], axis=1)
     found = [_ratio(weights @ table) for weights in _redrawn(len(room), draws, seed)]
     return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(found))
@@ -237,10 +239,9 @@ class _Measured(NamedTuple):
             room=np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures]),
         )
 
-    def shares(self, areas: PerMethod, *, seed: int) -> Resampled | None:
-        """Return what ``areas`` have of the room; None where no text has the measure."""
-        gain = areas - self.chance[:, None]
-        return resampled(gain, self.room, seed=seed) if np.isfinite(gain).any() else None
+    def shares(self, areas: PerMethod, *, seed: int) -> Resampled:
+        """Return what ``areas`` have of the room."""
+        return resampled(areas - self.chance[:, None], self.room, seed=seed)
 
     def won(self, i: int) -> float | None:
         """Return the part of the texts on which no method has a larger area than method ``i``."""
@@ -278,9 +279,9 @@ def judged_rows(
         count = int(np.isfinite(deletion.areas[:, i]).sum())
         own: dict[str, Any] = {}
         for name, (field, ends) in _SHARES.items():
-            if (found := shares[name]) is not None and (name != "change" or not one.signed):
-                own[field], own[ends] = found.number(i, texts=count)
-        share = own.get("share")
+            if name != "change" or not one.signed:
+                own[field], own[ends] = shares[name].number(i, texts=count)
+        share = own["share"]
         reasons = (one.reason, *(text.reasons[i] for text in texts), _NO_TEXT)
         methods.append(
             JudgedMethod(
@@ -299,8 +300,7 @@ def judged_rows(
     names = [one.name for one in candidates]
     pairs = pair_rows(names, deletion.areas, deletion.room, seed=seed)
     greedy = deletion.shares(table_of([(text.greedy,) for text in texts], 1), seed=seed)
-    share = (None, None) if greedy is None else greedy.number(0, texts=len(texts))
-    return tuple(methods), pairs, share
+    return tuple(methods), pairs, greedy.number(0, texts=len(texts))
 
 
 def _columns(

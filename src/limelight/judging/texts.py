@@ -17,6 +17,7 @@ from limelight.judging.candidates import Candidate, ScoredText, scored_texts
 from limelight.judging.measures import TextAgreement, text_agreement, text_columns
 from limelight.judging.plausibility import Rationales, marked_text
 from limelight.judging.removals import (
+    ExactRemovals,
     GreedySearch,
     JudgedOrder,
     Removals,
@@ -54,16 +55,16 @@ class SearchedText:
         return list(map(JudgedOrder, names, groups, self.removals.areas(groups)))
 
     @cached_property
-    def search(self) -> GreedySearch | None:
-        """The search for a good order, to be run before the text is judged."""
+    def search(self) -> GreedySearch | ExactRemovals:
+        """The search for a good order, to be run before the text is judged, if there is any."""
         return self.removals.search(self.orders)
 
-    def text(self, *, seconds: float | None, curves: bool) -> JudgedText:
+    def text(self, *, seconds: float, curves: bool) -> JudgedText:
         """Return the text as it was judged; ``seconds`` are those for chance."""
-        if self.search is not None and self.search.refused is not None:
+        if self.search.refused is not None:
             raise self.search.refused
         of_all, unsigned = self.scored.of_all, not all(signed for *_, signed in self.scored.rows)
-        found = self.removals.levels(self.orders, self.search, change=unsigned, seconds=seconds)
+        found = self.search.levels(change=unsigned, seconds=seconds)
         measures: dict[str, Any] = {
             name: Measure(
                 chance=chance,
@@ -113,23 +114,21 @@ def _has_room(found: Measure, full: float) -> bool:
     return room > max(_NOTHING * (1 + abs(full)), 2 * (found.stderr or 0.0))
 
 
-def search_together(texts: Sequence[SearchedText], seconds: float | None) -> None:
+def search_together(texts: Sequence[SearchedText], seconds: float) -> None:
     """Take the next step of every search, all in one question, as long as there is time."""
-    going: list[tuple[SearchedText, GreedySearch]] = []
+    going: list[GreedySearch] = []
     for one in texts:
         # A refusal is said when the text is judged, which asks the same again.
         with suppress(InputError):
-            if one.search is not None:
-                going.append((one, one.search))
-    deadline = math.inf if seconds is None else time.monotonic() + seconds
-    while (going := [pair for pair in going if pair[1].going_on]) and time.monotonic() < deadline:
-        asked = [(one, search, search.masks()) for one, search in going]
-        games = [(one.removals.asks, masks) for one, _, masks in asked]
-        known = [(game, masks) for game, masks in games if game is not None]
-        TextGame.ask_ahead([game for game, _ in known], [masks for _, masks in known])
-        for one, search, masks in asked:
+            if isinstance(one.search, GreedySearch):
+                going.append(one.search)
+    deadline = time.monotonic() + seconds
+    while (going := [one for one in going if one.going_on]) and time.monotonic() < deadline:
+        asked = [search.masks() for search in going]
+        TextGame.ask_ahead([search.removals.game.of_outputs for search in going], asked)
+        for search, masks in zip(going, asked, strict=True):
             try:
-                search.choose(one.removals.values(masks))
+                search.choose(search.removals.values(masks))
             except InputError as error:
                 search.refused = error
 
@@ -138,11 +137,11 @@ class TimeBudget:
     """Deals a budget out: each text gets its share of what is left; None is without end."""
 
     def __init__(self, budget: int | float | None, texts: int) -> None:
-        self._left, self._texts = budget, texts
+        self._left, self._texts = math.inf if budget is None else budget, texts
 
-    def seconds(self, texts: int = 1) -> float | None:
+    def seconds(self, texts: int = 1) -> float:
         """Return the time for the next ``texts`` texts."""
-        return None if self._left is None else self._left * texts / max(self._texts, texts)
+        return self._left * texts / max(self._texts, texts)
 
     @contextmanager
     def spent(self, texts: int = 0) -> Iterator[None]:
@@ -152,8 +151,7 @@ class TimeBudget:
             yield
         finally:
             self._texts -= texts
-            if self._left is not None:
-                self._left = max(0.0, self._left - (time.monotonic() - start))
+            self._left = max(0.0, self._left - (time.monotonic() - start))
 
 
 class Outcome(NamedTuple):
@@ -228,15 +226,14 @@ class Setup:
         seconds = budget.seconds(len(prepared))
         with budget.spent():  # half of the time is kept for chance, which comes after
             every = [one for outcome in prepared for one in outcome.searched]
-            search_together(every, None if seconds is None else seconds / 2)
+            search_together(every, seconds / 2)
         for outcome in prepared:
             with budget.spent(1):
-                seconds = budget.seconds()
-                share = None if seconds is None else seconds / max(len(outcome.searched), 1)
+                share = budget.seconds() / max(len(outcome.searched), 1)
                 found = [self._text(one, share) for one in outcome.searched]
             yield outcome._replace(texts=found or outcome.texts, searched=())
 
-    def _text(self, one: SearchedText, seconds: float | None) -> JudgedText:
+    def _text(self, one: SearchedText, seconds: float) -> JudgedText:
         try:
             return one.text(seconds=seconds, curves=self.curves)
         except InputError as error:

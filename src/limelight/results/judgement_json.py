@@ -308,42 +308,37 @@ class JudgementRecord(_Record, kw_only=True):
 
 def judgement_table(judgement: Judgement) -> Table:
     """Return one row per text and method."""
-    rows = [
-        _row(judgement, text, number, i)
-        for number, text in enumerate(judgement.texts)
-        for i in range(len(judgement.methods))
-    ]
+    rows = []
+    for number, text in enumerate(judgement.texts):
+        of = text.deletion
+        for i, one in enumerate(judgement.methods):
+            row = {
+                "text": text.id,
+                "method": one.method,
+                "d": text.d,
+                "target": text.target,
+                "full": text.full if of else None,
+                "chance": of.chance if of else None,
+                "ceiling": of.ceiling if of else None,
+                "ceiling_kind": text.ceiling_kind,
+                "greedy": text.greedy,
+                "area": of.areas[i] if of else None,
+                "insertion": text.insertion.areas[i] if text.insertion else None,
+                "change": text.change.areas[i] if text.change else None,
+                **dict.fromkeys(COLUMNS),
+                **{own.name: own.values[i] for own in text.columns if own.name in COLUMNS},
+                "reason": text.reason or (text.reasons[i] if text.reasons else None),
+            }
+            if judgement.plausibility is not None:
+                marked = judgement.plausibility.texts[number]
+                precision, r_precision = marked.precision, marked.r_precision
+                row |= {
+                    "average_precision": precision.methods[i] if precision else None,
+                    "average_precision_chance": precision.chance if precision else None,
+                    "r_precision": r_precision.methods[i] if r_precision else None,
+                    "r_precision_chance": r_precision.chance if r_precision else None,
+                    "token_f1": marked.token_f1.methods[i] if marked.token_f1 else None,
+                    "rationale_reason": marked.reason,
+                }
+            rows.append(row)
     return plain_rows(rows[0], [list(row.values()) for row in rows])
-
-
-def _row(judgement: Judgement, text: JudgedText, number: int, i: int) -> dict[str, Any]:
-    deletion = text.deletion
-    row = {
-        "text": text.id,
-        "method": judgement.methods[i].method,
-        "d": text.d,
-        "target": text.target,
-        "full": text.full if deletion else None,
-        "chance": deletion.chance if deletion else None,
-        "ceiling": deletion.ceiling if deletion else None,
-        "ceiling_kind": text.ceiling_kind,
-        "greedy": text.greedy,
-        "area": deletion.areas[i] if deletion else None,
-        "insertion": text.insertion.areas[i] if text.insertion else None,
-        "change": text.change.areas[i] if text.change else None,
-        **dict.fromkeys(COLUMNS),
-        **{column.name: column.values[i] for column in text.columns if column.name in COLUMNS},
-        "reason": text.reason or (text.reasons[i] if text.reasons else None),
-    }
-    if judgement.plausibility is not None:
-        marked = judgement.plausibility.texts[number]
-        precision, r_precision = marked.precision, marked.r_precision
-        row |= {
-            "average_precision": precision.methods[i] if precision else None,
-            "average_precision_chance": precision.chance if precision else None,
-            "r_precision": r_precision.methods[i] if r_precision else None,
-            "r_precision_chance": r_precision.chance if r_precision else None,
-            "token_f1": marked.token_f1.methods[i] if marked.token_f1 else None,
-            "rationale_reason": marked.reason,
-        }
-    return row

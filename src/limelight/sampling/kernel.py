@@ -9,11 +9,10 @@ import numpy as np
 from limelight.sampling.masks import sized_masks
 from limelight.sampling.orders import ShapleySample, end_masks
 from limelight.sampling.sample import Game
-from limelight.sampling.spread import Spread, heavy_tailed, unseen_error
+from limelight.sampling.spread import ROUNDING, Spread, heavy_tailed
 from limelight.shapes import Bool, Float
 
 _PAIRS = 512  # asked at a time
-_ROUNDING = 1e-9  # of what one pair could do: residuals below this are those of a perfect fit
 _SINGULAR = 1e-12
 _COUNTLESS = 2**60  # sets: those of 200 words out of 400 are no number of double precision
 
@@ -131,7 +130,7 @@ def regression_shapley(
     inverse = np.linalg.pinv(pull.T @ x, rcond=_SINGULAR, hermitian=True)
     values = (inverse @ (pull.T @ y)).T + gap[:, None] / d
     influence = pull @ inverse
-    free = np.maximum(1 - (influence * x).sum(axis=1), _ROUNDING)
+    free = np.maximum(1 - (influence * x).sum(axis=1), ROUNDING)
     # The root: a sample of a share of all sets varies less by what it leaves out.
     influence *= (np.sqrt(masks.unasked) / free)[:, None]
     size = np.max([np.abs(gap), np.abs(values).max(axis=1), np.full_like(gap, known_range)], axis=0)
@@ -139,10 +138,9 @@ def regression_shapley(
     moved = [residual[:, i : i + 1] * influence for i in range(len(gap))]
     spread = Spread(*(np.stack(part) for part in zip(*map(Spread.of, moved), strict=True)))
     drawn = int(np.count_nonzero(masks.unasked))
-    unseen = unseen_error(size[:, None] * np.abs(influence).max(axis=0))
-    flat = np.all(spread.largest <= _ROUNDING * unseen, axis=1) & (drawn > 0)
-    degrees = min(drawn, n - d + 1) - 1
-    stderr = np.where(flat[:, None], unseen, spread.error(max(drawn, 1), degrees=degrees))
+    step, degrees = size[:, None] * np.abs(influence).max(axis=0), min(drawn, n - d + 1) - 1
+    stderr, flat = spread.or_unseen(step, max(drawn, 1), degrees=degrees)
+    flat &= drawn > 0  # where all sets are asked, nothing is unseen
     return ShapleySample(
         values=values,
         stderr=stderr,

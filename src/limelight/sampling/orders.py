@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.sample import Game, expect
-from limelight.sampling.spread import ALLOWED, Spread, heavy_tailed, unseen_error
+from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, heavy_tailed, unseen_error
 from limelight.shapes import Bool, Float, Int
 
 FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
 _AGREE = 1e-4  # of the farthest draw: what rounding does to draws that agree
-_ROUNDING = 1e-9  # of the size of f: what it does to draws that are equal
 _MASKS = 1024  # asked at a time
 _STRETCH = 4  # masks that one word takes
 
@@ -221,7 +220,7 @@ def _errors(
 ) -> tuple[Float[np.ndarray, "m d"], Bool[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Return the standard errors, where no draw differs, and the share of one draw in a spread."""
     farthest = spread.largest.max(axis=1, keepdims=True)
-    flat = n * farthest[:, 0] <= _ROUNDING * size
+    flat = n * farthest[:, 0] <= ROUNDING * size
     spike = np.where(flat | (n < FEWEST), 0.0, spread.spike())
     rare = (spike > ALLOWED)[:, None]
     seen = spread._replace(largest=np.where(rare, farthest, spread.largest))

@@ -10,12 +10,11 @@ import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.sampling.sample import Chunk, Moments, Sample
-from limelight.sampling.spread import Spread, explained, unseen_error
+from limelight.sampling.spread import Spread, explained
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.lime_shift import lime_shift
 
 _SINGULAR = 1e-12
-_ROUNDING = 1e-9  # of what one mask could do: residuals below this are those of a perfect fit
 _ALONE = 1e-6  # a row that leaves less than this of itself free is met by the fit, whatever it says
 
 SELECTIONS = ("auto", "forward_selection", "highest_weights", "none")
@@ -263,13 +262,12 @@ class _Rests(NamedTuple):
         self, draws: int, size: Float[np.ndarray, " m"], ridge: float
     ) -> tuple[Float[np.ndarray, "m k"], Bool[np.ndarray, " m"]]:
         """Return the standard errors, and for which outputs the fit is perfect."""
-        unseen = unseen_error(size[:, None] * self.reach)
-        flat = np.asarray(np.all(self.influence.largest <= _ROUNDING * unseen, axis=1))
         # The influences of a plain fit add up to 0. With a penalty, without row 0 or after
         # e/(1 − h) they do not, and what they add up to in every sample is not noise.
-        seen = self.influence.error(draws, degrees=draws - len(self.reach))
-        unknown = 0.0 if self._determined(ridge) else np.inf
-        return unknown + np.where(flat[:, None], unseen, seen), flat
+        errors, flat = self.influence.or_unseen(
+            size[:, None] * self.reach, draws, degrees=draws - len(self.reach)
+        )
+        return errors if self._determined(ridge) else np.inf + errors, flat
 
     def _determined(self, ridge: float) -> bool:
         """Whether the rows say how far the fit could be off.

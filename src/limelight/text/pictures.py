@@ -19,6 +19,7 @@ import numpy as np
 from limelight.errors import InputError, MissingExtraError
 from limelight.shapes import Int, Num
 from limelight.text.characters import one_line
+from limelight.text.units import cut_by
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels
 Labels = Int[np.ndarray, "H W"]
@@ -417,12 +418,7 @@ def slic_segments(pixels: Num[np.ndarray, "H W C"]) -> Labels:
 
 def segments(cutter: Callable[[np.ndarray], Any], picture: Picture, name: str) -> Pictured:
     """Return a picture cut by somebody's function from pixels to labels; negative ones stay."""
-    try:
-        found = np.asarray(cutter(picture.pixels))
-    except (MemoryError, InputError):
-        raise
-    except Exception as error:
-        raise InputError(f"the cutter {name} fails ({type(error).__name__}: {error}).") from error
+    found = cut_by(lambda pixels: np.asarray(cutter(pixels)), picture.pixels, name)
     shape = picture.pixels.shape[:2]
     if found.shape != shape or found.dtype.kind not in "bui" or not (found >= 0).any():
         raise InputError(

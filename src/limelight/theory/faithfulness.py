@@ -292,22 +292,11 @@ def _best_sets(
     xp = array_namespace(theta)
     d = rows.step.shape[-1]
     # There are 2Kd rows of d words: of a text of thousands of words they would fill the memory.
-    block = max(1, _CELLS // d)
-    parts = [
-        _best_of_block(rows, theta[i : i + block], which[i : i + block])
-        for i in range(0, which.shape[0], block)
-    ]
-    if len(parts) == 1:
-        return parts[0]
-    N, D = (xp.concat(part, axis=0) for part in zip(*parts, strict=True))
-    return N, D
-
-
-def _best_of_block(
-    rows: _Rows, theta: Float[Array, " r"], which: Int[Array, " r"]
-) -> tuple[Float[Array, " r"], Float[Array, " r"]]:
-    xp = array_namespace(theta)
-    d = rows.step.shape[-1]
+    if which.shape[0] > (block := max(1, _CELLS // d)):
+        starts = range(0, which.shape[0], block)
+        parts = [_best_sets(rows, theta[i : i + block], which[i : i + block]) for i in starts]
+        N, D = (xp.concat(part, axis=0) for part in zip(*parts, strict=True))
+        return N, D
     head, k = which // d, which % d + 1
     step, delta = (xp.take(x, head, axis=0) for x in (rows.step, rows.delta))
     heavy = xp.take(rows.kept_is_heavy, head, axis=0)
