@@ -204,8 +204,7 @@ class _Process(Worker):
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
-        main = contextlib.nullcontext() if needs_main(job) else _without_main()
-        with _threads_shared(workers), main, _interrupts_held():
+        with _environment(workers, program=needs_main(job)), _interrupts_held():
             self._process.start()
         theirs.close()
 
@@ -258,36 +257,27 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Let processes that start in the block not run the program that starts them.
-
-    Spawned ones do, to find what it defines, and without ``if __name__ == "__main__":`` in it they
-    would start processes themselves. Where they need nothing of it, they are shown an empty one.
-    """
-    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-_environment = threading.Lock()
+_changing = threading.Lock()
 
 
 @contextlib.contextmanager
-def _threads_shared(workers: int) -> Iterator[None]:
-    """Let processes that start in the block use their share of the cores, unless told otherwise.
+def _environment(workers: int, *, program: bool) -> Iterator[None]:
+    """Let a process that starts in the block use its share of the cores, unless told otherwise.
 
-    They read these variables when their libraries are first imported.
+    Its libraries read these variables when they are first imported. A spawned process runs the
+    ``program`` that starts it, to find what that defines; without ``if __name__ == "__main__":`` in
+    it processes would start processes. Where nothing of it is needed, they are shown an empty one.
     """
     share = str(max(1, usable_cores() // workers))
-    with _environment:
+    with _changing:
+        main = sys.modules["__main__"]
         unset = [name for name in _THREADS if name not in os.environ]
         os.environ.update(dict.fromkeys(unset, share))
+        sys.modules["__main__"] = main if program else ModuleType("__main__")
         try:
             yield
         finally:
+            sys.modules["__main__"] = main
             for name in unset:
                 os.environ.pop(name, None)
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,7 +155,8 @@ def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
         yield f"its methods are {', '.join(had)}, not {', '.join(asked_for)}"
     for mine, other in zip(old.methods, new.methods, strict=True):
         yield from _unequal("the {} of " + mine.id, mine.settings, other.settings)
-    asked = ({**_fields(one.question), "budget": one.budget} for one in (old, new))
+    # Made anew, an older question has the defaults of what could not be asked then.
+    asked = ({**_fields(replace(one.question)), "budget": one.budget} for one in (old, new))
     yield from _unequal("its {}", *asked)
     if old.cutter != new.cutter:
         yield f"its cutter, {unit_name(new.question.features)}, has changed since"
@@ -191,13 +192,9 @@ def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
 
 
 def _fields(record: Any) -> dict[str, Any]:
-    """Return the fields as they are written."""
-    return msgspec.json.decode(record_bytes(record), type=dict[str, Any])
-
-
-def record_bytes(record: Any) -> bytes:
-    """Return a record as JSON; a cutter is known by where it is defined, and no more."""
-    return msgspec.json.encode(record, enc_hook=unit_name)
+    """Return the fields as they are written; a cutter is known by where it is defined."""
+    written = msgspec.json.encode(record, enc_hook=unit_name)
+    return msgspec.json.decode(written, type=dict[str, Any])
 
 
 def _ids(record: RunRecord) -> list[str]:

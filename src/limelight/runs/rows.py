@@ -26,51 +26,51 @@ def _list(kind: Any) -> pa.DataType:
 
 
 _PAIR = pa.struct(
-    [
-        ("first", pa.uint32()),
-        ("second", pa.uint32()),
-        ("score", pa.float32()),
-        ("stderr", pa.float32()),
-    ]
+    {"first": pa.uint32(), "second": pa.uint32(), "score": pa.float32(), "stderr": pa.float32()}
 )
-_ANCHOR = pa.struct(
-    [
-        ("features", _list(pa.uint32())),
-        ("precision", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("coverage", pa.float64()),
-    ]
-)
-OWN_COLUMNS: dict[str, pa.DataType] = {
-    "row": pa.int64(),
-    "id": pa.string(),
-    "text_hash": pa.string(),
-    "text": pa.large_string(),
-    "label": pa.string(),
-    "method": pa.string(),
-    "target": pa.string(),
-    "against": pa.string(),
-    "prediction": _list(pa.float32()),
-    "base_value": pa.float32(),
-    "starts": _list(_list(pa.uint32())),
-    "ends": _list(_list(pa.uint32())),
-    "features": _list(pa.string()),
-    "scores": _list(pa.float32()),
-    "stderr": _list(pa.float32()),
-    "bound": pa.float32(),
-    "intercept": pa.float32(),
-    "cut": pa.uint32(),
-    "parts": _list(_list(pa.uint32())),
-    "asked": pa.string(),
-    "shown": pa.string(),
-    "pairs": _list(_PAIR),
-    "anchor": _ANCHOR,
-    "notices": _list(pa.string()),
-    "settings": pa.string(),
-    "diagnostics": pa.string(),
-    "error": pa.string(),
-}
+_SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
+_ANCHOR = pa.struct({"features": _list(pa.uint32())} | _SHARES)
+
+
+def _of(value: Callable[[Explanation], Any]) -> Callable[[Any, Explanation | None], Any]:
+    return lambda _, e: None if e is None else value(e)
+
+
+# The columns: their types, and what stands in the row of an answer, which has an explanation or
+# none. Some are made of all rows at once (:func:`shard_table`).
+_Value = Callable[[Any, Any], Any] | None
+_COLUMNS: dict[str, tuple[pa.DataType, _Value]] = {
+    "row": (pa.int64(), lambda answer, _: answer.about.row),
+    "id": (pa.string(), lambda answer, _: answer.about.id),
+    "text_hash": (pa.string(), lambda answer, _: _map(text_hash, answer.text)),
+    "text": (pa.large_string(), None),
+    "label": (pa.string(), lambda answer, _: answer.about.label),
+    "method": (pa.string(), lambda answer, _: answer.method),
+    "target": (pa.string(), lambda answer, e: answer.target if e is None else e.target),
+    "against": (pa.string(), _of(lambda e: e.against)),
+    "prediction": (_list(pa.float32()), _of(lambda e: list(e.prediction.values()))),
+    "base_value": (pa.float32(), _of(lambda e: e.base_value)),
+    "starts": (_list(_list(pa.uint32())), None),
+    "ends": (_list(_list(pa.uint32())), None),
+    "features": (_list(pa.string()), None),
+    "scores": (_list(pa.float32()), _of(lambda e: _floats(e.scores))),
+    "stderr": (_list(pa.float32()), _of(lambda e: _map(_floats, e.stderr))),
+    "bound": (pa.float32(), _of(lambda e: _bound(e))),
+    "intercept": (pa.float32(), _of(lambda e: e.intercept)),
+    "cut": (pa.uint32(), _of(lambda e: e.cut)),
+    "parts": (_list(_list(pa.uint32())), _of(lambda e: [list(part) for part in e.parts] or None)),
+    "asked": (pa.string(), _of(lambda e: _map(lambda at: json.dumps(at.stored()), e.asked))),
+    "shown": (pa.string(), None),
+    "pairs": (_list(_PAIR), _of(lambda e: _map(_pair_rows, e.pairs))),
+    "anchor": (_ANCHOR, _of(lambda e: _map(_anchor_row, e.anchor))),
+    "notices": (_list(pa.string()), _of(lambda e: e.notices)),
+    "settings": (pa.string(), _of(lambda e: _json(e.settings))),
+    "diagnostics": (
+        pa.string(), _of(lambda e: _json(_diagnostics(e)) if e.diagnostics else None)
+    ),
+    "error": (pa.string(), None),
+}  # fmt: skip
+OWN_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
 # Older runs lack these.
 NEEDED = [name for name in OWN_COLUMNS if name not in ("parts", "asked", "shown")]
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
@@ -191,26 +191,17 @@ def shard_table(
     """Return the rows of ``answers``, in their order; ``carried`` has one value for each."""
     told = [_told(answer) for answer in answers]
     found = [None if isinstance(one, str) else one for one in told]
-    columns = {
-        "row": [one.about.row for one in answers],
-        "id": [one.about.id for one in answers],
-        "text_hash": [_map(text_hash, one.text) for one in answers],
+    columns = _features(found) | {
         "text": [one.text if keep_texts else None for one in answers],
         "shown": [_map(lambda e: e.shown(whole=keep_texts), e) for e in found],
-        "label": [one.about.label for one in answers],
-        "method": [one.method for one in answers],
-        "target": [
-            a.target if e is None else e.target for a, e in zip(answers, found, strict=True)
-        ],
         "error": [one if isinstance(one, str) else None for one in told],
-        **{name: [_map(of, e) for e in found] for name, of in _VALUES.items()},
-        **_features(found),
     }
-    arrays = {
-        name: one if isinstance(one, pa.Array) else pa.array(one, kind)
-        for name, kind in OWN_COLUMNS.items()
-        for one in [columns[name]]
-    }
+    arrays = {}
+    for name, (kind, value) in _COLUMNS.items():
+        if value is not None:
+            columns[name] = [value(*row) for row in zip(answers, found, strict=True)]
+        made = columns[name]
+        arrays[name] = made if isinstance(made, pa.Array) else pa.array(made, kind)
     return pa.table(arrays | dict(carried))
 
 
@@ -356,22 +347,3 @@ def _floats(values: Any) -> np.ndarray:
 
 def _map(of: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else of(value)
-
-
-_VALUES: dict[str, Callable[[Explanation], Any]] = {
-    "prediction": lambda e: list(e.prediction.values()),
-    "scores": lambda e: _floats(e.scores),
-    "stderr": lambda e: _map(_floats, e.stderr),
-    "notices": lambda e: e.notices,
-    "against": lambda e: e.against,
-    "base_value": lambda e: e.base_value,
-    "bound": _bound,
-    "intercept": lambda e: e.intercept,
-    "cut": lambda e: e.cut,
-    "parts": lambda e: [list(part) for part in e.parts] or None,
-    "asked": lambda e: _map(lambda place: json.dumps(place.stored()), e.asked),
-    "pairs": lambda e: _map(_pair_rows, e.pairs),
-    "anchor": lambda e: _map(_anchor_row, e.anchor),
-    "settings": lambda e: _json(e.settings),
-    "diagnostics": lambda e: _json(_diagnostics(e)) if e.diagnostics else None,
-}

@@ -96,25 +96,24 @@ class RunWords:
         return found
 
     def leading(self, view: int, top: int, *, signed: bool) -> dict[int, int]:
-        """Return the words furthest from 0 for certain, with the side they are on.
-
-        The background comes after the others, and rare words after that.
-        """
+        """Return the words furthest from 0 for certain, with the side they are on."""
         moments = self.moments(view)
         found = shrunken(moments)
-        size = found.strength
-        order = np.lexsort((-np.abs(found.mean), -size, self.behind(view, moments)))
-        sides = np.sign(found.mean).astype(int)
-        chosen: dict[int, int] = {}
+        size, sides = found.strength, np.sign(found.mean).astype(int)
+        order, chosen = self.order(view, moments, found), dict[int, int]()
         for side in (1, -1) if signed else (1,):
             here = order[(sides[order] == side)] if signed else order
             chosen |= {int(i): side for i in here[:top] if size[i] > 0 or len(size) <= top}
         return chosen
 
-    def behind(self, view: int, moments: Moments) -> Int[np.ndarray, " V"]:
-        """Return 0 for words that may lead a list, 1 for the background, 2 for rare ones."""
+    def order(self, view: int, moments: Moments, found: Shrunken) -> Int[np.ndarray, " V"]:
+        """Return the words by how far from 0 they are for certain, the furthest first.
+
+        The background comes after the others, and rare words after that.
+        """
         aside = background(moments, int(self.outcomes(view).sum()))
-        return np.where(moments.texts < RARE, 2, aside.astype(int))
+        behind = np.where(moments.texts < RARE, 2, aside.astype(int))
+        return np.lexsort((-np.abs(found.mean), -found.strength, behind))
 
     def examples(
         self, chosen: Mapping[int, Mapping[int, int]]
@@ -325,20 +324,17 @@ def words_of_run(run: "Run", method: str, *, target: str | None, sort: str) -> p
 
 
 def _word_table(words: RunWords, view: int, sort: str) -> pa.Table:
-    """Return one row per word that any text has, the largest first; "word" sorts by the alphabet.
-
-    By "strength" the background comes after the others, and rare words after that.
-    """
+    """Return a row for each word that any text has, the largest first; "word" is the alphabet."""
     moments = words.moments(view)
     found = shrunken(moments)
-    there = np.flatnonzero(moments.texts > 0)
     columns = word_columns(moments, found)
     if sort == "word":
-        order = np.array(sorted(there.tolist(), key=words.words.__getitem__), dtype=np.int64)
+        order = np.array(sorted(range(len(words.words)), key=words.words.__getitem__), dtype=int)
+    elif sort == "strength":
+        order = words.order(view, moments, found)
     else:
-        first = (found.strength if sort == "strength" else columns[sort])[there]
-        behind = words.behind(view, moments)[there] * (sort == "strength")
-        order = there[np.lexsort((-np.abs(found.mean[there]), -first, behind))]
+        order = np.lexsort((-np.abs(found.mean), -columns[sort]))
+    order = order[moments.texts[order] > 0]
     about = {
         name: pa.array([value] * len(order), pa.string())
         for name, value in words.views[view]._asdict().items()
