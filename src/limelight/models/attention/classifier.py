@@ -17,7 +17,6 @@ from limelight.models.attention.masked import (
     DeletionScorer,
     ReplacementScorer,
     deletion_scorer,
-    replacement_scorer,
 )
 from limelight.models.attention.on_device import DeviceTables
 from limelight.models.attention.tables import (
@@ -51,10 +50,7 @@ ABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "games": None,
         "chooses": None,
         "shuffles": None,
-        "attends": _BY_TABLES,
-        "relays": _BY_TABLES,
-        "differentiates": _BY_TABLES,
-        "freezes": _BY_TABLES,
+        **dict.fromkeys(("attends", "relays", "differentiates", "freezes"), _BY_TABLES),
         "pieces": "the paper's classifier reads whole words, not pieces of them",
         "cuts": "the paper's classifier is explained exactly, on the window it was trained for",
         "pairs": "the paper's classifier reads one text; load a model that was trained on pairs",
@@ -227,6 +223,8 @@ class AttentionClassifier:
 
     def on(self, device: str | None) -> "AttentionClassifier":
         """Return the model for a torch device such as "cuda", or for NumPy with None."""
+        if device == self.device:
+            return self
         moved = replace(self, device=device)
         _ = moved.device_tables  # what cannot be used is refused here, not in the middle of work
         return moved
@@ -247,7 +245,7 @@ class AttentionClassifier:
         """Return the outputs as a function of which features stay: a few matrix products."""
         if replacement == "delete":
             return deletion_scorer(self.tables, self.vocabulary, document, features)
-        return replacement_scorer(self.tables, document, features)
+        return ReplacementScorer(self.collapsed([document], [features]))
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of the documents, one class for each output."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
+from limelight.models.attention.documents import encoded, padded_ids
 from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
@@ -40,7 +40,7 @@ class CollapsedDocuments:
     @cached_property
     def ids(self) -> Int[np.ndarray, "n T_max"]:
         """Vocabulary rows over the whole window."""
-        rows = [encoded(document).ids for document in self.documents]
+        rows = [document.input.ids for document in self.documents]
         return padded_ids(rows, T_max=self.model.T_max)
 
     @cached_property
@@ -61,7 +61,10 @@ class CollapsedDocuments:
     @cached_property
     def base_ids(self) -> Int[np.ndarray, "n T_max"]:
         """The documents with every feature removed: UNK at its places, or what stands there."""
-        removed = rows_of_removed(self.documents, T_max=self.model.T_max)
+        removed: Any = np.int32(UNK)
+        if self.documents[0].input.removed is not None:
+            rows = [document.input.removed for document in self.documents]
+            removed = padded_ids(rows, T_max=self.model.T_max)
         return np.where(self.of_position >= 0, removed, self.ids)
 
     @property
@@ -139,20 +142,29 @@ class CollapsedDocuments:
         # The largest logit of each head is taken off before the exponential: a ratio does not
         # notice, and without it a logit of 710 would overflow.
         top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
-        g, g_h = np.exp(self.logit - top), np.exp(self.base_logit - top)
-        kept, kept_values, removed, removed_values = self._by_feature(
-            g, g[:, None] * self.u, g_h, g_h[:, None] * self.base_u
+        g, g_h = (np.exp(x - top)[:, None] for x in (self.logit, self.base_logit))
+        terms = np.concatenate([g, g_h, g * self.u, g_h * self.base_u], axis=1)
+        # Summed over the places of each feature; [cls], padding and protected words come last. One
+        # bincount over everything: a loop over documents and heads costs ten times as much.
+        d = max(map(len, self.features))
+        place = np.where(self.of_position >= 0, self.of_position, d)[:, None, None]
+        line = np.arange(terms[..., 0].size).reshape(*terms.shape[:-1], 1)
+        bucket = line * (d + 1) + place
+        sums = np.bincount(bucket.ravel(), weights=terms.ravel(), minlength=line.size * (d + 1))
+        a, b, A, B = np.split(
+            sums.reshape(*terms.shape[:-1], d + 1), [1, 2, 2 + self.u.shape[1]], 1
         )
-        D0, a, b = kept[..., -1], kept[..., :-1], removed[..., :-1]
+        a, b = a[:, 0], b[:, 0]
+        D0 = a[..., -1]
         return RatioGame(
             D0=D0,
-            a=a,
-            b=b,
-            N0=kept_values[..., -1],
-            A=kept_values[..., :-1],
-            B=removed_values[..., :-1],
+            a=a[..., :-1],
+            b=b[..., :-1],
+            N0=A[..., -1],
+            A=A[..., :-1],
+            B=B[..., :-1],
             sizes=np.array([len(features) for features in self.features]),
-            error=self.bounds.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
+            error=self.bounds.of_outputs(D0 + np.minimum(a, b)[..., :-1].sum(axis=-1)),
         )
 
     @cached_property
@@ -160,21 +172,6 @@ class CollapsedDocuments:
         """What is known of the logits and values of each document."""
         by_word, ids = self.model.table_errors.by_word, self.seen_ids
         return ErrorBounds.of(np.maximum(by_word[ids].max(axis=1), by_word[UNK]), ids.shape[1])
-
-    def _by_feature(
-        self, *arrays: Float[np.ndarray, "n ... T_max"]
-    ) -> list[Float[np.ndarray, "n ... buckets"]]:
-        """Sum over the places of each feature; [cls], padding and protected words come last."""
-        d, found = max(map(len, self.features)), []
-        place = np.where(self.of_position >= 0, self.of_position, d)
-        for x in arrays:
-            lines = x.reshape(len(x), -1, x.shape[-1])
-            line = np.arange(lines.shape[0] * lines.shape[1]).reshape(*lines.shape[:2], 1)
-            bucket = line * (d + 1) + place[:, None, :]
-            # One bincount over everything: a loop over documents and heads costs ten times as much.
-            sums = np.bincount(bucket.ravel(), weights=lines.ravel(), minlength=line.size * (d + 1))
-            found.append(sums.reshape(*x.shape[:-1], d + 1))
-        return found
 
     def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
         """Return the game of document ``i`` when removed words vanish and later ones move up."""

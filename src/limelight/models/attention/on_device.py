@@ -14,15 +14,16 @@ from limelight.text import UNK
 from limelight.theory.ratio_game import RatioGame, denominator_range
 
 if TYPE_CHECKING:
+    from limelight.models.attention.classifier import AttentionClassifier
     from limelight.models.attention.collapsed import CollapsedDocuments
 else:
-    CollapsedDocuments = Any  # which asks for this module
+    AttentionClassifier = CollapsedDocuments = Any  # which ask for this module
 
 
 class DeviceTables:
     """Logits and values of words and positions in float64, and what is computed from them there."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: AttentionClassifier) -> None:
         try:
             import torch
         except ImportError:

@@ -15,7 +15,7 @@ from limelight.errors import InputError, MissingExtraError, nearest
 from limelight.models.attention.classifier import ABILITIES, AttentionClassifier
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import Encoded
-from limelight.models.attention.masked import ReplacementScorer, replacement_scorer
+from limelight.models.attention.masked import ReplacementScorer
 from limelight.models.attention.tables import in_chunks, sinusoidal_positions
 from limelight.models.attention.weights import shuffled_weights, weights_of
 from limelight.models.protocol import Capability
@@ -156,14 +156,16 @@ class PictureClassifier(AttentionClassifier):
 
     def game(self, document: Document, features: Features, replacement: str) -> ReplacementScorer:
         """Return the outputs as a function of which features stay: a few matrix products."""
-        seen, (encoded,) = self.with_patches([document], replacement)
-        return replacement_scorer(seen.tables, encoded, features)
+        return ReplacementScorer(self.collapsed([document], [features], replacement))
 
     def collapsed(
-        self, documents: Sequence[Document], features: Sequence[Features]
+        self,
+        documents: Sequence[Document],
+        features: Sequence[Features],
+        removal: str | None = None,
     ) -> CollapsedDocuments:
         """Return pictures as the arrays that exact methods need."""
-        seen, encoded = self.with_patches(documents)
+        seen, encoded = self.with_patches(documents, removal)
         return CollapsedDocuments(model=seen, documents=encoded, features=tuple(features))
 
     def with_patches(

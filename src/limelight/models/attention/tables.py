@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from limelight.theory.table_rounding import (
     product_error,
     unit_logit_error,
 )
+
+if TYPE_CHECKING:
+    from limelight.models.attention.classifier import AttentionClassifier
+else:
+    AttentionClassifier = Any  # which is made of this module
 
 _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
 # Words at a time: in double precision all embeddings are tens of megabytes of fresh memory, which
@@ -138,10 +143,11 @@ class Tables:
         return self.word_value[words] + self.position_value[places]
 
 
-def read_directions(model: Any) -> Directions:
+def read_directions(model: AttentionClassifier) -> Directions:
     """Return what the heads of a classifier read, asked by [cls] as it is embedded.
 
-    The bias of keys adds the same to every logit of a dot product, which attention does not notice.
+    Letters and axes are those of its weights, every head reading the whole embedding. The bias of
+    keys adds the same to every logit of a dot product, which attention does not notice.
     """
     W_q, W_k, W_v, W_l = wide_weights(model).values()
     b_q, b_k, b_v, W_s, w_a = (
@@ -230,9 +236,9 @@ def _with_mean(seen: Directions, W_s: Float[np.ndarray, "C d_e"]) -> Directions:
     )
 
 
-def collapse(model: Any) -> Tables:
+def collapse(model: AttentionClassifier) -> Tables:
     """Return the tables of a classifier: its embeddings, read along its heads' directions."""
-    seen: Directions = model.directions
+    seen = model.directions
     key, value = seen.key.T, np.moveaxis(seen.value, -1, 0)
     flat, shape, units = value.reshape(len(value), -1), value.shape[1:], None
     # What overflows is refused below, in a sentence and not in NumPy's warnings.
@@ -365,7 +371,7 @@ class TableErrors:
         return np.concatenate(parts, axis=1)
 
 
-def table_errors(model: Any) -> TableErrors:
+def table_errors(model: AttentionClassifier) -> TableErrors:
     """Return the errors of the tables of a classifier against what its weights say."""
     seen, tables = model.directions, model.tables
     C, K, _ = seen.value.shape
@@ -383,8 +389,8 @@ def table_errors(model: Any) -> TableErrors:
         position_logit, position_value = errors(model.positions, model.position_errors)
         word_logit = word_logit + _READ * np.abs(tables.word_logit)
         position_logit = (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
-        if seen.units is not None:
-            of_words, of_positions = _unit_errors(model)
+        if seen.units is not None and tables.units is not None:
+            of_words, of_positions = _unit_errors(model, seen.units, tables.units)
             word_logit, position_logit = word_logit + of_words, position_logit + of_positions
     return TableErrors(
         word_logit=word_logit,
@@ -400,9 +406,10 @@ def table_errors(model: Any) -> TableErrors:
     )
 
 
-def _unit_errors(model: Any) -> tuple[Float[np.ndarray, "V K"], Float[np.ndarray, " K"]]:
+def _unit_errors(
+    model: AttentionClassifier, units: UnitDirections, tables: UnitTables
+) -> tuple[Float[np.ndarray, "V K"], Float[np.ndarray, " K"]]:
     """Return the errors of logits of units that are due to each word, and to any position."""
-    units, tables = model.directions.units, model.tables.units
     K, d_h, d_e = units.key.shape
     read, size = units.key.reshape(K * d_h, d_e).T, np.abs(units.weight)
 
