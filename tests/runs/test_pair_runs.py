@@ -155,11 +155,11 @@ def test_labelled_pairs_are_read_and_measured(tmp_path):
 
 def test_training_on_pairs_is_refused(tmp_path):
     pytest.importorskip("torch")
-    from limelight.training.texts import training_vocabulary
+    from limelight.training import RECIPES, prepare
 
     data = limelight.read_labelled(written(tmp_path, ".csv"))
     with pytest.raises(InputError, match="the classifier learns from one text"):
-        training_vocabulary(data, T_max=9, fitted=False, size=None, min_count=1)
+        prepare(data, RECIPES["paper"])
 
 
 def test_files_of_pairs_are_judged_and_explained_from_the_shell(tmp_path, limelight):
