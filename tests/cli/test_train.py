@@ -92,7 +92,7 @@ def test_an_accuracy_that_luck_explains_is_not_called_nothing(right, verdict):
     prepared = Prepared(Vocabulary(("[cls]", "UNK")), ("no", "yes"), held, held, {})
     history = [{"epoch": 1, "accuracy": right / 20}]
     state = TrainingState(None, None, None, np.zeros(()), history=history)
-    said = (learned_nothing(prepared, state, "cpu") or "").partition(" Check")[0]
+    said = (learned_nothing(prepared, state) or "").partition(" Check")[0]
     assert said == (
         verdict
         and f"THE MODEL {verdict}: it gets {right / 20:.1%} of the 20 held-out texts right, and "
@@ -148,7 +148,7 @@ def test_classes_are_named_in_order(train, tmp_path):
             "pictures.",
         ),
         (("--set", "dropout"), "a setting is written name=value; got 'dropout'."),
-        (("--set", "dropout=much"), "dropout must be a finite number; got 'much'."),
+        (("--set", "dropout=much"), "the setting 'dropout' must be a number; got 'much'."),
         (("--set", "dropout=2"), "dropout must be in [0, 1); got 2.0."),
         (("--epochs", "0"), "epochs must be at least 1; got 0."),
         (("--validation", "gone.csv"), "there is no data at 'gone.csv'; check the path."),

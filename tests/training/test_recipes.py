@@ -40,10 +40,9 @@ def test_an_unknown_recipe_gets_a_guess():
     [
         ("epochs", 0, "at least 1"),
         ("dropout", 1.0, "in [0, 1)"),
-        ("learning_rate", 0.0, "positive"),
-        ("weight_decay", -0.1, "at least 0"),
+        ("learning_rate", 0.0, "finite and positive"),
+        ("weight_decay", -0.1, "finite and not negative"),
         ("T_max", 1, "at least 2"),
-        ("warmup", 0.0, "between 0 and 1"),
         ("validation", 1.5, "in [0, 1)"),
     ],
 )
@@ -51,6 +50,8 @@ def test_settings_out_of_range_are_refused(name, value, what):
     with pytest.raises(InputError) as caught:
         replace(RECIPES["paper"], **{name: value})
     assert str(caught.value) == f"{name} must be {what}; got {value}."
+    with pytest.raises(InputError, match=r"warmup must lie between 0 and 1; got 0\.0\."):
+        replace(RECIPES["paper"], warmup=0.0)
 
 
 def test_the_cycle_rises_to_its_peak_and_falls_to_nothing():
@@ -68,13 +69,15 @@ def test_the_cycle_rises_to_its_peak_and_falls_to_nothing():
 
 # Under pytest a type checker would answer first; a user has none.
 WRONG = {
-    "heads=2.5": "heads must be a whole number; got 2.5.",
-    "schedule='foo'": "schedule must be one of constant, one-cycle; got 'foo'.",
-    "learning_rate=None": "learning_rate must be a finite number; got None.",
-    "learning_rate=float('nan')": "learning_rate must be a finite number; got nan.",
-    "tails=1": "tails must be true or false; got 1.",
-    "epochs=True": "epochs must be a number; got True.",
-    "vocabulary_size=1.5": "vocabulary_size must be a whole number; got 1.5.",
+    "heads=2.5": "the setting 'heads' must be a whole number; got 2.5.",
+    "schedule='foo'": "no schedule 'foo'. Choose from: constant, one-cycle.",
+    "skip='sum'": "no skip 'sum'. Choose from: mean, cls.",
+    "learning_rate=None": "the setting 'learning_rate' must be a number; got None.",
+    "learning_rate=float('nan')": "learning_rate must be finite and positive; got nan.",
+    "weight_decay=float('inf')": "weight_decay must be finite and not negative; got inf.",
+    "tails=1": "the setting 'tails' must be true or false; got 1.",
+    "epochs=True": "the setting 'epochs' must be a whole number; got True.",
+    "vocabulary_size=1.5": "the setting 'vocabulary_size' must be a whole number; got 1.5.",
     "patience=0": "patience must be at least 1; got 0.",
 }
 

@@ -1,11 +1,9 @@
 """``limelight train`` and ``limelight learn``."""
 
-import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
@@ -107,7 +105,14 @@ def train(
             return f"the checkpoint is in '{output}'; give the same command to go on from there."
         return "give the same command to start again."
 
-    with noted(kept), _shown_progress() as progress:
+    def told(at: "Progress") -> None:
+        """Move the bar on a terminal; elsewhere say one line per epoch."""
+        best = "" if at.best is None else f", best accuracy {at.best:.1%}"
+        moved(at.step, at.steps, f"epoch {at.epoch}{best}")
+        if at.epoch_ended and not shown.on_terminal:
+            shown.say(_line(at))
+
+    with noted(kept), (shown := ProgressShown("training")) as moved:
         model = trained(
             texts,
             recipe=settings,
@@ -115,15 +120,15 @@ def train(
             validation=held,
             seed=seed,
             device=device,
-            progress=progress,
+            progress=told,
             resume=not fresh,
             precision=precision,
         )
     record = model.record["training"]
     best = record["kept_epoch"]
     score = record["validation_accuracy"][best - 1]
-    told = "" if score is None else f", validation accuracy {score:.2%}"
-    print(f"{output}: epoch {best} kept{told}")
+    measured = "" if score is None else f", validation accuracy {score:.2%}"
+    print(f"{output}: epoch {best} kept{measured}")
     if notice := record.get("notice"):
         tell(f"Notice: {notice}", style="bold")
 
@@ -192,33 +197,17 @@ def learn(
 
 def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":
     """Return ``recipe`` with the settings in ``pairs`` ("name=value") changed."""
-    from limelight.training.recipe import check_kind
+    from limelight.explainers.method import made
 
-    known = {field.name: field for field in fields(recipe)}
+    values = asdict(recipe)
     special: dict[str, Any] = {"none": None, "true": True, "false": False}
-    changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs, "patience": None}
+    if epochs is not None:
+        values |= {"epochs": epochs, "patience": None}
     for name, value in named_values(pairs):
-        if name not in known:
-            raise InputError(nearest("setting", name, known))
-        found = special.get(value.lower(), parsed_value(value))
-        check_kind(known[name], found)
-        as_now = isinstance(getattr(recipe, name), float) and type(found) is int
-        changes[name] = float(found) if as_now else found
-    return replace(recipe, **changes)
-
-
-@contextlib.contextmanager
-def _shown_progress() -> Iterator[Callable[["Progress"], None]]:
-    """Yield a callback: a bar that moves on a terminal, else one line per epoch."""
-    with (shown := ProgressShown("training")) as moved:
-
-        def told(at: "Progress") -> None:
-            best = "" if at.best is None else f", best accuracy {at.best:.1%}"
-            moved(at.step, at.steps, f"epoch {at.epoch}{best}")
-            if at.epoch_ended and not shown.on_terminal:
-                shown.say(_line(at))
-
-        yield told
+        if name not in values:
+            raise InputError(nearest("setting", name, values))
+        values[name] = special.get(value.lower(), parsed_value(value))
+    return cast("Recipe", made(type(recipe), **values))
 
 
 def _line(at: "Progress") -> str:

@@ -73,7 +73,7 @@ def fit(
         checkpoint.restore(state)
     loop = _Loop(prepared, recipe, seed, device, progress, checkpoint)
     with _steady_arithmetic():
-        while len(state.history) < recipe.epochs and not _out_of_patience(state, recipe):
+        while len(state.history) < loop.last_epoch(state):
             loop.run_epoch(state)
     return state
 
@@ -116,6 +116,15 @@ class _Loop:
         self.last = self.saved = time.monotonic()
         self.saved_step = 0
 
+    def last_epoch(self, state: TrainingState) -> int:
+        """Return the epoch with which the run ends if no validation gets better."""
+        recipe = self.recipe
+        if recipe.patience is None:
+            return recipe.epochs
+        best = (state.best_epoch or {"epoch": 1})["epoch"]
+        least = math.ceil(recipe.least_steps / self.per_epoch)
+        return min(recipe.epochs, max(best + recipe.patience, least))
+
     def run_epoch(self, state: TrainingState) -> None:
         epoch, batch = len(state.history), self.recipe.batch
         order = random_numbers(self.seed, ORDER, epoch).permutation(len(self.ids))
@@ -154,9 +163,7 @@ class _Loop:
     def _end_epoch(self, state: TrainingState) -> None:
         epoch = len(state.history) + 1
         mean = self._mean_loss(state, self.per_epoch)
-        score = None
-        if self.validation is not None:
-            score = accuracy(state, self.validation, self.device)
+        score = None if self.validation is None else accuracy(state, self.validation)
         best = state.best_epoch
         # A tie keeps the earlier epoch, which has fitted less to its own texts.
         if score is None or best is None or score > best["accuracy"]:
@@ -178,7 +185,7 @@ class _Loop:
                 epoch=len(state.history) + (not ended),
                 epochs=self.recipe.epochs,
                 step=state.step,
-                steps=self._last_step(state),
+                steps=self.per_epoch * self.last_epoch(state),
                 loss=mean,
                 accuracy=state.history[-1]["accuracy"] if state.history else None,
                 best=(state.best_epoch or {}).get("accuracy"),
@@ -187,15 +194,6 @@ class _Loop:
                 epoch_ended=ended,
             )
         )
-
-    def _last_step(self, state: TrainingState) -> int:
-        """Return the step at which the run ends if no validation gets better."""
-        recipe, every = self.recipe, self.per_epoch
-        if recipe.patience is None:
-            return every * recipe.epochs
-        best = (state.best_epoch or {"epoch": 1})["epoch"]
-        epochs = max(best + recipe.patience, math.ceil(recipe.least_steps / every))
-        return every * min(recipe.epochs, epochs)
 
     def _mean_loss(self, state: TrainingState, steps: int) -> float:
         mean = float(state.loss_sum) / steps
@@ -225,28 +223,13 @@ def loss(f: Float[Array, "B C"], labels: Int[Array, " B"], *, smoothing: float) 
     return F.binary_cross_entropy_with_logits(f[:, 0], wanted.to(f))
 
 
-def accuracy(state: TrainingState, texts: EncodedTexts, device: Any) -> float:
-    """Return the share of ``texts`` whose class the kept weights get right."""
-    return share_right(
-        lambda ids: torch.func.functional_call(state.module, state.kept, (ids,)), texts, device
-    )
-
-
 @torch.no_grad()  # type: ignore[untyped-decorator]
-def share_right(answer: Callable[[Array], Array], texts: EncodedTexts, device: Any) -> float:
-    """Return the share of ``texts`` to whose ids the outputs that ``answer`` gives are right."""
+def accuracy(state: TrainingState, texts: EncodedTexts) -> float:
+    """Return the share of ``texts`` whose class the kept weights get right."""
     right = 0
     for start in range(0, len(texts), _CHUNK):
-        f = answer(torch.from_numpy(texts.ids[start : start + _CHUNK]).to(device))
+        ids = torch.from_numpy(texts.ids[start : start + _CHUNK]).to(state.loss_sum.device)
+        f = torch.func.functional_call(state.module, state.kept, (ids,))
         predicted = (f[:, 0] > 0).long() if f.shape[1] == 1 else f.argmax(dim=1)
         right += int((predicted.cpu().numpy() == texts.labels[start : start + _CHUNK]).sum())
     return right / len(texts)
-
-
-def _out_of_patience(state: TrainingState, recipe: Recipe) -> bool:
-    best = state.best_epoch
-    if recipe.patience is None or best is None or best["accuracy"] is None:
-        return False
-    if state.step < recipe.least_steps:
-        return False
-    return len(state.history) - best["epoch"] >= recipe.patience

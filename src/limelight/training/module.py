@@ -14,6 +14,9 @@ from limelight.models.attention.weights import OPTIONS, PATCHES, WEIGHTS, weight
 from limelight.shapes import Array, Float, Int, Num
 from limelight.text import CLS, UNK, Vocabulary
 
+# What besides its weights says how a classifier reads a text.
+READING = ("T_max", "position_base", "position_scale", "skip", "head_embeddings")
+
 
 class AttentionModule(nn.Module):  # type: ignore[misc]
     r"""K heads read at [cls].
@@ -55,14 +58,7 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             name: torch.tensor(np.asarray(array), dtype=dtype)
             for name, array in weights_of(classifier).items()
         }
-        return cls(
-            weights,
-            T_max=classifier.T_max,
-            position_base=classifier.position_base,
-            position_scale=classifier.position_scale,
-            skip=classifier.skip,
-            head_embeddings=classifier.head_embeddings,
-        )
+        return cls(weights, **{name: getattr(classifier, name) for name in READING})
 
     def to_classifier(
         self,
@@ -79,12 +75,8 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
             **weights,
             vocabulary=vocabulary,
             classes=classes,
-            T_max=self.T_max,
-            position_base=self.position_base,
-            position_scale=self.position_scale,
+            **{name: getattr(self, name) for name in READING},
             attention="dot-product" if self.w_a is None else "additive",
-            skip=self.skip,
-            head_embeddings=self.head_embeddings,
             record=record or {},
         )
 

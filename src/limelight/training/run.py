@@ -59,33 +59,45 @@ def train(
         raise InputError(nearest("precision", precision, PRECISIONS))
     if seed < 0:
         raise InputError(f"seed must be at least 0; got {seed}.")
+    read = read_pictures if images else read_labelled
     if not isinstance(data, LabelledTexts):
-        data = (read_pictures if images else read_labelled)(data, labels=labels)
+        data = read(data, labels=labels)
     if isinstance(recipe, str):
-        recipe = "pictures" if recipe == "default" and of_pictures(data) else recipe
-    settings = recipe_named(recipe) if isinstance(recipe, str) else recipe
+        pictured = recipe == "default" and of_pictures(data)
+        recipe = recipe_named("pictures" if pictured else recipe)
     if isinstance(validation, int | float):
-        settings, validation = replace(settings, validation=float(validation)), None
+        recipe, validation = replace(recipe, validation=float(validation)), None
     if not isinstance(validation, LabelledTexts | None):
-        read = read_pictures if images else read_labelled
         validation = read(validation, data.class_names, part="test", labels=labels)
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
-        prepared = prepare(data, settings, validation=validation, seed=seed)
+        prepared = prepare(data, recipe, validation=validation, seed=seed)
+        made_by = {"seed": seed, "device": device, "torch": torch.__version__}
         checkpoint = None
         if folder is not None:
-            arguments = _arguments(prepared, settings, seed, device, validation)
+            arguments = {
+                **asdict(recipe),
+                **prepared.record,
+                "validation_sha256": None if validation is None else validation.digest,
+                "classes": list(prepared.classes),
+                **made_by,
+            }
             checkpoint = Checkpoint(folder, arguments, checkpoint_minutes)
             if not resume:
                 checkpoint.path.unlink(missing_ok=True)
         state = fit(
-            prepared, settings, seed=seed, device=device, progress=progress, checkpoint=checkpoint
+            prepared, recipe, seed=seed, device=device, progress=progress, checkpoint=checkpoint
         )
-        record = _record(prepared, settings, seed, device, state)
+        record = _record(prepared, recipe, state, **made_by)
         if data.notices:
-            record["training"]["labels"] = list(data.notices)
-        classifier = _classifier(prepared, state, record, precision)
+            record["labels"] = list(data.notices)
+        with torch.no_grad():
+            for name, weight in state.module.named_parameters():
+                weight.copy_((state.best or state.kept)[name])
+        classifier = state.module.to_classifier(
+            prepared.vocabulary, prepared.classes, record={"training": record}
+        ).rounded(precision)
         if folder is not None:
             _save(classifier, state, folder)
     return classifier
@@ -131,48 +143,32 @@ def _usable_folder(folder: Path, *, fresh: bool) -> Path:
     return folder
 
 
-def _arguments(
-    prepared: Prepared,
-    recipe: Recipe,
-    seed: int,
-    device: str,
-    validation: LabelledTexts | int | float | None,
-) -> dict[str, Any]:
-    return {
-        **asdict(recipe),
-        **prepared.record,
-        "validation_sha256": validation.digest if isinstance(validation, LabelledTexts) else None,
-        "classes": list(prepared.classes),
-        "seed": seed,
-        "device": device,
-        "torch": torch.__version__,
-    }
-
-
 def _record(
-    prepared: Prepared, recipe: Recipe, seed: int, device: str, state: TrainingState
+    prepared: Prepared, recipe: Recipe, state: TrainingState, *, seed: int, **machine: str
 ) -> dict[str, Any]:
     """Return what the config says about the training: no times, so that it can be repeated."""
-    name, changed = _difference(recipe)
-    notice = learned_nothing(prepared, state, device)
+    settings = asdict(recipe)
+    changes = {
+        name: {k: v for k, v in settings.items() if v != getattr(known, k)}
+        for name, known in RECIPES.items()
+    }
+    closest = min(changes, key=lambda name: len(changes[name]))
+    notice = learned_nothing(prepared, state)
     best = state.best_epoch if prepared.validation is not None else state.history[-1]
     return {
-        "training": {
-            "recipe": name,
-            "changed": changed,
-            "settings": asdict(recipe),
-            "seed": seed,
-            **prepared.record,
-            "kept_epoch": best["epoch"] if best else None,
-            "validation_accuracy": [entry["accuracy"] for entry in state.history],
-            "device": device,
-            "torch": torch.__version__,
-            **({"notice": notice} if notice else {}),
-        }
+        "recipe": closest,
+        "changed": changes[closest],
+        "settings": settings,
+        "seed": seed,
+        **prepared.record,
+        "kept_epoch": best["epoch"] if best else None,
+        "validation_accuracy": [entry["accuracy"] for entry in state.history],
+        **machine,
+        **({"notice": notice} if notice else {}),
     }
 
 
-def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> str | None:
+def learned_nothing(prepared: Prepared, state: TrainingState) -> str | None:
     """Say that the kept weights are no better than always giving the most frequent class.
 
     They are better, and None comes back, if their accuracy is two standard errors above the share
@@ -187,7 +183,7 @@ def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> st
     best = state.best_epoch
     score = None if best is None else best["accuracy"]
     if score is None:
-        score = accuracy(state, held, device)
+        score = accuracy(state, held)
     share = float(np.bincount(held.labels).max()) / len(held)
     noise = 2 * math.sqrt(share * (1 - share) / len(held))
     if score > share + min(noise, (1 - share) / 2):
@@ -204,25 +200,6 @@ def learned_nothing(prepared: Prepared, state: TrainingState, device: Any) -> st
         f"answering {frequent!r} gets {share:.1%}. Check that the labels belong to their texts; "
         "if they do, give more texts, or train for longer (--epochs)."
     )
-
-
-def _difference(recipe: Recipe) -> tuple[str, dict[str, Any]]:
-    """Return the named recipe nearest to ``recipe``, and the settings in which they differ."""
-    changes = {
-        name: {k: v for k, v in asdict(recipe).items() if v != getattr(known, k)}
-        for name, known in RECIPES.items()
-    }
-    return min(changes.items(), key=lambda item: len(item[1]))
-
-
-def _classifier(
-    prepared: Prepared, state: TrainingState, record: dict[str, Any], precision: str
-) -> AttentionClassifier:
-    with torch.no_grad():
-        for name, weight in state.module.named_parameters():
-            weight.copy_((state.best or state.kept)[name])
-    classifier = state.module.to_classifier(prepared.vocabulary, prepared.classes, record=record)
-    return classifier.rounded(precision)
 
 
 def _save(classifier: AttentionClassifier, state: TrainingState, folder: Path) -> None:

@@ -13,7 +13,7 @@ from safetensors.numpy import save
 from limelight.errors import InputError
 from limelight.files import write_whole
 from limelight.shapes import Array
-from limelight.training.module import AttentionModule, PatchModule
+from limelight.training.module import READING, AttentionModule, PatchModule
 from limelight.training.recipe import Recipe
 from limelight.training.texts import WEIGHTS, Prepared, random_numbers
 
@@ -96,13 +96,8 @@ def new_state(
     """Return the state before the first step, of ``module`` or of the paper's classifier."""
     if module is None:
         weights, patches = _first_weights(prepared, recipe, seed), prepared.patches
-        options: dict[str, Any] = {
-            "T_max": prepared.T_max,
-            "position_base": recipe.position_base,
-            "position_scale": recipe.position_scale,
-            "skip": recipe.skip,
-            "head_embeddings": recipe.head_embeddings,
-        }
+        options = {name: getattr(recipe, name) for name in READING}
+        options["T_max"] = prepared.T_max
         if patches is None:
             module = AttentionModule(weights, **options)
         else:
