@@ -180,25 +180,6 @@ def target_indices(
     return np.full(len(logits), target)
 
 
-def against_indices(
-    against: Any,
-    index: Int[np.ndarray, " n"],
-    classes: tuple[str, ...],
-    logits: Float[np.ndarray, "n C"],
-) -> Int[np.ndarray, " n"]:
-    """Return the class that the target of every document is held against, in ``index``.
-
-    ``against`` is a class by name or number, or "predicted".
-    """
-    found = target_indices(against, classes, logits)
-    if (same := found == index).any():
-        name = classes[int(found[same][0])]
-        raise InputError(
-            f"a class is explained against another one; target and against are both {name!r}."
-        )
-    return found
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class Question:

@@ -248,6 +248,8 @@ def test_texts_that_tell_nothing_are_rows_with_a_reason():
         ([[True, False]], "got [True, False]"),
         ([{(0, 1): 2}], "got {(0, 1): 2}"),
         ([iter([[0, 1]])], "got <list_iterator object"),
+        ([[iter([[0, 1]])]], "got [<list_iterator object"),
+        ([[{0: 1, 2: 3}]], "got [{0: 1, 2: 3}]"),
     ],
 )
 def test_what_is_not_a_rationale_is_refused_before_any_work(given, sentence):

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.models.hugging_face.masking import deleted, replaced
-from limelight.models.hugging_face.pieces import Pieces
+from limelight.models.engine import Engine
+from limelight.models.hugging_face.masking import MaskedText
+from limelight.models.hugging_face.pieces import Pieces, feature_of_piece
 from limelight.text import Features
 
 torch = pytest.importorskip("torch")
@@ -16,6 +17,9 @@ from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass, recta
 from tiny_transformers import tiny  # noqa: E402
 
 NOTHING = 1
+# Which the rows of masks do not ask.
+ENGINE = Engine(list, size=len, key=bytes, budget=1)
+FORWARD = ForwardPass(tiny("bert")[0], half=False, shown=str)
 
 
 WORDS = st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 3)), min_size=1, max_size=7)
@@ -69,10 +73,14 @@ def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
     pieces, features = pieces_and_features(words, before, after, room)
     bits = st.lists(st.booleans(), min_size=len(features), max_size=len(features))
     keep = np.array(data.draw(st.lists(bits, min_size=1, max_size=5)))
-    if other is None:
-        masked = deleted(pieces, features, nothing=NOTHING)
-    else:
-        masked = replaced(pieces, features, other)
+    masked = MaskedText(
+        engine=ENGINE,
+        forward=FORWARD,
+        pieces=pieces,
+        feature=feature_of_piece(pieces, features),
+        other=other,
+        nothing=NOTHING,
+    )
     expected = one_by_one(pieces, features, keep, other)
     assert masked.sizes(keep).tolist() == [len(row) for row in expected]
     ids = masked.ids(keep)

@@ -271,14 +271,13 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
     several = [chosen.asking(one.model) for chosen in several]
     if budget is None or not any(chosen.way.fewest for chosen in several):
         return several
-    whole = Allowance(str(budget), budget.calls or 0)
-    if budget.seconds is not None:
-        whole = whole._replace(**_pace(budget, one.game()))
-    return _dealt(whole, several, len(one.features[0]))
+    pace = {} if budget.seconds is None else _pace(budget, one.game())
+    return _dealt(budget, several, len(one.features[0]), **pace)
 
 
-def _dealt(whole: Allowance, several: Sequence[Chosen], d: int) -> list[Chosen]:
-    whole = whole._replace(shared=len(several) > 1)
+def _dealt(budget: Budget, several: Sequence[Chosen], d: int, **pace: Any) -> list[Chosen]:
+    shared = len(several) > 1
+    whole = Allowance(str(budget), budget.calls or 0, shared=shared)._replace(**pace)
     calls = max(whole.calls - 1, 0)  # the text itself has been predicted
     fixed, counting = 0, 0
     for one in several:
@@ -298,7 +297,7 @@ def _dealt(whole: Allowance, several: Sequence[Chosen], d: int) -> list[Chosen]:
 def checked_counts(budget: Budget | None, several: Sequence[Chosen], d: int) -> None:
     """Refuse settings, or a number of calls, that cannot work for ``d`` features."""
     if budget is not None and budget.calls is not None:
-        several = _dealt(Allowance(str(budget), budget.calls), several, d)
+        several = _dealt(budget, several, d)
     for one in several:
         one.check_feasible(d)
 

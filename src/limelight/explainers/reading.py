@@ -29,7 +29,7 @@ from limelight.models.protocol import (
     documents_by,
 )
 from limelight.models.text_game import TextGame
-from limelight.question import Question, Targets, against_indices, target_indices
+from limelight.question import Question, Targets, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import FEATURES, Document, Features, features_of, in_units, is_unit, unit_spans
@@ -401,7 +401,12 @@ def targets_of(
             index[i] = model.classes.index(tag) if tag in model.classes else index[i]
     if question.against is None:
         return replace(whole, index=index)
-    other = against_indices(question.against, index, model.classes, own)
+    other = target_indices(question.against, model.classes, own)
+    if (same := other == index).any():
+        name = model.classes[int(other[same][0])]
+        raise InputError(
+            f"a class is explained against another one; target and against are both {name!r}."
+        )
     return replace(whole, index=index, against=other)
 
 

@@ -21,7 +21,6 @@ from limelight.results import Finding
 from limelight.sampling.masks import text_rng
 from limelight.sampling.ratio_games import (
     CrossFits,
-    LeftOut,
     cross_fits,
     pair_errors,
     paired_masks,
@@ -126,7 +125,6 @@ class SurrogateFit(NamedTuple):
 
     game: SurrogateGame
     parts: CrossFits
-    out: LeftOut
     base_value: float | None
 
 
@@ -140,8 +138,7 @@ def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
     )
     keep = paired_masks(d, settings.draws.first(d), rng)
     answers = game(keep)[:, 0]
-    found = cross_fits(keep, answers, heads=settings.heads)
-    size = max(game.known_range, float(np.ptp(answers)))
+    found = cross_fits(keep, answers, heads=settings.heads, known_range=game.known_range)
     parts: dict[str, Any] = {one.name: getattr(found.games, one.name) for one in fields(RatioGame)}
     whole = {name: x[0, ...] if np.ndim(x) else x for name, x in parts.items()}  # of all folds
     surrogate = SurrogateGame(
@@ -153,8 +150,7 @@ def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
         calls=len(keep),
         notices=_fidelity(found) + game.notices,
     )
-    out = LeftOut(keep, found.left, found.part, size)
-    return SurrogateFit(surrogate, found, out, game.base_value)
+    return SurrogateFit(surrogate, found, game.base_value)
 
 
 def _fidelity(found: CrossFits) -> tuple[str, ...]:
@@ -180,12 +176,12 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
     exact = _VALUES[settings.values](fit.parts.games)
     own, *of_parts = exact.scores[:, 0]
     if settings.values == "interactions":
-        stderr, spike = pair_errors(fit.out, own, np.stack(of_parts)), 0.0
+        stderr, spike = pair_errors(fit.parts.out, own, np.stack(of_parts)), 0.0
         # Scores of words are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
         scores, pairs = of_words(own), strongest(own, stderr, settings.top)
         found = Finding(scores=scores, stderr=of_words(stderr), pairs=pairs, signed=False)
     else:
-        stderr, spike = word_errors(fit.out, own, np.stack(of_parts), settings.values)
+        stderr, spike = word_errors(fit.parts.out, own, np.stack(of_parts), settings.values)
         intercept = float(exact.intercept[0, 0]) if settings.values == "lime" else None
         found = Finding(scores=own, stderr=stderr, intercept=intercept, signed=True)
     return replace(
@@ -193,10 +189,10 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
         base_value=fit.base_value,
         notices=fit.game.notices
         + unseen_effects(
-            flat=fit.out.flat,
+            flat=fit.parts.out.flat,
             spike=spike,
-            size=fit.out.size,
-            draws=fit.out.draws,
+            size=fit.parts.out.size,
+            draws=fit.parts.out.draws,
             same="fit one ratio game",
             what="pairs of masks",
         ),

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import permutations
 from numbers import Real
 from typing import Any, NamedTuple
@@ -104,25 +103,34 @@ def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
 
 
 def _annotators(given: Any, number: int) -> list[list[Span]]:
-    # The spans of one annotator, or a list of them for each of several; texts and mappings hold
-    # other things, and what has no length can be read only once.
-    listed = hasattr(given, "__len__") and not isinstance(given, str | dict)
-    for several in ([given], given) if listed else ():
-        with suppress(TypeError, ValueError):
-            return [[_span(*one) for one in spans] for spans in several]
+    if _is_list(given):
+        entries = list(given)
+        if all(map(_is_span, entries)):
+            return [[_span(one) for one in entries]]
+        if all(_is_list(one) and all(map(_is_span, one)) for one in entries):
+            return [[_span(one) for one in several] for several in entries]
     raise InputError(
         f"the rationale of text {number} must be a list of [start, end] in characters, or one such "
         f"list per annotator; got {one_line(repr(given), 60)}."
     )
 
 
-def _span(start: Any, end: Any) -> Span:
-    """Return two whole numbers as such: a table may hold 3 as 3.0."""
-    for x in (start, end):
-        number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)  # Python counts True
-        if not (number and abs(x) < _LARGEST and x == int(x)):
-            raise ValueError(x)
-    return int(start), int(end)
+def _is_list(one: Any) -> bool:
+    return hasattr(one, "__len__") and hasattr(one, "__iter__") and not isinstance(one, str | dict)
+
+
+def _is_span(one: Any) -> bool:
+    return _is_list(one) and len(one) == 2 and all(_is_whole(x) for x in one)
+
+
+def _is_whole(x: Any) -> bool:
+    # A table may hold 3 as 3.0; that True is a number too is Python's affair.
+    number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
+    return number and abs(x) < _LARGEST and x == int(x)
+
+
+def _span(one: Any) -> Span:
+    return int(one[0]), int(one[1])
 
 
 def _joined(spans: list[Span]) -> Rationale:

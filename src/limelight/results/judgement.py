@@ -335,9 +335,9 @@ class Judgement(EqualByFields, Page, Drawn, Tabular, Stored):
     same words, where rationales were given.
     """
 
-    _terminal = "terminal_judgement.judgement_text"
-    _page = "judgement_html.judgement_page"
-    _fragment = "judgement_html.judgement_fragment"
+    _terminal = "judgement.judgement_text"
+    _page = "judgement.judgement_page"
+    _fragment = "judgement.judgement_fragment"
     _figure = "figures.judgement_figure"
     _record = "judgement_json.JudgementRecord"
 

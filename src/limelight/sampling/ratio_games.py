@@ -39,18 +39,38 @@ class RatioFit(NamedTuple):
     A: Float[np.ndarray, "B H d"]
 
 
+class LeftOut(NamedTuple):
+    """Masks, each followed by its complement, and what is left of the answers to them.
+
+    A mask's answer is compared with the game that was fitted without its ``part`` of the sample.
+    """
+
+    keep: Bool[np.ndarray, "n d"]
+    left: Float[np.ndarray, " n"]
+    part: Int[np.ndarray, " n"]
+    size: float  # how far f is known to move
+
+    @property
+    def flat(self) -> bool:
+        """Whether nothing is left."""
+        return float(np.abs(self.left).max()) <= ROUNDING * self.size
+
+    @property
+    def draws(self) -> int:
+        """Number of pairs of masks."""
+        return len(self.left) // 2
+
+
 class CrossFits(NamedTuple):
     """The ratio game of a sample, and those of the sample without each of its parts.
 
-    ``games`` is a batch: that of all masks first, then one for each part left out. ``left`` is what
-    the game without a mask's ``part`` leaves of the answer to it, ``r2`` how much of the variance
-    that explains, and ``r2_linear`` what the best linear model explains of the same masks, likewise
-    left out.
+    ``games`` is a batch: that of all masks first, then one for each part left out. ``out`` is what
+    the latter leave of the answers, ``r2`` how much of the variance they explain, and ``r2_linear``
+    what the best linear model explains of the same masks, likewise left out.
     """
 
     games: RatioGame
-    left: Float[np.ndarray, " n"]
-    part: Int[np.ndarray, " n"]
+    out: LeftOut
     r2: float
     r2_linear: float
     heads: int
@@ -64,12 +84,17 @@ def paired_masks(d: int, n: int, rng: np.random.Generator) -> Bool[np.ndarray, "
 
 
 def cross_fits(
-    keep: Bool[np.ndarray, "n d"], f: Float[np.ndarray, " n"], *, heads: int | None = None
+    keep: Bool[np.ndarray, "n d"],
+    f: Float[np.ndarray, " n"],
+    *,
+    heads: int | None = None,
+    known_range: float = 0.0,
 ) -> CrossFits:
     """Return the ratio game that suits ``f`` best; ``heads`` None: as many as masks left out want.
 
     Pairs of masks stay together when parts are left out, because a game that has seen a mask knows
-    something about its complement.
+    something about its complement. ``known_range`` is how far f is known to move, if it is more
+    than it does here.
     """
     mean, scale = float(f.mean()), float(f.std())
     if scale <= _STILL * float(np.abs(f).max(initial=0.0)):
@@ -88,8 +113,7 @@ def cross_fits(
 
     return CrossFits(
         games=fitted_game(fit, mean=mean, scale=scale),
-        left=scale * left,
-        part=part,
+        out=LeftOut(keep, scale * left, part, max(known_range, float(np.ptp(f)))),
         r2=r2(left),
         r2_linear=max(r2(_line_left(sample, ridge)) for ridge in _RIDGES),
         heads=count,
@@ -162,25 +186,6 @@ def _line_left(sample: _Sample, ridge: float) -> Float[np.ndarray, " n"]:
         slope = np.linalg.solve(gram, centred.T @ (y[seen] - mean_y))
         left[~seen] = y[~seen] - mean_y - (x[~seen] - mean_x) @ slope
     return left
-
-
-class LeftOut(NamedTuple):
-    """Masks, each followed by its complement; what is left of their answers; their parts."""
-
-    keep: Bool[np.ndarray, "n d"]
-    left: Float[np.ndarray, " n"]
-    part: Int[np.ndarray, " n"]
-    size: float  # how far f is known to move
-
-    @property
-    def flat(self) -> bool:
-        """Whether nothing is left."""
-        return float(np.abs(self.left).max()) <= ROUNDING * self.size
-
-    @property
-    def draws(self) -> int:
-        """Number of pairs of masks."""
-        return len(self.left) // 2
 
 
 class WordErrors(NamedTuple):

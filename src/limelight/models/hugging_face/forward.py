@@ -297,6 +297,12 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
         return SequenceClassifierOutput(logits=logits, **shown)
 
 
+def is_kind(network: Any, *kinds: str) -> bool:
+    """Whether a network is one of these, by its classes: somebody's own may stand on one."""
+    names = [one.__name__ for one in type(network).__mro__]
+    return any(kind in name for name in names for kind in kinds)
+
+
 def network_name(network: Any) -> str:
     """Return the name of a network's class, as its user knows it: that under another head."""
     own = getattr(network, network.held) if isinstance(network, AnotherHead) else network

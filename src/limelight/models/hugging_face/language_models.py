@@ -46,7 +46,6 @@ _ANY = "A film."  # what stands in the place of the text while a template is loo
 _SHARED = 8  # tokens that all rows of a batch begin with, from which on they are computed once
 _SAME = 1e-4  # by which log-probabilities may differ when they are
 _ASIDE, _COUNTS = 1, 2  # marks
-MAX_NEW_TOKENS = 64
 # Where a configuration says how far back a layer reads, and which layers do.
 _WINDOWS = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
 _LAYERS = ("layer_types", "attention_layers", "attention_types")
@@ -304,59 +303,6 @@ class NextTokenForSequenceClassification(AskedLanguageModel):
         return self.said(out, logits - logits.mean(dim=1, keepdim=True))
 
 
-def next_token_classifier(
-    language_model: Any, tokenizer: Any, template: Any, labels: Any
-) -> tuple[NextTokenForSequenceClassification, PromptTokenizer]:
-    """Return network and tokenizer of a classifier made of a language model."""
-    generates = getattr(language_model, "can_generate", lambda: False)()
-    if not generates or getattr(language_model.config, "is_encoder_decoder", False):
-        raise InputError(
-            "template and labels are for causal language models (…ForCausalLM, …LMHeadModel); got "
-            f"{type(language_model).__name__}."
-        )
-    prompt = PromptTokenizer.of(tokenizer, template)
-    words = list(labels.items()) if isinstance(labels, Mapping) else []
-    if len(words) < 2 or not all(
-        isinstance(one, str) and one.strip() for pair in words for one in pair
-    ):
-        raise InputError(
-            'labels must give at least two classes a word each, like {"negative": "bad", '
-            f'"positive": "good"}}; got {labels!r}.'
-        )
-    tokens = prompt.label_tokens(dict(words))
-    head = NextTokenForSequenceClassification(language_model, prompt, tokens)
-    around, limit = len(prompt.ids("")), longest_input(head, tokenizer)
-    if around >= limit:
-        raise InputError(
-            f"template must leave room for the text; it has {around} tokens, and the model reads "
-            f"{limit}."
-        )
-    return head, prompt
-
-
-def writing(
-    language_model: Any,
-    tokenizer: Any,
-    template: Any,
-    *,
-    per_token: Any = False,
-    max_new_tokens: Any = MAX_NEW_TOKENS,
-) -> "tuple[AnswerForSequenceClassification, PromptTokenizer]":
-    """Return network and tokenizer of a language model whose answers are explained."""
-    if not getattr(language_model, "can_generate", lambda: False)():
-        raise InputError(
-            "a template without labels is for language models that write (…ForCausalLM, "
-            f"…ForConditionalGeneration); got {type(language_model).__name__}."
-        )
-    check_writing(max_new_tokens, per_token)
-    encodes = bool(getattr(language_model.config, "is_encoder_decoder", False))
-    prompt = PromptTokenizer.of(tokenizer, template, closed=encodes)
-    head = AnswerForSequenceClassification(
-        language_model, prompt, per_token=per_token, max_new_tokens=max_new_tokens
-    )
-    return head, prompt
-
-
 @final
 class AnswerForSequenceClassification(AskedLanguageModel):
     r"""A language model with another head: :math:`\sum_t \log p(y_t \mid x, y_{<t})` of an answer.
@@ -380,8 +326,14 @@ class AnswerForSequenceClassification(AskedLanguageModel):
     removals = ("delete", "mask", "unk", "pad")  # unknown words are no prompt that it has seen
 
     def __init__(
-        self, language_model: Any, prompt: PromptTokenizer, *, per_token: bool, max_new_tokens: int
+        self,
+        language_model: Any,
+        prompt: PromptTokenizer,
+        *,
+        per_token: Any = False,
+        max_new_tokens: Any = 64,
     ) -> None:
+        check_writing(max_new_tokens, per_token)
         asked = {"template": [prompt.before, prompt.after], "per_token": per_token}
         # A regression: a number, of which there are no probabilities.
         told = {"problem_type": "regression", "answer": asked}
@@ -632,3 +584,48 @@ def _log_probability(logits: Any, tokens: Any) -> Any:
     if torch.is_inference_mode_enabled():  # the softmax of all words need not be held
         return z.gather(-1, tokens[..., None])[..., 0] - z.logsumexp(-1)
     return torch.log_softmax(z, -1).gather(-1, tokens[..., None])[..., 0]
+
+
+def asked_language_model(
+    language_model: Any, tokenizer: Any, *, template: Any = None, labels: Any = None, **told: Any
+) -> tuple[AskedLanguageModel, PromptTokenizer]:
+    """Return network and tokenizer of a language model; with ``labels``, of a classifier.
+
+    Without them its answers are explained, of which more may be ``told``.
+    """
+    kind = type(language_model).__name__
+    generates = getattr(language_model, "can_generate", lambda: False)()
+    encodes = bool(getattr(language_model.config, "is_encoder_decoder", False))
+    if labels is None:
+        if not generates:
+            raise InputError(
+                "a template without labels is for language models that write (…ForCausalLM, "
+                f"…ForConditionalGeneration); got {kind}."
+            )
+        prompt = PromptTokenizer.of(tokenizer, template, closed=encodes)
+        return AnswerForSequenceClassification(language_model, prompt, **told), prompt
+    for name in sorted(told):
+        raise InputError(f"{name} is about an answer, and labels ask for none; leave it out.")
+    if not generates or encodes:
+        raise InputError(
+            "template and labels are for causal language models (…ForCausalLM, …LMHeadModel); got "
+            f"{kind}."
+        )
+    prompt = PromptTokenizer.of(tokenizer, template)
+    words = list(labels.items()) if isinstance(labels, Mapping) else []
+    if len(words) < 2 or not all(
+        isinstance(one, str) and one.strip() for pair in words for one in pair
+    ):
+        raise InputError(
+            'labels must give at least two classes a word each, like {"negative": "bad", '
+            f'"positive": "good"}}; got {labels!r}.'
+        )
+    tokens = prompt.label_tokens(dict(words))
+    head = NextTokenForSequenceClassification(language_model, prompt, tokens)
+    around, limit = len(prompt.ids("")), longest_input(head, tokenizer)
+    if around >= limit:
+        raise InputError(
+            f"template must leave room for the text; it has {around} tokens, and the model reads "
+            f"{limit}."
+        )
+    return head, prompt

@@ -22,6 +22,7 @@ from limelight.models.hugging_face.forward import (
     NetworkFingerprint,
     alone_with,
     embedding_rows,
+    is_kind,
     is_marked,
     network_name,
     plain_ids,
@@ -35,6 +36,7 @@ from limelight.models.hugging_face.pieces import (
     Pieces,
     document_of,
     encodings,
+    feature_of_piece,
     ids_read,
     longest_input,
     mean_over_windows,
@@ -114,10 +116,8 @@ class HuggingFace:
                 "a model needs its fast tokenizer, which knows the place of every word; got "
                 f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
             )
-        kinds = type(self.network).__mro__  # somebody's own class may stand on one of the library's
-        if not hasattr(self.network.config, "id2label") or not any(
-            "SequenceClassification" in kind.__name__ for kind in kinds
-        ):
+        classifies = is_kind(self.network, "SequenceClassification")
+        if not classifies or not hasattr(self.network.config, "id2label"):
             raise InputError(
                 "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
                 f"language model with template and labels; got {type(self.network).__name__}."
@@ -411,16 +411,22 @@ class HuggingFace:
         return mean
 
     def _game(self, pieces: Pieces, features: Features, replacement: str) -> masking.MaskedText:
+        feature, other, nothing = feature_of_piece(pieces, features), None, 0
         if replacement in ("delete", "pad"):
-            masking.check_asked_stay(pieces, features, replacement)
+            masking.check_asked_stay(pieces, feature, replacement)
         if replacement == "delete":
             writes = isinstance(self.network, AnswerForSequenceClassification)
             nothing = self._begins if writes else masking.nothing_token(self.tokenizer)
-            masked = masking.deleted(pieces, features, nothing=nothing)
         else:  # a piece that becomes padding is masked out; any other token is attended to
             other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
-            masked = masking.replaced(pieces, features, other)
-        return masking.MaskedText(self.engine, self._forward, masked)
+        return masking.MaskedText(
+            engine=self.engine,
+            forward=self._forward,
+            pieces=pieces,
+            feature=feature,
+            other=other,
+            nothing=nothing,
+        )
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""

@@ -16,7 +16,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
-from limelight.models.hugging_face.forward import AnotherHead, network_input, restoring
+from limelight.models.hugging_face.forward import AnotherHead, is_kind, network_input, restoring
 from limelight.models.hugging_face.pieces import pieces_in, pieces_of
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Place, one_line
@@ -28,14 +28,6 @@ _ROLES = ("USBI", "BIUS", "IMB", "LEIMB")
 _ALONE, _FIRST, _INSIDE, _LAST = range(4)
 _BEGINS, _ENDS = set("BUS"), set("LEUSO")
 _LONGEST_ANSWER = 64  # pieces
-
-
-def finds_spans(network: Any) -> bool:
-    """Whether a network tags tokens, or answers questions by a stretch of the text."""
-    names = [kind.__name__ for kind in type(network).__mro__]
-    return any(
-        kind in name for name in names for kind in ("TokenClassification", "QuestionAnswering")
-    )
 
 
 @final
@@ -56,7 +48,7 @@ class PlaceForSequenceClassification(AnotherHead):
     def __init__(self, network: Any, *, types: bool = True) -> None:
         known = network.config.id2label
         tags = tuple(str(known[i]) for i in sorted(known))
-        answers = any("QuestionAnswering" in kind.__name__ for kind in type(network).__mro__)
+        answers = is_kind(network, "QuestionAnswering")
         read = _types(tags) if types else {tag: (tag,) * 4 for tag in tags}
         classes = ["answer"] if answers else [*read]
         told = {"other_label": "another answer"} if answers else {}
