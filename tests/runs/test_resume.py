@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.errors import InputError
+from limelight.errors import InputError, check_count
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
@@ -314,6 +314,14 @@ def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, 
         with pytest.raises(InputError, match=sentence):
             explained(model, tmp_path / str(i), **options)
         assert not list((tmp_path / str(i)).glob("shards/*.parquet"))
+
+
+def test_a_count_of_numpy_is_a_count():
+    found = check_count("workers", np.int64(2))
+    assert (found, type(found)) == (2, int)
+    for given in (np.int64(0), np.bool_(True), True, 2.0, "2", None):
+        with pytest.raises(InputError, match="workers must be a whole number from 1; got "):
+            check_count("workers", given)
 
 
 class Heard:
