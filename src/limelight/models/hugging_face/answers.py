@@ -45,7 +45,7 @@ from limelight.text import Answer, Document, Span, one_line
 
 _SHARED = 8  # tokens that all rows of a batch begin with, from which on they are computed once
 _SAME = 1e-4  # by which log-probabilities may differ when they are
-_ASIDE, _COUNTS = 1, 2  # marks
+_ASIDE, COUNTS = 1, 2  # marks
 MAX_NEW_TOKENS = 64
 # Where a configuration says how far back a layer reads, and which layers do.
 _WINDOWS = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
@@ -135,7 +135,7 @@ class AnswerForSequenceClassification(AnotherHead):
         else:
             most = int((marks > 0).sum(dim=1).max())
             end = (marks == 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-            tokens, part = input_ids.gather(1, end), marks.gather(1, end) - _COUNTS
+            tokens, part = input_ids.gather(1, end), marks.gather(1, end) - COUNTS
             hidden = attention_mask * (marks == 0)
         if self.encodes:
             out, logits = self._decoded(input_ids, hidden, tokens, asked)
@@ -221,7 +221,7 @@ class AnswerForSequenceClassification(AnotherHead):
         rows[1:, -4:-2] = rows[1:, -2:]
         rows[1:, -2:] = -1
         marks = np.zeros(rows.shape, dtype=np.int64)
-        marks[0, -3:] = marks[1:, -5:-2] = _COUNTS
+        marks[0, -3:] = marks[1:, -5:-2] = COUNTS
         rows = np.where(rows < 0, rows, rows % size + (marks << 40))
         self.shares = True
         try:
@@ -282,7 +282,7 @@ def answering(
             raise no_token(one)
         if (mark[own] != _ASIDE).any():
             raise InputError("parts of an answer that are asked about together must not overlap.")
-        mark[own] = _COUNTS + number
+        mark[own] = COUNTS + number
         lengths.append(sum(own))
     none = np.full(len(ids), -1)
     marked = replace(

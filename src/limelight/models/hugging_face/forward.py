@@ -72,9 +72,9 @@ def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
     return np.where(rows < 0, rows, rows & _TOKEN)
 
 
-def is_marked(row: Int[np.ndarray, " L"]) -> Bool[np.ndarray, " L"]:
-    """Which pieces of the row are asked about."""
-    found: np.ndarray = row >= 1 << _MARK_BITS
+def is_marked(row: Int[np.ndarray, "*n L"], least: int = 1) -> Bool[np.ndarray, "*n L"]:
+    """Which pieces of the row are asked about: their mark is ``least`` or more."""
+    found: np.ndarray = row >= least << _MARK_BITS
     return found
 
 
