@@ -425,7 +425,7 @@ def facts(seed: int) -> str:
 
 def families(asked: argparse.Namespace) -> None:
     """Learn a picture classifier, a tagger and the answers of a language model."""
-    count, held, longest = (24, 4, 12) if asked.smoke else (1000, 60, 40)
+    count, held, longest = (24, 4, 30) if asked.smoke else (1000, 60, 40)
     cases: dict[str, Callable[[], tuple[Any, list[Any]]]] = {}
 
     def pictures() -> tuple[Any, list[Any]]:
