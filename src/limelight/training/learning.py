@@ -578,7 +578,7 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
         )
     half, whole = report["curve"][-2:]
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
-    more = max(1 - left, whole["r2"])
+    more = max(1 - left, whole["r2"], 0.0)
     told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
     yield (f"One network explains {told} texts; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]

@@ -135,7 +135,10 @@ class AnswerForSequenceClassification(AnotherHead):
         else:
             most = int((marks > 0).sum(dim=1).max())
             end = (marks == 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-            tokens, part = input_ids.gather(1, end), marks.gather(1, end) - COUNTS
+            own = marks.gather(1, end)
+            # Of a shorter answer, its first token stands for what is missing, and does not count.
+            end = torch.where(own > 0, end, end[:, :1])
+            tokens, part = input_ids.gather(1, end), own - COUNTS
             hidden = attention_mask * (marks == 0)
         if self.encodes:
             out, logits = self._decoded(input_ids, hidden, tokens, asked)
