@@ -29,19 +29,19 @@ from limelight.theory.faithfulness import (
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import first_order_bound, lime_first_order
+from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.mean_field import (
-    lime_mean_field,
-    lime_mean_field_bound,
-    shapley_mean_field,
-    shapley_mean_field_bound,
-)
+from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
 from limelight.theory.owen import owen
-from limelight.theory.paper import lime_theorem, lime_theorem_bound
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.second_order import lime_second_order, shapley_second_order
+from limelight.theory.second_order import (
+    distance_bound,
+    lime_distance_bound,
+    lime_second_order,
+    shapley_second_order,
+)
 from limelight.theory.shapley import shapley
 from results import Measure, command_line, report
 
@@ -290,23 +290,26 @@ def claims(case: Case) -> Iterator[Callable[[], list[Claim]]]:
             f"interactions, {what}", solve(game, **precise), mixed_changes(f, d, weight)
         )
     yield lambda: valued("lime, second order", lime_second_order(game, **case.lime), line.scores)
-    for what, formula, bound in (
-        ("lime, first order", lime_first_order, first_order_bound),
-        ("lime, Eq. 19", lime_theorem, lime_theorem_bound),
-    ):
-        yield lambda what=what, formula=formula, bound=bound: near(
-            what, formula(game), bound(game, **case.lime), line.scores
+    for what, formula in (("lime, first order", lime_first_order), ("lime, Eq. 19", lime_theorem)):
+        yield lambda what=what, formula=formula: near(
+            what,
+            formula(game),
+            lime_distance_bound(formula(game), game, **case.lime),
+            line.scores,
         )
     width = {"bandwidth": case.lime["bandwidth"]}
     yield lambda: near(
         "lime, mean field",
         lime_mean_field(game, **width),
-        lime_mean_field_bound(game, **width),
+        lime_distance_bound(lime_mean_field(game, **width), game, **width),
         plain(),
     )
     yield lambda: valued("shapley, second order", shapley_second_order(game), values())
     yield lambda: near(
-        "shapley, mean field", shapley_mean_field(game), shapley_mean_field_bound(game), values()
+        "shapley, mean field",
+        shapley_mean_field(game),
+        distance_bound(shapley_mean_field(game), shapley_second_order(game)),
+        values(),
     )
     yield lambda: _judged(game, f, d)
 

@@ -23,7 +23,6 @@ import limelight
 from judging import device_of, short_texts
 from limelight.sampling.orders import permutation_shapley
 from limelight.sampling.ratio_games import (
-    LeftOut,
     cross_fits,
     fitted_ratios,
     paired_masks,
@@ -123,8 +122,7 @@ def of_masks(
     start = time.process_time()
     chosen = cross_fits(keep, y)
     own, *of_parts = shapley(chosen.games).scores[:, 0]
-    out = LeftOut(keep, chosen.left, chosen.part, float(np.ptp(y)))
-    stderr = word_errors(out, own, np.stack(of_parts), "shapley").stderr
+    stderr = word_errors(chosen.out, own, np.stack(of_parts), "shapley").stderr
     seconds = time.process_time() - start
     error = own - truth[0]
     return {

@@ -126,9 +126,9 @@ SCRIPTS = {
     "lime_law": "lime_law",
 }
 
-# Those that hold our numbers to another road, and one that starts processes; BENCHMARKS=all runs
-# every one, which takes minutes, most of them in other packages.
-USUAL = {"prediction", "gradients", "corpus_cpu", "ceilings", "extreme_games", "walk", "datasets"}
+# Quick ones, and one that starts processes; what the others measure has tests of its own.
+# BENCHMARKS=all runs every one, which takes minutes, most of them in other packages.
+USUAL = {"corpus_cpu", "ceilings", "extreme_games", "walk"}
 CHOSEN = [name for name in IDS if name in USUAL or os.environ.get("BENCHMARKS") == "all"]
 
 

@@ -59,7 +59,7 @@ EXCEPTIONS = {
         "pairs_of_all_masks",
         "shapley_of_all_masks",
     },
-    "limelight.sampling.fits": {"LimeFit", "fitted_lime"},
+    "limelight.sampling.regression": {"LimeFit", "fitted_lime"},
     "limelight.sampling.sample": {"Game", "LimeDraws", "Sample"},
 }
 

@@ -7,7 +7,7 @@ from fractions import Fraction as Q
 import numpy as np
 import pytest
 
-from limelight.theory.paper import (
+from limelight_reproduction.lemmas import (
     conditional_mean,
     conditional_variance,
     expected_ratio_bound,

@@ -6,12 +6,18 @@ import math
 import numpy as np
 import pytest
 
-from limelight.theory.lime_first_order import first_order_bound, lime_first_order
+from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.mean_field import lime_mean_field
-from limelight.theory.paper import approximate_conditionals, lime_theorem
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame
+from limelight.theory.second_order import lime_distance_bound
+from limelight_reproduction.lemmas import approximate_conditionals
 
 from own_classifier import lime_by_all_masks
+
+
+def first_order_bound(game, **settings):
+    return lime_distance_bound(lime_first_order(game), game, **settings)
 
 
 def slope(x, y):

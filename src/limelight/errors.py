@@ -64,6 +64,12 @@ def about_text(number: int | None) -> Iterator[None]:
         raise
 
 
+def check_count(name: str, given: object) -> None:
+    """Refuse what is no number of things of which there must be one at least."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise InputError(f"{name} must be a whole number from 1; got {given!r}.")
+
+
 def told(value: object) -> str:
     """Return ``repr(value)``; of a whole number too long for a sentence, how long it is."""
     if isinstance(value, int) and (bits := value.bit_length()) > 200:

@@ -145,9 +145,7 @@ def _softened(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n 1"]:
 
 
 def target_indices(
-    target: Any,
-    classes: tuple[str, ...],
-    logits: Float[np.ndarray, "n C"],
+    target: Any, classes: tuple[str, ...], logits: Float[np.ndarray, "n C"]
 ) -> Int[np.ndarray, " n"]:
     """Return the class that ``target`` means for every document.
 
@@ -180,43 +178,6 @@ def target_indices(
             f"0..{len(classes) - 1}; got {told(target)}. The classes are: {', '.join(classes)}."
         )
     return np.full(len(logits), target)
-
-
-def against_indices(
-    against: Any,
-    index: Int[np.ndarray, " n"],
-    classes: tuple[str, ...],
-    logits: Float[np.ndarray, "n C"],
-) -> Int[np.ndarray, " n"] | None:
-    """Return the class that the target of every document is held against; None where nobody asks.
-
-    ``against`` is a class by name or number, or "predicted".
-    """
-    if against is None:
-        return None
-    found = target_indices(against, classes, logits)
-    if (same := found == index).any():
-        name = classes[int(found[same][0])]
-        raise InputError(
-            f"a class is explained against another one; target and against are both {name!r}."
-        )
-    return found
-
-
-def explained_scale(scale: str, link: str) -> str:
-    """Return the scale that is explained: "score" for a model whose outputs are not log-odds."""
-    if scale not in SCALES:
-        raise InputError(nearest("scale", scale, SCALES))
-    if link == "none" and scale == "probability":
-        raise InputError(
-            "the outputs of this model are scores, not log-odds, so it has no probabilities; "
-            "explain scale='score' (--scale score)."
-        )
-    if link != "none" and scale == "score":
-        raise InputError(
-            "scale 'score' is for models without probabilities; explain 'logit' or 'probability'."
-        )
-    return "score" if link == "none" else scale
 
 
 @final
@@ -333,8 +294,23 @@ class Question:
                 object.__setattr__(self, name, int(given))
 
     def to(self, model: Model) -> "Question":
-        """Return the question as ``model`` is asked it: its units, its scale."""
-        scale = explained_scale(self.scale, model.link)
+        """Return the question as ``model`` is asked it: its units, its scale.
+
+        That is "score" for a model whose outputs are not log-odds.
+        """
+        scored = model.link == "none"
+        if self.scale not in SCALES:
+            raise InputError(nearest("scale", self.scale, SCALES))
+        if scored and self.scale == "probability":
+            raise InputError(
+                "the outputs of this model are scores, not log-odds, so it has no probabilities; "
+                "explain scale='score' (--scale score)."
+            )
+        if not scored and self.scale == "score":
+            raise InputError(
+                "scale 'score' is for models without probabilities; explain 'logit' or "
+                "'probability'."
+            )
         needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "answers"))
         for name, needs in needed:
             if getattr(self, name) is not None and (why := why_not(model, needs)) is not None:
@@ -346,6 +322,7 @@ class Question:
                 "protect keeps words of a text; of a picture, give groups of patches as features, "
                 "with -1 for those that stay."
             )
+        scale = "score" if scored else self.scale
         return replace(self, scale=scale, features=self.units(model))
 
     def of_each(self, texts: list[Any]) -> "tuple[list[Any], Question]":
@@ -470,39 +447,32 @@ def split(
     return Question(all_classes=all_classes, **question), rest
 
 
-def question_of(verb: str, keywords: Mapping[str, Any], asked: Any = Asked) -> Question:
-    """Return the question in the keywords of a verb that has no settings of methods."""
-    question, rest = split(keywords, asked)
-    for name in rest:
-        raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
-    return question
-
-
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
-def spelled_out(asked: Any = Asked) -> Callable[[_Verb], _Verb]:
+def spelled_out(asked: Any = Asked, **beside: Any) -> Callable[[_Verb], _Verb]:
     """Show the keywords of the question in the signature of a verb, to ``help`` and completion.
 
-    They take the place of ``**asked``, or come before ``**settings``.
+    They take the place of ``**asked``, or come before ``**settings``; so do those ``beside`` them,
+    each with its type, which are None unless they are given.
     """
+    shown = [(name, None, hint) for name, hint in beside.items()]
+    shown += [one[:3] for one in FIELDS if one.name in asked.__annotations__]
     named = [
-        inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.hint
-        )
-        for one in FIELDS
-        if one.name in asked.__annotations__
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        for name, default, hint in shown
     ]
 
-    def shown(verb: _Verb) -> _Verb:
+    def with_keywords(verb: _Verb) -> _Verb:
         own = inspect.signature(verb)
         *given, rest = own.parameters.values()
         last = [] if rest.name == "asked" else [rest]
-        shown = own.replace(parameters=[*given, *named, *last])
-        verb.__signature__ = shown  # type: ignore[attr-defined]
+        verb.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[*given, *named, *last]
+        )
         return verb
 
-    return shown
+    return with_keywords
 
 
 class JudgedSettings(TypedDict, total=False):

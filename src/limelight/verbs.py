@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack, cast, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast, overload
 from warnings import warn
 
 import numpy as np
 
 from limelight.errors import InputError, about_text
-from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget, allotted, checked_counts
+from limelight.explainers.budget import Budget, BudgetGiven, allotted, checked_counts
 from limelight.explainers.explaining import (
     Progress,
     Texts,
@@ -21,7 +21,7 @@ from limelight.explainers.explaining import (
 )
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import METHODS, method_and_budget, method_table, several_methods
+from limelight.explainers.registry import METHODS, method_table, methods_and_budget
 from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
 from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
@@ -33,7 +33,6 @@ from limelight.question import (
     Playing,
     Question,
     Settings,
-    question_of,
     spelled_out,
     split,
 )
@@ -43,51 +42,74 @@ from limelight.shapes import Float
 from limelight.text import Answer, Document, Given, PictureLike, is_one, joined
 
 
-class ClassKeywords(OfEveryClass, Settings, total=False):
-    """What may be given by name about all classes: the question, and settings of the methods."""
+class Spending(TypedDict, total=False):
+    """Keywords of every verb that explains: what may be spent, and who hears how far it is."""
 
     budget: BudgetGiven | None
     progress: Progress | None
 
 
-class Keywords(Asked, ClassKeywords, total=False):
+class Keywords(Asked, Settings, Spending, total=False):
     """What may be given by name about one class."""
 
 
-class AnswerKeywords(OfEverySentence, Settings, total=False):
-    """What may be given by name about all sentences of an answer."""
-
-    budget: BudgetGiven | None
-    progress: Progress | None
+class ClassKeywords(OfEveryClass, Settings, Spending, total=False):
+    """What may be given by name about all classes."""
 
 
-class SpanKeywords(OfEverySpan, Settings, total=False):
+class SpanKeywords(OfEverySpan, Settings, Spending, total=False):
     """What may be given by name about all spans."""
 
-    budget: BudgetGiven | None
+
+class AnswerKeywords(OfEverySentence, Settings, Spending, total=False):
+    """What may be given by name about all sentences of an answer."""
+
+
+_SPENT = Spending.__annotations__
+Named = str | object | None  # a method by its name, or its settings
+
+
+class _Request(NamedTuple):
+    """What a verb was asked: a question to a model, by which methods, and what may be spent."""
+
+    model: Model
+    question: Question
+    several: list[Chosen]
+    budget: Budget | None
     progress: Progress | None
+
+
+def _asked(
+    model: Any,
+    method: Any,
+    keywords: dict[str, Any],
+    asked: Any = Asked,
+    *,
+    needs: Literal["spans", "answers"] | None = None,
+    several: bool = False,
+) -> _Request:
+    """Return what the keywords of a verb ask; the question is among them by names of ``asked``."""
+    budget, progress = (keywords.pop(name, None) for name in _SPENT)
+    question, settings = split(keywords, asked, all_classes=asked is OfEveryClass)
+    model = question.grouped(checked_model(model))
+    if needs is not None and (why := why_not(model, needs)) is not None:
+        verb = "explain_spans" if needs == "spans" else "explain_sentences"
+        raise InputError(f"{verb} needs {CAPABILITIES[needs]}, and {why}.")
+    chosen, spent = methods_and_budget(model, method, settings, budget, several=several)
+    return _Request(model, question, chosen, spent, progress)
 
 
 @overload
 def explain(
-    model: Model,
-    text: Given | PictureLike,
-    method: str | object | None = None,
-    **keywords: Unpack[Keywords],
+    model: Model, text: Given | PictureLike, method: Named = None, **keywords: Unpack[Keywords]
 ) -> Explanation: ...
 @overload
 def explain(
-    model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[Keywords]
+    model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
 ) -> Explanations: ...
-@spelled_out()
+@spelled_out(**_SPENT)
 def explain(
-    model: Any,  # anything else is refused in a sentence
-    text: Any,
-    method: Any = None,
-    *,
-    budget: BudgetGiven | None = None,
-    progress: Progress | None = None,
-    **settings: Any,
+    model: Any, text: Any, method: Any = None, **settings: Any
 ) -> Explanation | Explanations:
     """Return the score of every feature of ``text``; a list of texts gives a list.
 
@@ -156,16 +178,9 @@ def explain(
     settings
         Settings of the method, such as ``tolerance``.
     """
-    question, settings = split(settings)
-    model = question.grouped(checked_model(model))
-    chosen, spent = method_and_budget(model, method, settings, budget)
     found = _answers(
-        model,
+        _asked(model, method, settings),
         text,
-        question,
-        [chosen],
-        spent,
-        progress,
         lambda within, reading: explanations(within[0], reading),
         together=True,
     )
@@ -173,12 +188,8 @@ def explain(
 
 
 def _answers(
-    model: Model,
+    request: _Request,
     text: Any,
-    question: Question,
-    several: list[Chosen],
-    budget: Budget | None,
-    progress: Progress | None,
     answers: Callable[[list[Chosen], Reading], list[Any]],
     *,
     together: bool = False,
@@ -189,14 +200,16 @@ def _answers(
     ``together``: texts are read several at a time where all methods take them so. Unless
     ``strict``, a method that cannot work for a text is no error before it is tried.
     """
+    model, question, several, budget, progress = request
     texts, found = listed(text), list[Any]()
+    refuses = budget is not None or any(one.way.feasible for one in several)
     for reading in readings(
         model,
         texts,
         question,
         progress=progress,
         chosen=several if together else (),
-        feasible=partial(checked_counts, budget, several) if strict else None,
+        feasible=partial(checked_counts, budget, several) if strict and refuses else None,
         alone=budget is not None,
     ):
         within = allotted(budget, several, reading)
@@ -210,59 +223,42 @@ def _answers(
 
 @overload
 def explain_classes(
-    model: Model,
-    text: Given | PictureLike,
-    method: str | object | None = None,
-    **keywords: Unpack[ClassKeywords],
+    model: Model, text: Given | PictureLike, method: Named = None, **keywords: Unpack[ClassKeywords]
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
-    model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[ClassKeywords]
+    model: Model, text: Texts, method: Named = None, **keywords: Unpack[ClassKeywords]
 ) -> list[dict[str, Explanation]]: ...
-@spelled_out(OfEveryClass)
+@spelled_out(OfEveryClass, **_SPENT)
 def explain_classes(
-    model: Any,
-    text: Any,
-    method: Any = None,
-    *,
-    budget: BudgetGiven | None = None,
-    progress: Progress | None = None,
-    **settings: Any,
+    model: Any, text: Any, method: Any = None, **settings: Any
 ) -> dict[str, Explanation] | list[dict[str, Explanation]]:
     """Return one explanation per class of the model, by the name of the class.
 
     The model is asked as often as for one class. A list of texts gives a list; the arguments are
     those of :func:`explain`.
     """
-    question, settings = split(settings, OfEveryClass, all_classes=True)
-    model = question.grouped(checked_model(model))
-    chosen, spent = method_and_budget(model, method, settings, budget)
+    request = _asked(model, method, settings, OfEveryClass)
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
         each = zip(*by_class, strict=True)
-        return [dict(zip(model.classes, of_text, strict=True)) for of_text in each]
+        return [dict(zip(request.model.classes, of_text, strict=True)) for of_text in each]
 
-    return _answers(model, text, question, [chosen], spent, progress, of_each_text)
+    return _answers(request, text, of_each_text)
 
 
 @overload
 def explain_spans(
-    model: Model, text: Given, method: str | object | None = None, **keywords: Unpack[SpanKeywords]
+    model: Model, text: Given, method: Named = None, **keywords: Unpack[SpanKeywords]
 ) -> SpanExplanations: ...
 @overload
 def explain_spans(
-    model: Model, text: Texts, method: str | object | None = None, **keywords: Unpack[SpanKeywords]
+    model: Model, text: Texts, method: Named = None, **keywords: Unpack[SpanKeywords]
 ) -> list[SpanExplanations]: ...
-@spelled_out(OfEverySpan)
+@spelled_out(OfEverySpan, **_SPENT)
 def explain_spans(
-    model: Any,
-    text: Any,
-    method: Any = None,
-    *,
-    budget: BudgetGiven | None = None,
-    progress: Progress | None = None,
-    **settings: Any,
+    model: Any, text: Any, method: Any = None, **settings: Any
 ) -> SpanExplanations | list[SpanExplanations]:
     """Return one explanation for every span that the model finds in ``text``; there may be none.
 
@@ -271,32 +267,20 @@ def explain_spans(
     for each. A list of texts gives a list; the arguments are those of :func:`explain`. Where no
     ``target`` is named, each span is explained for its own tag.
     """
-    return _of_parts("spans", OfEverySpan, model, text, method, budget, progress, settings)
+    return _of_parts(_asked(model, method, settings, OfEverySpan, needs="spans"), text)
 
 
 @overload
 def explain_sentences(
-    model: Model,
-    text: Given,
-    method: str | object | None = None,
-    **keywords: Unpack[AnswerKeywords],
+    model: Model, text: Given, method: Named = None, **keywords: Unpack[AnswerKeywords]
 ) -> SpanExplanations: ...
 @overload
 def explain_sentences(
-    model: Model,
-    text: Texts,
-    method: str | object | None = None,
-    **keywords: Unpack[AnswerKeywords],
+    model: Model, text: Texts, method: Named = None, **keywords: Unpack[AnswerKeywords]
 ) -> list[SpanExplanations]: ...
-@spelled_out(OfEverySentence)
+@spelled_out(OfEverySentence, **_SPENT)
 def explain_sentences(
-    model: Any,
-    text: Any,
-    method: Any = None,
-    *,
-    budget: BudgetGiven | None = None,
-    progress: Progress | None = None,
-    **settings: Any,
+    model: Any, text: Any, method: Any = None, **settings: Any
 ) -> SpanExplanations | list[SpanExplanations]:
     """Return one explanation for every sentence of what a language model answers to ``text``.
 
@@ -308,39 +292,26 @@ def explain_sentences(
     for name in ("target", "against", "scale"):
         if name in settings:
             raise InputError(f"{name} is about classes, and an answer has none; leave {name} out.")
-    return _of_parts("answers", OfEverySentence, model, text, method, budget, progress, settings)
+    return _of_parts(_asked(model, method, settings, OfEverySentence, needs="answers"), text)
 
 
-def _of_parts(
-    needs: Literal["spans", "answers"],
-    asked: Any,
-    model: Any,
-    text: Any,
-    method: Any,
-    budget: BudgetGiven | None,
-    progress: Progress | None,
-    keywords: dict[str, Any],
-) -> SpanExplanations | list[SpanExplanations]:
+def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExplanations]:
     """Return what is explained of all that can be asked of each text: its spans, or sentences."""
-    question, settings = split(keywords, asked)
-    model = question.grouped(checked_model(model))
-    if (why := why_not(model, needs)) is not None:
-        verb = "explain_spans" if needs == "spans" else "explain_sentences"
-        raise InputError(f"{verb} needs {CAPABILITIES[needs]}, and {why}.")
-    chosen, spent = method_and_budget(model, method, settings, budget)
 
     def of_text(within: list[Chosen], reading: Reading) -> list[list[Explanation]]:
         return [[e for aimed in reading.aims() for e in explanations(within[0], aimed)]]
 
+    model, progress = request.model, request.progress
     texts, found = listed(text), list[SpanExplanations]()
-    of_each, question = question.of_each(texts)
+    of_each, question = request.question.of_each(texts)
     for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
         with about_text(number if len(texts) > 1 else None):
             parts = parts_of(model, given, question.answer, first_pieces=question.first_pieces)
             several: list[list[Explanation]] = [[]]
             if parts.asked:
                 heard = None if progress is None else _after(progress, number, len(texts))
-                several = _answers(model, [parts], question, [chosen], spent, heard, of_text)
+                asked = request._replace(question=question, progress=heard)
+                several = _answers(asked, [parts], of_text)
             found.append(SpanExplanations(joined(one)[0], tuple(several[0])))
     return found[0] if is_one(text) else found
 
@@ -462,14 +433,12 @@ def compare(
     attention: bool = False,
     **keywords: Unpack[Keywords],
 ) -> list[Comparison]: ...
-@spelled_out()
+@spelled_out(**_SPENT)
 def compare(
     model: Any,
     text: Any,
     *,
     methods: str | Sequence[str | object] | None = None,
-    budget: BudgetGiven | None = None,
-    progress: Progress | None = None,
     attention: bool = False,
     **settings: Any,
 ) -> Comparison | list[Comparison]:
@@ -486,17 +455,15 @@ def compare(
     take it first, the others share the rest evenly. The other arguments are those of
     :func:`explain`.
     """
-    question, settings = split(settings)
-    model = question.grouped(checked_model(model))
-    several, strict = several_methods(model, methods, settings), methods is not None
-    spent = agreed_budget(budget, several, settings)
+    strict = methods is not None
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[Comparison]:
         return [
             compared(within, one, strict=strict, attention=attention) for one in reading.apart()
         ]
 
-    return _answers(model, text, question, several, spent, progress, of_each_text, strict=strict)
+    request = _asked(model, methods, settings, several=True)
+    return _answers(request, text, of_each_text, strict=strict)
 
 
 @spelled_out(Playing)
@@ -512,8 +479,7 @@ def game(
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    question = question_of("game", asked, Playing)
-    return one_reading(model, text, question, about="a game").game(replacement)
+    return one_reading("game", model, text, asked, Playing).game(replacement)
 
 
 def methods(model: Model | None = None) -> MethodTable:

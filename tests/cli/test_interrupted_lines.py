@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from limelight.cli.output import write
+from limelight.cli.console import write
 from limelight.errors import InputError
 
 

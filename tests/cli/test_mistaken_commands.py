@@ -9,7 +9,7 @@ import pytest
 
 import limelight as library
 from limelight.cli import COMMANDS, app
-from limelight.cli.output import ENDINGS
+from limelight.cli.console import ENDINGS
 from limelight.errors import DomainError
 from limelight.results.explanation import explanations_csv
 

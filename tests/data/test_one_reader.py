@@ -72,9 +72,9 @@ def model():
 def read_by(monkeypatch, model):
     """What a command has read of a file: texts, and labels where it needs them."""
     from limelight.cli.data_run import DataRun
-    from limelight.cli.evaluate import evaluate
     from limelight.cli.judge import judge
     from limelight.cli.options import Asking, QuestionOptions
+    from limelight.cli.predict import evaluate
     from limelight.cli.train import train
 
     monkeypatch.setattr("limelight.cli.options.ModelOptions.load", lambda _, **__: model)

@@ -1,6 +1,7 @@
 """Pictures as data: folders, folders by class, parquet files, arrays; the same pixels from each."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +57,19 @@ def test_the_same_pictures_come_from_folders_a_parquet_file_and_arrays(tmp_path)
         assert [(p.pixels[:, :, 0] == q).all() for p, q in zip(found.texts, PIXELS, strict=True)]
     assert {p.digest for p in one.texts} == {p.digest for p in other.texts}
     assert {p.name for p in one.texts} == {"0.png", "1.png", "2.png", "3.png"}
+
+
+def test_a_folder_is_listed_once_for_its_labels_and_its_pictures(tmp_path, monkeypatch):
+    listed, glob = [], Path.glob
+
+    def counted(folder, pattern):
+        listed.append(pattern)
+        return glob(folder, pattern)
+
+    home = folders(tmp_path / "a")
+    monkeypatch.setattr(Path, "glob", counted)
+    assert len(read_pictures(home)) == 4
+    assert listed == ["*", "*/*"]  # pictures in the folder itself would end it
 
 
 def test_a_plain_folder_has_no_labels_and_its_rows_are_known_by_their_names(tmp_path):

@@ -257,6 +257,11 @@ def test_a_search_without_bound_is_refused():
         limelight.explain(Counting().wrapped, "w1 w2 w3", "anchors", budget="99 calls")
 
 
+def test_where_the_usual_methods_ask_nothing_one_of_them_is_named():
+    with pytest.raises(InputError, match="Use 'lime', which asks the model nothing"):
+        limelight.explain(limelight.load(), "A dull script.", "lime-sampled", budget="1 call")
+
+
 def test_exact_methods_need_no_budget():
     e = limelight.explain(limelight.load(), "A dull script.", "shapley", budget="1 call")
     assert e.bound is not None
@@ -267,8 +272,8 @@ def test_exact_methods_need_no_budget():
 def test_every_way_that_asks_says_how_it_keeps_within_a_budget(name):
     for way in METHODS[name].ways:
         asks = way.calls is not None and name != "anchors"
-        assert (way.counted is not None) or not asks
-        assert set(way.counted.counts if way.counted else ()) <= set(way.settings)
+        assert way.fewest is not None or not asks
+        assert set(way.counts) <= set(way.settings)
 
 
 def test_without_count_or_budget_shapley_asks_as_often_as_by_default():

@@ -177,7 +177,7 @@ def test_the_fit_of_lime_comes_with_its_bound():
 
     from sklearn.linear_model import LinearRegression
 
-    from limelight.explainers.lime import _quality
+    from limelight.explainers.lime import _poor_fit
 
     e = limelight.explain(MODEL, TEXT, "lime", fit=True, target=2)
     d = len(e.features)
@@ -189,9 +189,9 @@ def test_the_fit_of_lime_comes_with_its_bound():
     r2 = LinearRegression().fit(keep, values, weights).score(keep, values, weights)
     assert abs(e.diagnostics["r2"] - r2) <= e.diagnostics["r2_bound"] < 0.1 * (1 - r2)
 
-    assert _quality(0.9, 1e-6, {"a": 1}) == {"diagnostics": {"a": 1, "r2": 0.9, "r2_bound": 1e-6}}
-    assert "explains 20% of the variation" in _quality(0.2, 1e-6, {})["notices"][0]
-    assert "not known: R² is 1.00 ± 1.00" in _quality(1.0, 1.0, {})["notices"][0]
+    assert _poor_fit(0.9, 1e-6) == ()
+    assert "explains 20% of the variation" in _poor_fit(0.2, 1e-6)[0]
+    assert "not known: R² is 1.00 ± 1.00" in _poor_fit(1.0, 1.0)[0]
 
 
 def test_lime_under_deletion_really_deletes():

@@ -12,8 +12,8 @@ from rich.console import Console
 import limelight
 from limelight.errors import DomainError
 from limelight.explainers.banzhaf import strongest
-from limelight.sampling.fits import fitted_lime
 from limelight.sampling.pairs import PairDraws, fitted_pairs
+from limelight.sampling.regression import fitted_lime
 from limelight.sampling.sample import CoinDraws, Sample
 
 WORDS = [f"w{i}" for i in range(20)]

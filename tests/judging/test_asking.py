@@ -1,5 +1,6 @@
 """Judging where a model has to be asked: what it takes, what is best, what is drawn."""
 
+import math
 import zlib
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import read
 from limelight.judging import estimate as estimating
+from limelight.judging.candidates import ScoredText
 from limelight.judging.estimate import Estimate
-from limelight.judging.removals import GreedySearch, removals_of
-from limelight.judging.texts import ScoredText, TimeBudget, search_together
+from limelight.judging.removals import Areas, GreedySearch, JudgedOrder, removals_of
+from limelight.judging.texts import SearchedText, TimeBudget, search_together
 from limelight.models.text_game import TextGame
 
 from tiny_models import random_texts, tiny_model
@@ -39,13 +41,16 @@ def words(model, text):
 
 def test_a_search_takes_the_word_next_that_leaves_the_least():
     weights = np.array([3.0, 1.0, 2.0, 5.0])
-    search = GreedySearch([3, 2, 1, 0])
+    model = limelight.wrap(len_of, classes=["length"], scale="score")
+    best = JudgedOrder("best", [[3], [2], [1], [0]], Areas(1.0, 0.0, 0.0))
+    worse = JudgedOrder("worse", [[0, 1, 2, 3]], Areas(0.5, 1.0, 1.0))
+    search = GreedySearch(one(model, "a b c d").removals, [worse, best])
     assert search.order == [3, 2, 1, 0]
     while search.going_on:
         search.choose(-(~search.masks() @ weights))
     assert search.order == [3, 0, 2, 1]
     assert search.finished
-    assert GreedySearch([0]).finished
+    assert one(model, "a").search.finished
 
 
 def test_several_searches_take_their_steps_in_one_question(monkeypatch):
@@ -61,7 +66,7 @@ def test_several_searches_take_their_steps_in_one_question(monkeypatch):
     monkeypatch.setattr(TextGame, "ask_ahead", staticmethod(together))
     model = limelight.wrap(answer, classes=["total"], scale="score")
     several = [one(model, text) for text in ("a b c", "d c b a", "a")]
-    search_together(several, None)
+    search_together(several, math.inf)
     assert [one.search.order for one in several] == [[0, 2, 1], [0, 3, 1, 2], [0]]
     assert questions == [[3, 4], [2, 3], [2]]
 
@@ -69,7 +74,8 @@ def test_several_searches_take_their_steps_in_one_question(monkeypatch):
 def one(model, text):
     """A text that no candidate has scored."""
     reading = read(model, [text], scale="score")
-    return ScoredText(0, reading, removals_of(reading, replacement="delete", seed=0), [], [])
+    removals = removals_of(reading, replacement="delete", seed=0)
+    return SearchedText(ScoredText(0, reading, [], []), removals)
 
 
 def len_of(texts):
@@ -307,4 +313,4 @@ def test_a_budget_is_dealt_out_evenly():
     with budget.spent(2):
         pass
     assert budget.seconds() == pytest.approx(6.0, abs=0.1)
-    assert TimeBudget(None, 4).seconds() is None
+    assert TimeBudget(None, 4).seconds() == math.inf

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import pickle
 
 import numpy as np
@@ -11,8 +12,9 @@ import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import Lime, read
 from limelight.explainers.target_game import TargetGame
+from limelight.judging.candidates import ScoredText
 from limelight.judging.removals import AskedRemovals, read_at
-from limelight.judging.texts import ScoredText, search_together
+from limelight.judging.texts import SearchedText, search_together
 from limelight.theory.enumeration import all_keeps
 
 from tiny_models import random_texts, tiny_model
@@ -245,9 +247,9 @@ def test_greedy_search_on_long_texts_removes_several_words_a_step():
         TargetGame(reading, "delete"), 300, float(weights.sum()), np.random.default_rng(0)
     )
     calls.clear()
-    scored = ScoredText(0, reading, removals, [], [])
-    search_together([scored], None)
-    search, order = scored.search, scored.search.order
+    searched = SearchedText(ScoredText(0, reading, [], []), removals)
+    search_together([searched], math.inf)
+    search, order = searched.search, searched.search.order
     assert search.finished
     assert order[:295] == np.argsort(-weights)[:295].tolist()
     assert sorted(order) == list(range(300))

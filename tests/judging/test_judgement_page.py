@@ -9,7 +9,7 @@ import pytest
 
 from limelight import InputError, Judgement, judge
 from limelight.pages.figures import judgement_figure
-from limelight.pages.judgement_html import CURVES_SHOWN
+from limelight.pages.judgement import CURVES_SHOWN
 from limelight.results.codec import SCHEMAS
 from limelight.results.judgement import RemovalCurve
 from limelight.results.judgement_json import COLUMNS, JudgementRecord

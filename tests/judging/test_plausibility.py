@@ -9,11 +9,10 @@ import pytest
 import limelight
 from limelight import InputError, Judgement, judge
 from limelight.explainers import read
-from limelight.judging.candidates import Candidate
+from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.measures import TOP, likeness
 from limelight.judging.plausibility import (
     Rationales,
-    checked_rationales,
     chosen_places,
     f1,
     marked_text,
@@ -21,7 +20,6 @@ from limelight.judging.plausibility import (
     matches,
     runs_of,
     token_f1,
-    usual_share,
 )
 from limelight.judging.statistics import plausible_verdict
 from limelight.results.judgement import FIRST_SENTENCE, PlausibleMethod
@@ -248,6 +246,10 @@ def test_texts_that_tell_nothing_are_rows_with_a_reason():
         ([[[0, 1], [[2, 3]]]], "got [[0, 1], [[2, 3]]]"),
         ([[{"start": 0, "end": 1}]], "got [{'start': 0, 'end': 1}]"),
         ([[True, False]], "got [True, False]"),
+        ([{(0, 1): 2}], "got {(0, 1): 2}"),
+        ([iter([[0, 1]])], "got <list_iterator object"),
+        ([[iter([[0, 1]])]], "got [<list_iterator object"),
+        ([[{0: 1, 2: 3}]], "got [{0: 1, 2: 3}]"),
     ],
 )
 def test_what_is_not_a_rationale_is_refused_before_any_work(given, sentence):
@@ -261,13 +263,14 @@ def test_what_is_not_a_rationale_is_refused_before_any_work(given, sentence):
 
 def test_spans_overlap_are_empty_or_touch_part_of_a_word():
     text = "good films and bad ones"
-    (one,) = checked_rationales([[[12, 14], [0, 3], [2, 7], [4, 4]]], [text])
+    given = [[[12, 14], [0, 3], [2, 7], [4, 4]], None]
+    (one, _), share = Rationales.of(given, [text, "a b"])
+    assert share == pytest.approx(3 / 5)
     assert one == (((0, 7), (12, 14)),)
     marks = marks_of(features_of(Document(text=text, tokens=tokenize(text))), one)
     assert marks.inside.tolist() == [[True, True, True, False, False]]
     assert marks.runs == (((0, 2), (2, 3)),)
-    assert usual_share([text, "a b"], [one, "nothing"]) == pytest.approx(3 / 5)
-    (one,) = checked_rationales([[[4, 11], [5, 7], [19, 23]]], [text])
+    (one,) = Rationales.of([[[4, 11], [5, 7], [19, 23]]], [text]).texts
     assert one == (((4, 11), (19, 23)),)
     marks = marks_of(features_of(Document(text=text, tokens=tokenize(text))), one)
     assert marks.runs == (((1, 2), (4, 5)),)  # the spaces at its ends belong to no word
@@ -324,7 +327,7 @@ def test_words_without_signs_are_ranked_by_size(signed, precision):
     text, scores = "w1 w2 w3 w4", np.array([-5.0, 1.0, 2.0, 3.0])
     rationales = Rationales.of([[[0, 2]]], [text])
     candidates = [Candidate("m", "m", signed, list)]
-    found = marked_text(0, read(MODEL, [text]), rationales, candidates, [scores])
+    found = marked_text(ScoredText(0, read(MODEL, [text]), candidates, [scores]), rationales)
     assert found.precision.methods[0] == pytest.approx(precision)
 
 

@@ -98,10 +98,8 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
 
 
 def test_the_attention_of_one_window_is_asked_when_it_is_wanted():
-    from limelight.models.hugging_face.windows import windowed
-
     model = loaded()
-    long = windowed(model, 7)
+    long = model.in_windows(7)
     document = long.read("a superb film but the plot is predictable . a good film")
     assert len(document.windows.spans) > 1
     seen = []

@@ -7,7 +7,6 @@ import limelight
 from limelight.errors import InputError, MissingExtraError
 from limelight.explainers import METHODS, read
 from limelight.models import load
-from limelight.models.attention import on_device
 from limelight.theory.ratio_game import RatioGame
 
 from tiny_models import random_texts, tiny_model
@@ -74,4 +73,4 @@ def test_a_device_that_is_not_there_is_refused_at_once():
 def test_a_device_needs_torch(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(MissingExtraError, match="device 'cuda' needs torch; run: pip install"):
-        on_device.device_tables(tiny_model().tables, tiny_model().table_errors, "cuda")
+        tiny_model().on("cuda")

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limelight.models.hugging_face.masking import deleted, replaced
-from limelight.models.hugging_face.pieces import Pieces
+from limelight.models.engine import Engine
+from limelight.models.hugging_face.masking import MaskedText
+from limelight.models.hugging_face.pieces import Pieces, feature_of_piece
 from limelight.text import Features
 
 torch = pytest.importorskip("torch")
@@ -16,6 +17,9 @@ from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass, recta
 from tiny_transformers import tiny  # noqa: E402
 
 NOTHING = 1
+# Which the rows of masks do not ask.
+ENGINE = Engine(list, size=len, key=bytes, budget=1)
+FORWARD = ForwardPass(tiny("bert")[0], half=False, shown=str)
 
 
 WORDS = st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 3)), min_size=1, max_size=7)
@@ -25,8 +29,10 @@ def pieces_and_features(words, before, after, room):
     """Words cut into so many pieces each, special ones around them; ``room`` pieces are read."""
     cut = [i for i, (_, pieces) in enumerate(words) for _ in range(pieces)]
     token = np.array([-1] * before + cut + [-1] * after)
+    side = np.where(token < 0, -1, 0)
     strings = tuple(word for word, _ in words)
-    pieces = Pieces(np.arange(10, 10 + len(token)), token, strings, before, after, room)
+    ids = np.arange(10, 10 + len(token))
+    pieces = Pieces(ids, token, side, strings, (0,) * len(strings), room)
     read = list(dict.fromkeys(cut[:room]))
     names = tuple(dict.fromkeys(strings[i] for i in read))
     of_token = np.array([names.index(strings[i]) for i in read])
@@ -39,7 +45,7 @@ def one_by_one(pieces, features, keep, other):
     rows = []
     for mask in keep:
         body = []
-        end = len(pieces.ids) - pieces.after
+        end = pieces.text.stop
         for i in range(end):
             word = pieces.token[i]
             j = place.get(pieces.strings[word]) if word >= 0 else None
@@ -47,7 +53,7 @@ def one_by_one(pieces, features, keep, other):
                 body.append(int(pieces.ids[i]))
             elif other is not None:
                 body.append(other)
-        body = body[: pieces.before + pieces.room]
+        body = body[: pieces.text.start + pieces.room]
         rows.append(body + [int(x) for x in pieces.ids[end:]])
     return rows
 
@@ -67,10 +73,14 @@ def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
     pieces, features = pieces_and_features(words, before, after, room)
     bits = st.lists(st.booleans(), min_size=len(features), max_size=len(features))
     keep = np.array(data.draw(st.lists(bits, min_size=1, max_size=5)))
-    if other is None:
-        masked = deleted(pieces, features, nothing=NOTHING)
-    else:
-        masked = replaced(pieces, features, other)
+    masked = MaskedText(
+        engine=ENGINE,
+        forward=FORWARD,
+        pieces=pieces,
+        feature=feature_of_piece(pieces, features),
+        other=other,
+        nothing=NOTHING,
+    )
     expected = one_by_one(pieces, features, keep, other)
     assert masked.sizes(keep).tolist() == [len(row) for row in expected]
     ids = masked.ids(keep)

@@ -12,7 +12,6 @@ import limelight
 from limelight import InputError
 from limelight.explainers import METHODS
 from limelight.models import resolved_replacement
-from limelight.models.hugging_face.windows import windowed
 from limelight.text import features_of
 
 from known import CHEAP, DEEP
@@ -434,7 +433,7 @@ def test_broken_weights_get_one_sentence(tmp_path):
 def test_texts_are_strings_and_may_be_none_at_all():
     model = loaded()
     for whole in (model, loaded(labels=1)):
-        for one in (whole, windowed(whole, "auto")):
+        for one in (whole, whole.in_windows("auto")):
             assert one.predict_proba([]).shape == (0, len(whole.classes))
             assert one.logits([]).shape == (0, one.logits([TEXT]).shape[1])
     with pytest.raises(InputError, match="text 1 must be a string; got int"):

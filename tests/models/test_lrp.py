@@ -16,7 +16,7 @@ from torch import nn
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.models import why_not
-from limelight.models.hugging_face import lrp as frozen_network
+from limelight.models.hugging_face import gradients as frozen_network
 from limelight.models.hugging_face import lrp as rules
 from limelight.models.hugging_face.lrp import not_affine
 

@@ -67,7 +67,7 @@ def test_a_word_outside_the_embedding_is_named(mask_outside):
 
 def test_a_tokenizer_of_another_model_is_refused():
     network, _ = tiny("bert", vocab_size=3)
-    with pytest.raises(InputError, match="puts the token 3 around a text, but the embedding of"):
+    with pytest.raises(InputError, match="as the token 3, but the embedding of the model has"):
         wrapped(network)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import InputError
-from limelight.models.hugging_face.windows import window_ends, windowed
+from limelight.models.hugging_face.windows import window_ends
 
 from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny
@@ -86,7 +86,7 @@ def test_the_prediction_is_the_mean_over_windows(family):
     stored = [list(window["prediction"].values()) for window in e.diagnostics["windows"]]
     np.testing.assert_allclose(stored, each, atol=1e-5)
     np.testing.assert_allclose(list(e.prediction.values()), each.mean(axis=0), atol=1e-5)
-    whole = windowed(model, SIZE)
+    whole = model.in_windows(SIZE)
     np.testing.assert_allclose(whole.logits([TEXT])[0], each.mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(whole.predict_proba([TEXT]).sum(), 1)
 
@@ -230,7 +230,8 @@ def test_the_notice_of_a_cut_text_names_the_remedy():
 
 def test_several_texts_and_methods_share_one_reading(monkeypatch):
     model, texts = loaded(), []
-    kind = type(windowed(model, SIZE))
+    assert model.capabilities["freezes"] is None  # which reads a text of its own, once
+    kind = type(model.in_windows(SIZE))
     read = kind.read
     monkeypatch.setattr(kind, "read", lambda *it, **how: texts.append(it[1]) or read(*it, **how))
     found = limelight.compare(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.pages.summary_html import difference_page, summary_page
+from limelight.pages.summary import difference_page, summary_page
 from limelight.results import Explanation
 from limelight.results.summary import (
     ChangedText,

@@ -141,9 +141,9 @@ def changed(**changes):
         (changed(first={"spans": [[0, 11]]}), "inside the text of 10 characters; got (0, 11)."),
         (changed(first={"spans": [[3, 1]]}), "inside the text of 10 characters; got (3, 1)."),
         (changed(first={"spans": [[-1, 1]]}), "inside the text of 10 characters; got (-1, 1)."),
-        (changed(heads=[[1.0, 2.0, 3.0]]), "heads must be rows of one number per feature (2)"),
-        (changed(heads=[[1.0, 2.0], [3.0]]), "one number per feature (2); got [1, 2]."),
-        (changed(heads=[]), "heads must be rows of one number per feature (2)"),
+        (changed(heads=[[1.0, 2.0, 3.0]]), "heads must hold one number per feature (2); got"),
+        (changed(heads=[[1.0, 2.0], [3.0]]), "one number per feature (2) in each row."),
+        (changed(heads=[]), "heads must hold one number per feature (2); got"),
         (
             changed(anchor=[2], precision=1.0, precision_interval=[0.9, 1.0], coverage=0.5),
             "an anchor must name features from 0 to 1; got 2.",

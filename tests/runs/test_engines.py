@@ -5,10 +5,10 @@ import multiprocessing as mp
 import os
 import re
 import signal
+import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-import msgspec
 import pytest
 
 import limelight
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from limelight.models.loading import ModelSource
 from limelight.runs import Run, estimate
-from limelight.runs.work import Job, ShardWork, Task, explain_shard
+from limelight.runs.work import ShardWork, Task, explain_shard, packed
 
 from runs import record_of, texts_table
 from tiny_models import random_texts, tiny_model
@@ -127,16 +127,14 @@ def test_a_worker_refuses_another_model_in_a_sentence(folder, model):
     record = record_of(model, ["gxi"], TEXTS)
     task = Task.of(0, texts_table(TEXTS[:2]))
     source = ModelSource(str(folder), None)
-    good = explain_shard(Job(msgspec.json.encode(record), source), task)
+    good = explain_shard(packed(record, source, {}), task)
     assert (good.refused, good.texts, good.failed) == (None, 2, 0)
     other = record_of(tiny_model(1, outputs=3), ["gxi"], TEXTS)
-    bad = explain_shard(Job(msgspec.json.encode(other), source), task)
+    bad = explain_shard(packed(other, source, {}), task)
     assert (
         bad.refused == f"the model at '{folder}' is not the one of this run any more; put it back."
     )
-    gone = explain_shard(
-        Job(msgspec.json.encode(record), ModelSource(str(folder / "gone"), None)), task
-    )
+    gone = explain_shard(packed(record, ModelSource(str(folder / "gone"), None), {}), task)
     assert gone.refused.startswith(f"there is no model folder at '{folder / 'gone'}'")
 
 
@@ -216,9 +214,8 @@ def test_functions_that_can_be_pickled_use_processes_and_others_say_why(tmp_path
     assert explained(length_scores, "two", workers=2) == explained(length_scores, "one")
     with pytest.raises(InputError, match=r"this one cannot be pickled \(.*<lambda>"):
         explained(lambda texts: length_scores(texts), "none", workers=2)
-    task, record = Task(0, b""), Run(tmp_path / "one").record
-    lost = explain_shard(Job(msgspec.json.encode(record), None, b"cnowhere\nfound\n."), task)
-    assert lost.refused.startswith("a worker cannot unpickle the model (ModuleNotFoundError: ")
+    lost = explain_shard(b"cnowhere\nfound\n.", Task(0, b""))
+    assert lost.refused.startswith("a worker cannot unpickle what it needs (ModuleNotFoundError: ")
 
 
 def commas(text):
@@ -242,6 +239,24 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
         explained(lambda text: commas(text), "none", workers=2)
     with pytest.raises(InputError, match="features"):
         explained("sentences", "two")
+
+
+def test_a_cutter_that_the_program_defines_is_found_by_its_processes(tmp_path):
+    (tmp_path / "lengths.py").write_text("def scores(texts): return [[0.0, len(t)] for t in texts]")
+    (tmp_path / "program.py").write_text(
+        "import limelight, lengths\n"
+        "def halves(text):\n"
+        "    return [(0, len(text) // 2), (len(text) // 2, len(text))]\n"
+        "if __name__ == '__main__':\n"
+        "    model = limelight.wrap(lengths.scores, classes=['n', 'p'], scale='logit')\n"
+        "    run = limelight.explain_data(model, ['good film'] * 4, 'loo', output='run',\n"
+        "        shard_texts=2, features=halves, workers=2)\n"
+        "    print(next(iter(run)).features)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "('good', ' film')\n", done.stderr
 
 
 def test_a_cutter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_path):

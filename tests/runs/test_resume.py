@@ -166,6 +166,19 @@ def test_a_plan_that_says_more_than_this_version_knows_is_refused(
         explained(model, tmp_path / "run")
 
 
+def test_what_a_plan_could_not_ask_yet_is_what_nobody_asks(model, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    plan = tmp_path / "run" / "run.json"
+    record = json.loads(plan.read_text())
+    del record["sha256"], record["question"]["protect_span"]
+    plan.write_text(json.dumps(record))
+    (tmp_path / "run" / "shards" / "00002.parquet").unlink()
+    explained(model, tmp_path / "run")
+    assert contents(tmp_path / "run" / "shards") == contents(whole / "shards")
+    with pytest.raises(InputError, match="its protect_span is True, not False"):
+        explained(model, tmp_path / "run", protect_span=False)
+
+
 def test_a_folder_of_other_things_is_left_alone(model, tmp_path):
     (tmp_path / "thesis.tex").write_text("dear")
     with pytest.raises(InputError, match="holds other files; a run needs a folder of its own"):

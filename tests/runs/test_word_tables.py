@@ -157,7 +157,9 @@ def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
     with database(run) as tables:
         words = RunWords(tables, run, "gxi")
         words.add_up()
-    carried = dict(zip(words.words, carrying(words.moments(0)).tolist(), strict=True))
+    carried = dict(
+        zip(words.words, carrying(words.moments(next(iter(words.views)))).tolist(), strict=True)
+    )
     texts = defaultdict(dict)
     for number, e in enumerate(e for e in run if e.method == "gxi"):
         places = sorted(

@@ -5,8 +5,8 @@ import pytest
 from lime.lime_base import LimeBase
 from lime.lime_text import IndexedString, LimeTextExplainer
 
-from limelight.sampling.fits import fitted_lime
 from limelight.sampling.masks import cosine_distance, kernel_weight, lime_masks
+from limelight.sampling.regression import fitted_lime
 from limelight.sampling.sample import Sample
 
 N, D, M = 257, 11, 3

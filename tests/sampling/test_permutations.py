@@ -6,7 +6,7 @@ from scipy import stats
 
 import limelight
 from limelight.sampling.all_masks import shapley_of_all_masks
-from limelight.sampling.orders import _draws, permutation_shapley, random_orders
+from limelight.sampling.orders import order_draws, permutation_shapley, random_orders
 
 
 def all_of(words):
@@ -60,8 +60,9 @@ def test_the_spread_is_that_of_the_draws_written_out():
     """Equal to the definition, from draws asked for one pair at a time."""
     game = lambda keep: np.sin(keep @ np.arange(1.0, 8.0))[:, None]  # noqa: E731
     found, rng = drawn(game, 7, 40, seed=5), np.random.default_rng(5)
-    ends = game(np.array([np.zeros(7, bool), np.ones(7, bool)]))
-    draws = np.concatenate([_draws(game, ends, random_orders(7, n, rng)) for n in (1, 39)])[:, 0]
+    orders = [random_orders(7, n, rng) for n in (1, 39)]
+    asked = order_draws(lambda several: [game(keep) for keep in several], orders)
+    draws = np.concatenate([one for _, one in asked])[:, 0]
     shares = (draws - draws.mean(axis=0)) / 40
     second, largest = (shares**2).sum(axis=0) * 40 / 39, np.abs(shares).max(axis=0)
     carriers = second**2 / (shares**4).sum(axis=0)

@@ -9,8 +9,7 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
-from limelight.sampling.fits import fitted_lime, forward_selection, selected
-from limelight.sampling.regression import ridge_fit
+from limelight.sampling.regression import fitted_lime, forward_selection, selected
 from limelight.sampling.sample import LimeDraws, Sample, until
 
 
@@ -42,10 +41,10 @@ def everything(sample):
 def test_the_fit_is_sklearns_ridge(d, seed, ridge, row0, offset):
     sample = sample_of(random_game(seed, d, 2, offset=offset), d, 1500, seed=seed, row0=row0)
     keep, weight, outputs, _ = everything(sample)
-    fit = ridge_fit(sample, ridge=ridge)
+    fit = fitted_lime(sample, ridge=ridge)
     for column in range(2):
         there = Ridge(alpha=ridge).fit(keep, outputs[:, column], sample_weight=weight)
-        np.testing.assert_allclose(fit.coefficients[column], there.coef_, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(fit.scores[column], there.coef_, rtol=1e-8, atol=1e-8)
         intercept = there.intercept_ + sample.origin[column]
         np.testing.assert_allclose(fit.intercept[column], intercept, rtol=1e-8, atol=1e-8)
         r2 = there.score(keep, outputs[:, column], sample_weight=weight)
@@ -62,7 +61,7 @@ def test_standard_errors_are_the_sandwich_written_out(row0):
     residual = outputs[:, 0] - X @ bread @ X.T @ (weight * outputs[:, 0])
     leverage = weight * ((X @ bread) * X).sum(axis=1)
     rows = (weight * residual / (1 - leverage))[:, None] * X @ bread
-    fit = ridge_fit(sample, ridge=0.0)
+    fit = fitted_lime(sample, ridge=0.0)
     rows = rows[row0:]  # the untouched document is the same in every sample
     variance = (rows**2).sum(axis=0) - rows.sum(axis=0) ** 2 / len(rows) + (rows**2).max(axis=0)
     carriers = (rows**2).sum(axis=0) ** 2 / (rows**4).sum(axis=0)
@@ -117,7 +116,7 @@ def test_one_row_that_alone_decides_a_slope_claims_no_precision():
         draws = FixedDraws(rows)
         sample = Sample(random_game(1, 4), draws, np.random.default_rng(0), row0=False)
         sample.grow(len(rows))
-        return ridge_fit(sample, ridge=0.0)
+        return fitted_lime(sample, ridge=0.0)
 
     assert np.isposinf(fit(keep).stderr).all()
     keep[:, 3] = True  # never removed: nothing is known about it

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from limelight.sampling.fits import fitted_lime
 from limelight.sampling.orders import permutation_shapley
+from limelight.sampling.regression import fitted_lime
 from limelight.sampling.sample import LimeDraws, Sample
 from limelight.sampling.spread import Spread, half_quantile, unseen_error
 from limelight.theory.enumeration import all_keeps, lime_weights, ridge_solution, shapley_weights

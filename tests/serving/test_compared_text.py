@@ -12,8 +12,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight
 from limelight.errors import InputError
-from limelight.serving.closer import PARTS, compared_parts
-from limelight.serving.texts import TextQuestion
+from limelight.serving.texts import PARTS, TextQuestion, compared_parts
 
 TEXT = "not a bad film but a dull plot"
 METHODS = ["lime", "shapley", "loo"]

@@ -17,6 +17,7 @@ pytest.importorskip("starlette", reason="the page is served with starlette (extr
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
 
 import limelight as limelight_library
+from limelight.cli import main as command_line
 from limelight.cli.pages import _announce
 from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
@@ -89,7 +90,9 @@ def test_a_signal_that_is_heard_where_nothing_can_be_raised_is_not_lost(monkeypa
 
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     monkeypatch.setattr(limelight_library, "serve", begun, raising=False)
-    serve_command()
+    with pytest.raises(SystemExit) as ended:
+        command_line(["serve"])
+    assert ended.value.code == 0
     assert capsys.readouterr().err.endswith("Stopped.\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -15,7 +15,9 @@ from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.lime import lime
-from limelight.theory.paper import (
+from limelight.theory.ratio_game import value
+from limelight.theory.removal_mixture import removal_mixture
+from limelight_reproduction.lemmas import (
     approximate_conditionals,
     conditional_mean,
     conditional_variance,
@@ -30,8 +32,6 @@ from limelight.theory.paper import (
     ratio_integral,
     removed_given_kept,
 )
-from limelight.theory.ratio_game import value
-from limelight.theory.removal_mixture import removal_mixture
 
 N = 7
 

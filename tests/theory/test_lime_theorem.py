@@ -9,9 +9,14 @@ from ratio_games import random_game
 
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import first_order_bound, lime_first_order
+from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, shifted
+from limelight.theory.second_order import lime_distance_bound
+
+
+def first_order_bound(game, **settings):
+    return lime_distance_bound(lime_first_order(game), game, **settings)
 
 
 def theorem_game(T_max, T, *, seed=0, K=2, C=3):

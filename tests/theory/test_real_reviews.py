@@ -9,17 +9,17 @@ import pytest
 
 from limelight.explainers import read
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import first_order_bound, lime_first_order
+from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.mean_field import (
-    lime_mean_field,
-    lime_mean_field_bound,
-    shapley_mean_field,
-    shapley_mean_field_bound,
-)
-from limelight.theory.paper import lime_theorem, lime_theorem_bound
+from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import denominator_range, of_documents, sizes_of
-from limelight.theory.second_order import lime_second_order, shapley_second_order
+from limelight.theory.second_order import (
+    distance_bound,
+    lime_distance_bound,
+    lime_second_order,
+    shapley_second_order,
+)
 from limelight.theory.shapley import shapley
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "theorems" / "second-order.md"
@@ -81,12 +81,18 @@ def test_errors_and_bounds_are_those_of_the_page(shared, shipped):
     game = read(shipped, [texts[i] for i in some]).ratio_game
     limit, values = lime(game, tolerance=1e-6).scores, shapley(game, tolerance=1e-6).scores
     second, of_values = lime_second_order(game), shapley_second_order(game)
+    formulas = {
+        "LIME, Eq. 19": lime_theorem,
+        "LIME, first order": lime_first_order,
+        "LIME, mean field": lime_mean_field,
+    }
+    fields = shapley_mean_field(game)
     found = {
-        "LIME, Eq. 19": (lime_theorem(game), limit, lime_theorem_bound(game)),
-        "LIME, first order": (lime_first_order(game), limit, first_order_bound(game)),
-        "LIME, mean field": (lime_mean_field(game), limit, lime_mean_field_bound(game)),
+        name: (scores := formula(game), limit, lime_distance_bound(scores, game))
+        for name, formula in formulas.items()
+    } | {
         "LIME, second order": (second.scores, limit, second.bound),
-        "Shapley, mean field": (shapley_mean_field(game), values, shapley_mean_field_bound(game)),
+        "Shapley, mean field": (fields, values, distance_bound(fields, of_values)),
         "Shapley, second order": (of_values.scores, values, of_values.bound),
     }
     rows = re.findall(

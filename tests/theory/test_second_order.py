@@ -23,17 +23,14 @@ from limelight.theory.enumeration import (
     shapley_weights,
 )
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import first_order_bound, lime_first_order
+from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_weights import lime_design
-from limelight.theory.mean_field import (
-    lime_mean_field,
-    lime_mean_field_bound,
-    shapley_mean_field,
-    shapley_mean_field_bound,
-)
-from limelight.theory.paper import lime_theorem, lime_theorem_bound
+from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, of_documents, shifted
 from limelight.theory.second_order import (
+    distance_bound,
+    lime_distance_bound,
     lime_second_order,
     lime_value,
     second_order,
@@ -43,6 +40,14 @@ from limelight.theory.second_order import (
 from limelight.theory.shapley import shapley
 
 BANDWIDTHS = (0.1, 0.25, 1.0, np.inf)
+
+
+def first_order_bound(game):
+    return lime_distance_bound(lime_first_order(game), game)
+
+
+def shapley_mean_field_bound(game):
+    return distance_bound(shapley_mean_field(game), shapley_second_order(game))
 
 
 def largest(x):
@@ -197,14 +202,15 @@ def methods_of(game, bandwidth, penalty):
     settings = {"bandwidth": bandwidth, "penalty": penalty}
     exact = lime_by_enumeration(game, **settings).scores
     yield *lime_second_order(game, **settings), exact
-    yield lime_first_order(game), first_order_bound(game, **settings), exact
-    yield lime_theorem(game), lime_theorem_bound(game, **settings), exact
+    formulas = [lime_first_order(game), lime_theorem(game)]
     if not penalty:
-        bound = lime_mean_field_bound(game, bandwidth=bandwidth)
-        yield lime_mean_field(game, bandwidth=bandwidth), bound, exact
+        formulas.append(lime_mean_field(game, bandwidth=bandwidth))
+    for scores in formulas:
+        yield scores, lime_distance_bound(scores, game, **settings), exact
     exact = shapley_by_enumeration(game)
     yield *shapley_second_order(game), exact
-    yield shapley_mean_field(game), shapley_mean_field_bound(game), exact
+    scores = shapley_mean_field(game)
+    yield scores, distance_bound(scores, shapley_second_order(game)), exact
 
 
 @quick
@@ -350,7 +356,11 @@ def test_errors_and_bounds_fall_with_the_window_as_proven(power, windows):
             game = replace(game, a=1.6 * game.a, A=1.6 * game.A)
             exact = lime(game, tolerance=1e-11).scores
             near, size = lime_second_order(game), largest(exact)
-            bounds = (first_order_bound(game), lime_mean_field_bound(game), near.bound)
+            bounds = (
+                first_order_bound(game),
+                lime_distance_bound(lime_mean_field(game), game),
+                near.bound,
+            )
             errors = [
                 largest(scores - exact)
                 for scores in (lime_first_order(game), lime_mean_field(game), near.scores)

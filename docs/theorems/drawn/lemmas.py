@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 
 from drawn.picture import Picture, below, exponent, legend, logarithmic, number, panels
-from limelight.theory.paper import (
+from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION
+from limelight_reproduction.lemmas import (
     conditional_mean,
     conditional_variance,
     expected_ratio_bound,
@@ -18,7 +19,6 @@ from limelight.theory.paper import (
     ratio_integral,
     removed_given_kept,
 )
-from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILLION
 
 N = 9
 DOTS = {"marker": "o", "linestyle": "none", "markersize": 4, "markerfacecolor": "none"}

@@ -9,10 +9,10 @@ import numpy as np
 from drawn.games import LONG, SHORT, UNREPEATED, bounded_game, review_game, uneven_game
 from drawn.picture import Picture, exponent, legend, logarithmic, panels, share
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import first_order_bound, lime_first_order
-from limelight.theory.mean_field import lime_mean_field, lime_mean_field_bound
+from limelight.theory.lime_first_order import lime_first_order
+from limelight.theory.mean_field import lime_mean_field
 from limelight.theory.ratio_game import RatioGame, denominator_range
-from limelight.theory.second_order import lime_second_order
+from limelight.theory.second_order import lime_distance_bound, lime_second_order
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
 
 WINDOWS = np.array([256, 1024, 4096, 16384])
@@ -66,7 +66,7 @@ def _relative(game: RatioGame) -> np.ndarray:
     exact = lime(game, tolerance=1e-9).scores
     near = lime_second_order(game)
     found = (lime_first_order(game), lime_mean_field(game), near.scores)
-    bounds = (first_order_bound(game), lime_mean_field_bound(game), near.bound)
+    bounds = (*(lime_distance_bound(scores, game) for scores in found[:2]), near.bound)
     errors = [float(np.abs(scores - exact).max()) for scores in found]
     return np.array([errors, [float(b.max()) for b in bounds]]) / float(np.abs(exact).max())
 

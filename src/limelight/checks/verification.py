@@ -6,8 +6,6 @@ Complex steps for gradients, all subsets of the first words for values, integral
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb, prod
 from typing import Any, cast
 
 import numpy as np
@@ -21,9 +19,18 @@ from limelight.models.bags import blanked
 from limelight.models.functions import Function
 from limelight.models.protocol import collapsing, document_by
 from limelight.results import Explanation, Pairs
+from limelight.sampling.all_masks import (
+    banzhaf_of_all_masks,
+    lime_of_all_masks,
+    owen_of_all_masks,
+    pairs_of_all_masks,
+    shapley_of_all_masks,
+)
+from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import UNK, Given, features_of
 from limelight.theory.attention import attention
+from limelight.theory.enumeration import all_keeps
 from limelight.verbs import explain
 
 ROUNDING = 1e-9
@@ -259,15 +266,13 @@ _NEAR = {
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Yield what all subsets of the words of ``short`` say about the exact methods."""
     reading = read(model, [short])
-    d = len(reading.features[0])
-    keep = (np.arange(2**d)[:, None] >> np.arange(d)) & 1 > 0
-    v = output_values(reading, keep)
+    d, game = len(reading.features[0]), _enumerated(reading)
     oracles = {
-        "lime": _least_squares(keep, v),
-        "shapley": _mean_changes(keep, v, [1 / (d * comb(d - 1, s)) for s in range(d)]),
-        "banzhaf": _mean_changes(keep, v, [0.5 ** (d - 1)] * d),
+        "lime": lime_of_all_masks(game, d).scores[0],
+        "shapley": shapley_of_all_masks(game, d)[0],
+        "banzhaf": banzhaf_of_all_masks(game, d)[0],
     }
-    subsets = f"all {len(keep)} subsets of {d} words"
+    subsets = f"all {2**d} subsets of {d} words"
     for method, expected in oracles.items():
         for tolerance, rounding, what in ((1e-9, ROUNDING, ""), (1e-4, 0.0, ", its bound")):
             e = explained(reading, method, tolerance=tolerance)
@@ -277,66 +282,31 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
         e = explained(reading, method)
         what, allowed = f"{value} by {subsets}, its bound", (e.bound or 0) + ROUNDING
         yield _compared(method, what, e.scores, oracles[value], allowed=allowed)
-    yield _enumerated_pairs(reading, keep, v)
+    e = explained(reading, "interactions", tolerance=1e-9, top=None)
+    pairs, allowed = cast(Pairs, e.pairs), (e.bound or 0) + ROUNDING
+    together = pairs_of_all_masks(game, d, index="shapley")[0][tuple(pairs.features.T)]
+    yield _compared("interactions", subsets, pairs.scores, together, allowed=allowed)
     if collapsing(model) is not None:
-        yield _enumerated_anchor(reading, keep)
+        yield _enumerated_anchor(reading)
         yield _enumerated_owen(model, short)
 
 
-def _least_squares(
-    keep: Bool[np.ndarray, "n d"], v: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " d"]:
-    d = keep.shape[1]
-    s = d - keep.sum(axis=1)
-    weight = np.exp(-((1 - np.sqrt(1 - s / d)) ** 2) / (2 * 0.25**2))
-    root = np.sqrt(np.where(s > 0, weight / [comb(d, k) for k in s], 0))
-    X = np.column_stack([np.ones(len(keep)), keep])
-    return np.linalg.lstsq(root[:, None] * X, root * v, rcond=None)[0][1:]
+def _enumerated(reading: Reading) -> Game:
+    """Return the explained number of the one short text as a game, each subset asked once."""
+    places = 1 << np.arange(len(reading.features[0]))
+    values = output_values(reading, all_keeps(len(places)))[:, None]
+    return lambda keep: values[keep @ places]
 
 
-def _mean_changes(
-    keep: Bool[np.ndarray, "n d"], v: Float[np.ndarray, " n"], weight: list[float]
-) -> Float[np.ndarray, " d"]:
-    """Σ_S w(|S|) (v(S ∪ j) − v(S)) over the sets S without j."""
-    sizes = keep.sum(axis=1)
-    changes = []
-    for j in range(keep.shape[1]):
-        without = np.flatnonzero(~keep[:, j])
-        by_size = np.array(weight)[sizes[without]]
-        changes.append(by_size @ (v[without | 1 << j] - v[without]))
-    return np.array(changes)
-
-
-def _enumerated_pairs(
-    reading: Reading, keep: Bool[np.ndarray, "n d"], v: Float[np.ndarray, " n"]
-) -> Check:
-    e = explained(reading, "interactions", tolerance=1e-9, top=None)
-    d, worst = keep.shape[1], 0.0
-    pairs = cast(Pairs, e.pairs)
-    found = dict(zip(map(tuple, pairs.features.tolist()), pairs.scores.tolist(), strict=True))
-    for i, j in combinations(range(d), 2):
-        S = np.flatnonzero(~keep[:, i] & ~keep[:, j])
-        weight = [1 / ((d - 1) * comb(d - 2, s)) for s in keep[S].sum(axis=1)]
-        mixed = v[S | 1 << i | 1 << j] - v[S | 1 << i] - v[S | 1 << j] + v[S]
-        worst = max(worst, abs(found[i, j] - float(weight @ mixed)))
-    return Check(
-        method="interactions",
-        against=f"all {len(keep)} subsets of {d} words",
-        error=worst,
-        allowed=(e.bound or 0) + ROUNDING,
-    )
-
-
-def _enumerated_anchor(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Check:
+def _enumerated_anchor(reading: Reading) -> Check:
     """How far the share of masks that keep the class lies outside the interval of the precision."""
-    anchor = explained(reading, "anchors").anchor
+    anchor, keep = explained(reading, "anchors").anchor, all_keeps(len(reading.features[0]))
     if anchor is None:
         return Check(method="anchors", against="an anchor", error=float("nan"), allowed=0.0)
-    held = keep[keep[:, list(anchor.features)].all(axis=1)]
-    whole = np.ones((1, keep.shape[1]), bool)
-    rows = masked_rows(reading, np.concatenate([whole, held]))
-    first, *others = class_probabilities(classifier(reading).logits_of_ids(rows)).argmax(axis=1)
-    share = float(np.mean([other == first for other in others]))
+    held = keep[keep[:, list(anchor.features)].all(axis=1)]  # the whole text comes last
+    rows = masked_rows(reading, held)
+    *others, whole = class_probabilities(classifier(reading).logits_of_ids(rows)).argmax(axis=1)
+    share = float(np.mean([other == whole for other in (*others, whole)]))
     low, high = anchor.precision_interval
     return Check(
         method="anchors",
@@ -349,38 +319,11 @@ def _enumerated_anchor(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Check
 def _enumerated_owen(model: Model, short: str) -> Check:
     """Owen values of the tokens by their definition: whole sentences, then words of one's own."""
     reading = read(model, [short], features="positions")
-    d = len(reading.features[0])
-    keep = (np.arange(2**d)[:, None] >> np.arange(d)) & 1 > 0
-    v = output_values(reading, keep)
-    sentences = features_of(reading.documents[0], "sentences").of_token
-    masks = [sum(1 << t for t in np.flatnonzero(sentences == k)) for k in set(sentences.tolist())]
-    expected = _by_sentence(v, list(map(int, masks)))
+    d, sentences = len(reading.features[0]), features_of(reading.documents[0], "sentences")
+    (expected,) = owen_of_all_masks(_enumerated(reading), sentences.of_token[None])
     e = explained(reading, "owen", features="positions", tolerance=1e-9)
-    what = f"whole sentences and all {len(keep)} subsets of {d} tokens"
+    what = f"whole sentences and all {2**d} subsets of {d} tokens"
     return _compared("owen", what, e.scores, expected, allowed=(e.bound or 0) + ROUNDING)
-
-
-def _by_sentence(v: Float[np.ndarray, " n"], sentences: list[int]) -> Float[np.ndarray, " d"]:
-    d = len(v).bit_length() - 1
-    sets = np.arange(len(v))
-    values = []
-    for j in range(d):
-        own = next(mask for mask in sentences if mask >> j & 1)
-        others = [mask for mask in sentences if mask != own]
-        # Sets without j in which every other sentence is there as a whole or not at all.
-        fits = ~(sets >> j) & 1 > 0
-        for mask in others:
-            fits &= ((sets & mask) == 0) | ((sets & mask) == mask)
-        total = 0.0
-        for S in sets[fits].tolist():
-            whole = sum((S & mask) == mask for mask in others)
-            inside, words = (S & own).bit_count(), own.bit_count()
-            weight = prod(
-                (len(sentences), comb(len(others), whole), words, comb(words - 1, inside))
-            )
-            total += float(v[S | 1 << j] - v[S]) / weight
-        values.append(total)
-    return np.array(values)
 
 
 def _attention(reading: Reading) -> Iterator[Check]:

@@ -10,12 +10,12 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
 
 from limelight import __version__
-from limelight.cli.console import tell
+from limelight.cli.console import heard, tell
 from limelight.errors import InputError, nearest
 
 # The module of a command is imported when the command is called, so its help stands here.
@@ -40,6 +40,8 @@ COMMANDS = {
 }
 _SHARED = {  # commands that live in the module of another
     "compare": "explain",
+    "plan": "explain",
+    "evaluate": "predict",
     "learn": "train",
     "verify": "methods",
     "summarize": "pages",
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given = _dash_is_text(sys.argv[1:] if arguments is None else arguments)
         if any("\0" in argument for argument in given):
             raise InputError("an argument must not hold the character NUL; no path or text has it.")
-        with _termination_heard():
+        with _ends_heard():
             code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
@@ -94,20 +96,27 @@ class _TerminatedError(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _termination_heard() -> Iterator[None]:
-    """Let SIGTERM, as a batch system or a shutdown sends it, end a command as Ctrl-C does."""
+def _ends_heard() -> Iterator[None]:
+    """Let SIGTERM, as a batch system or a shutdown sends it, end a command as Ctrl-C does.
 
-    def stop(*_: object) -> NoReturn:
-        raise _TerminatedError
+    Both are remembered too (``console.heard``).
+    """
 
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
-        return
-    before = signal.signal(signal.SIGTERM, stop)
+    def stop(number: int, _: object) -> NoReturn:
+        heard.append(number)
+        raise _TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():  # signals are its alone
+        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, stop)
+        if callable(signal.getsignal(signal.SIGINT)):  # else it is ignored, as behind nohup
+            before[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        heard.clear()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _dash_is_text(arguments: Sequence[str]) -> list[str]:

@@ -1,19 +1,17 @@
 """``limelight data``."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 from limelight.cli.console import ProgressShown
+from limelight.cli.options import OutputFile
 from limelight.data import imdb
 
 
 def data(
     name: Literal["imdb"],
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: OutputFile,
     url: str | None = None,
 ) -> None:
     """Download a public data set, check it, and unpack it.

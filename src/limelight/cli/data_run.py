@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from limelight.cli.console import output_console, run_shown, tell
+from limelight.cli.console import output_console, parsed_settings, run_shown, tell
 from limelight.cli.options import (
     Asking,
     PairColumn,
@@ -16,7 +16,6 @@ from limelight.cli.options import (
     WholeNumberOrNone,
     names_in,
 )
-from limelight.cli.output import parsed_settings
 from limelight.errors import InputError, nearest
 
 if TYPE_CHECKING:

@@ -1,17 +1,28 @@
-"""``limelight explain`` and ``limelight compare``."""
+"""``limelight explain``, ``limelight compare`` and ``limelight plan``."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from limelight import verbs
+from limelight.cli.console import only, put, show, write
 from limelight.cli.data_run import DataRun
-from limelight.cli.options import Asking, AskingOrData, QuestionOptions, names_in
-from limelight.cli.output import only, put, show, write
-from limelight.cli.texts import Answers
+from limelight.cli.options import (
+    Argument,
+    Asking,
+    AskingOrData,
+    ModelOptions,
+    QuestionOptions,
+    Seed,
+    WholeNumber,
+    names_in,
+)
+from limelight.cli.texts import Answers, OneText
 from limelight.errors import InputError
+from limelight.explainers.lime import plan as planned
 from limelight.question import FIELDS
 from limelight.results import Explanation
 from limelight.results.explanation import explanations_csv
@@ -20,7 +31,7 @@ _OF_CLASSES = ("at", "target", "against", "scale")  # which an answer has not
 
 
 def explain(
-    *text: str,
+    *text: Argument,
     method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
     all_classes: Annotated[bool, Parameter(negative=())] = False,
     spans: Annotated[bool, Parameter(negative=())] = False,
@@ -33,9 +44,6 @@ def explain(
 
     Parameters
     ----------
-    text
-        The text to explain; "-" reads standard input. With a model that reads pictures, the name of
-        a picture.
     method
         A name from "limelight methods"; by default lime on models for which it is exact, banzhaf
         where an answer is explained, else shapley. With --data several, separated by commas.
@@ -118,7 +126,7 @@ def _show(
 
 
 def compare(
-    *text: str,
+    *text: Argument,
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
     question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     asking: Asking = Asking(),  # noqa: B008
@@ -127,9 +135,6 @@ def compare(
 
     Parameters
     ----------
-    text
-        The text to explain; "-" reads standard input. With a model that reads pictures, the name of
-        a picture.
     methods
         Names from "limelight methods", separated by commas; by default the paper's seven and
         shapley on the paper's classifier, of answers banzhaf, shapley, context-cite, lime, lrp and
@@ -139,3 +144,58 @@ def compare(
     asked = question.keywords() | {"methods": names_in(methods), "attention": form == "html"}
     answers = asking.asked(verbs.compare, text, **asked)
     _show(answers, answers, form, asking.out.output)
+
+
+def plan(
+    *text: str,
+    error: float = 0.01,
+    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
+    bandwidth: float = 0.25,
+    ridge: float = 1.0,
+    row0: bool = True,
+    sizes: str = "uniform",
+    pilot: Annotated[WholeNumber, Parameter(validator=Number(gte=1))] = 1000,
+    seed: Seed = 0,
+    one: OneText = OneText(),  # noqa: B008
+    model: ModelOptions = ModelOptions(),  # noqa: B008
+    format: Literal["terminal", "json", "csv"] = "terminal",
+) -> None:
+    """Say how many samples LIME needs on a text to come within an error of its limit.
+
+    Parameters
+    ----------
+    text
+        The text; "-" reads standard input.
+    error
+        The error that no score may exceed: the root of its mean square, scatter and bias together.
+    bandwidth
+        Width of LIME's kernel; 0.25 is the lime package's.
+    ridge
+        The regression's penalty, which shrinks the scores where samples are few; 1 is the lime
+        package's, 0 is none.
+    row0
+        Whether the untouched text is one of the samples, as in the lime package.
+    sizes
+        How many words a mask removes: "uniform" (as the lime package), "balanced" or "importance".
+    pilot
+        Samples from which the errors are estimated where they cannot be computed.
+    format
+        A table for people, one JSON object for programs, or CSV with a row per word.
+    """
+    texts = one.whole(text)
+    if len(texts) != 1:
+        raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
+    (given,) = one.with_second(texts)
+    found = planned(
+        model.load(),
+        given,
+        error=error,
+        **question.keywords(),
+        bandwidth=bandwidth,
+        ridge=ridge,
+        row0=row0,
+        sizes=sizes,
+        pilot=pilot,
+        seed=seed,
+    )
+    put(found, format, None)

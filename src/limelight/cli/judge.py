@@ -6,9 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limelight.cli.console import ProgressShown, tell
+from limelight.cli.console import ProgressShown, parsed_settings, put, tell
 from limelight.cli.options import (
-    Cutter,
+    DataFile,
+    JudgedQuestion,
     LabelledModelOptions,
     OutputOptions,
     PairColumn,
@@ -16,16 +17,13 @@ from limelight.cli.options import (
     TextColumn,
     WholeNumberOrNone,
     names_in,
-    units_of,
-    window_size,
 )
-from limelight.cli.output import parsed_settings, put
 from limelight.errors import InputError
 
 
 def judge(
     *,
-    data: Annotated[Path, Parameter(name=["--data", "-d"])],
+    data: DataFile,
     methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
@@ -34,12 +32,7 @@ def judge(
     rationales: str | None = None,
     limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
-    scale: str = "logit",
-    features: str | None = None,
-    cutter: Cutter = None,
-    grid: str | None = None,
-    window: str | None = None,
-    side: str | None = None,
+    question: JudgedQuestion = JudgedQuestion(),  # noqa: B008  (it is frozen)
     replacement: str = "auto",
     second_replacement: str | None = None,
     columns: str | None = None,
@@ -47,15 +40,13 @@ def judge(
     budget: str | None = None,
     seed: Seed = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    model: LabelledModelOptions = LabelledModelOptions(),  # noqa: B008  (it is frozen)
+    model: LabelledModelOptions = LabelledModelOptions(),  # noqa: B008
     out: OutputOptions = OutputOptions(),  # noqa: B008
 ) -> None:
     """Say which methods are faithful to a model on your texts, between chance and ceiling.
 
     Parameters
     ----------
-    data
-        File of texts (.parquet, .csv, .tsv, .jsonl, the last three also .gz), or a folder of them.
     methods
         Names from "limelight methods", JSON files of stored explanations, and folders that
         "limelight explain --data" wrote, with commas.
@@ -72,19 +63,6 @@ def judge(
         Judge so many texts, evenly spread over the file; by default all.
     target
         Class by name or number; by default the one that is predicted for each text.
-    scale
-        Judge by the "logit" of the class or by its "probability".
-    features
-        What is removed one after the other, and scored: "words", "positions", "sentences",
-        "paragraphs", "lines", or "tokens" of a Hugging Face model; of pictures "patches" or
-        "segments".
-    grid
-        Of pictures: so many patches a side instead of the model's own.
-    window
-        For texts that are longer than a Hugging Face model reads: as many tokens at a time, or
-        "auto".
-    side
-        "first" or "second": of pairs, judge the scores of the words of this text only.
     replacement
         What stands for a removed word.
     second_replacement
@@ -98,8 +76,6 @@ def judge(
     budget
         Time for the search of good orders, over all texts, where it is a search: 60, 60s or 10min.
         The paper's classifier needs none.
-    seed
-        Same seed, same judgement.
     set
         Setting of the methods that have it, as name=value. May be repeated.
     """
@@ -139,11 +115,7 @@ def judge(
             texts,
             judged,
             target=target,
-            scale=scale,
-            features=units_of(features, cutter),
-            grid=window_size(grid),  # type: ignore[arg-type]  # a word is refused there
-            window=window_size(window),
-            side=side,
+            **question.keywords(),
             answer=answers,
             replacement=replacement,
             second_replacement=second_replacement,

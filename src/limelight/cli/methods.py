@@ -2,12 +2,11 @@
 
 import json
 from dataclasses import asdict
-from typing import Literal
 
 from limelight import checks
 from limelight.checks import Check
 from limelight.cli.console import error_console, output_console, tell
-from limelight.cli.options import ModelOptions, Seed
+from limelight.cli.options import ModelOptions, Seed, TableOrJson
 from limelight.explainers.registry import METHODS, method_table
 from limelight.pages.terminal import shown_table
 from limelight.results.table import Cell, Column, Table
@@ -16,7 +15,7 @@ from limelight.results.table import Cell, Column, Table
 def methods(
     *names: str,
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
-    format: Literal["terminal", "json"] = "terminal",
+    format: TableOrJson = "terminal",
 ) -> None:
     """List the methods: what each computes, what it sees and what it cannot see.
 
@@ -26,8 +25,6 @@ def methods(
     ----------
     names
         Show only these.
-    format
-        A list for people, or one JSON object per line for programs.
     """
     table = method_table(None if model.model is None else model.load(), *names)
     for sentence in METHODS.broken.values():
@@ -50,7 +47,7 @@ def verify(
     model: ModelOptions = ModelOptions(),  # noqa: B008
     text: str = TEXT,
     seed: Seed = 0,
-    format: Literal["terminal", "json"] = "terminal",
+    format: TableOrJson = "terminal",
 ) -> int:
     """Check every method on this model and text against an oracle that takes another road.
 
@@ -60,10 +57,6 @@ def verify(
     ----------
     text
         The text to check on; a short review if none is given.
-    seed
-        Seed of the checks that sample.
-    format
-        A table for people, or one JSON object per line for programs.
     """
     made: list[Check] = []
     with error_console().status("checking"):

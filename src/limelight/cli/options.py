@@ -1,16 +1,15 @@
 """The options that commands share: what is asked, and of which texts and model."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from limelight.cli.console import ProgressShown
-from limelight.cli.output import chosen_format, parsed_settings
+from limelight.cli.console import ProgressShown, chosen_format, parsed_settings
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, BudgetGiven
@@ -36,11 +35,37 @@ def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
 # Options of several commands, which mean the same in each.
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
 WholeNumberOrNone = Annotated[int | None, Parameter(converter=_whole_number)]
-Seed = Annotated[WholeNumber, Parameter(validator=Number(gte=0))]
+Seed = Annotated[WholeNumber, Parameter(validator=Number(gte=0), help="Same seed, same result.")]
+Argument = Annotated[
+    str,
+    Parameter(
+        help='The text to explain; "-" reads standard input. With a model that reads pictures, the '
+        "name of a picture."
+    ),
+]
+TableOrJson = Annotated[
+    Literal["terminal", "json"],
+    Parameter(help="A table for people, or JSON for programs, one object per line."),
+]
+DataFile = Annotated[
+    Path,
+    Parameter(
+        name=["--data", "-d"],
+        help="File of texts (.parquet, .csv, .tsv, .jsonl, the last three also .gz), or a folder "
+        "of them.",
+    ),
+]
+OutputFile = Annotated[Path, Parameter(name=["--output", "-o"])]
 TextColumn = Annotated[
     str | None,
     Parameter(
         help='Column of the texts; by default one of a usual name, such as "text" or "review".'
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    Parameter(
+        help='Column of the labels; by default one of a usual name, such as "label" or "class".'
     ),
 ]
 PairColumn = Annotated[
@@ -100,7 +125,8 @@ class ModelOptions:
 
         ``labelled``: without a template, the labels are those of data.
         """
-        told: dict[str, Any]
+        answers = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
+        told: dict[str, Any] = {name: value for name, value in answers.items() if value}
         if self.endpoint is not None:
             none = self.labels is None and self.device is None
             if self.model is None or self.template is None or not none:
@@ -110,22 +136,14 @@ class ModelOptions:
                 )
             from limelight.models.endpoint import wrap_endpoint
 
-            told = {
-                "model": str(self.model),
-                "template": self.template,
-                "per_token": self.per_token,
-                "key_variable": self.key_variable,
-            }
-            if self.max_new_tokens is not None:
-                told["max_new_tokens"] = self.max_new_tokens
-            return wrap_endpoint(self.endpoint, **told)
+            told |= {"template": self.template, "key_variable": self.key_variable}
+            return wrap_endpoint(self.endpoint, model=str(self.model), **told)
         if self.key_variable is not None:
             raise InputError("--key-variable is about a server; add --endpoint URL.")
-        told = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
         if self.template is None:
             if self.labels is not None and not labelled:
                 raise InputError("--labels are about a language model; add --template.")
-            for name in (name for name, value in told.items() if value):
+            for name in told:
                 option = name.replace("_", "-")
                 raise InputError(
                     f"--{option} is about an answer of a language model; add --template."
@@ -189,9 +207,13 @@ def _option(field: AskedField) -> tuple[str, Any, Any]:
 
 _CUTTER = "Units of your own: module:function, which returns the (start, end) of each in a text."
 Cutter = Annotated[str | None, Parameter(name="--cutter", help=_CUTTER)]
-_Fields: Any = make_dataclass(
-    "_Fields", [*map(_option, FIELDS), ("cutter", Cutter, None)], frozen=True, kw_only=True
-)
+
+
+def _fields(names: Collection[str]) -> Any:
+    options = [_option(field) for field in FIELDS if field.name in names]
+    return make_dataclass(
+        "_Fields", [*options, ("cutter", Cutter, None)], frozen=True, kw_only=True
+    )
 
 
 def units_of(features: str | None, written: str | None) -> Any:
@@ -208,14 +230,22 @@ def units_of(features: str | None, written: str | None) -> Any:
 
 
 @Parameter(name="*")
-class QuestionOptions(_Fields):  # type: ignore[misc]  # its fields are those of a question
+class QuestionOptions(_fields([field.name for field in FIELDS])):  # type: ignore[misc]
     """What is asked about a text."""
 
     def keywords(self) -> dict[str, Any]:
         """Return the question as the verbs of the library take it, by name."""
-        asked = {one.name: getattr(self, one.name) for one in FIELDS}
+        asked = {one.name: getattr(self, one.name) for one in FIELDS if hasattr(self, one.name)}
         asked["features"] = units_of(self.features, self.cutter)
-        return asked | {name: window_size(asked[name]) for name in ("window", "at", "grid")}
+        numbers = [name for name in ("window", "at", "grid") if name in asked]
+        return asked | {name: window_size(asked[name]) for name in numbers}
+
+
+@Parameter(name="*")
+class JudgedQuestion(_fields(["scale", "features", "grid", "window", "side"])):  # type: ignore[misc]
+    """The same of a judgement, whose texts have classes and answers of their own."""
+
+    keywords = QuestionOptions.keywords
 
 
 @Parameter(name="*")

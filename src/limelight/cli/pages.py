@@ -1,18 +1,21 @@
 """``limelight serve``, ``limelight export`` and ``limelight summarize``."""
 
-import contextlib
 import signal
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import output_console, tell
-from limelight.cli.options import Cutter, OutputOptions, WholeNumber, WholeNumberOrNone, units_of
-from limelight.cli.output import FIGURES, put
+from limelight.cli.console import FIGURES, heard, output_console, put, tell
+from limelight.cli.options import (
+    Cutter,
+    OutputFile,
+    OutputOptions,
+    WholeNumber,
+    WholeNumberOrNone,
+    units_of,
+)
 from limelight.errors import InputError
 from limelight.files import is_device, write_whole
 from limelight.models import load
@@ -83,20 +86,17 @@ def serve(
         raise InputError(
             "--max-new-tokens goes with --template, and that with --model FOLDER, a language model."
         )
-    with (
-        _signals_remembered() as heard,
-        served(
-            [load(place, device=device, **asked) for place in model] or None,
-            run=run,
-            judgement=judgement,
-            learned=learned,
-            features=units_of(features, cutter),
-            host=host,
-            port=port,
-            seconds=seconds,
-            anyway=anyway,
-        ) as page,
-    ):
+    with served(
+        [load(place, device=device, **asked) for place in model] or None,
+        run=run,
+        judgement=judgement,
+        learned=learned,
+        features=units_of(features, cutter),
+        host=host,
+        port=port,
+        seconds=seconds,
+        anyway=anyway,
+    ) as page:
         try:
             _announce(page, host)
             if open:
@@ -113,33 +113,6 @@ def serve(
             tell("Stopped.")
 
 
-@contextlib.contextmanager
-def _signals_remembered() -> Iterator[list[int]]:
-    """Yield the signals to end that were heard.
-
-    What their handlers raise is lost where Python calls back from places that cannot raise, as it
-    does while it imports: a page that is starting would go on as if nobody had pressed Ctrl-C.
-    """
-    heard: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield heard  # signals are the main thread's
-        return
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = {number: handler for number, handler in usual.items() if callable(handler)}
-
-    def remember(number: int, frame: Any) -> None:
-        heard.append(number)
-        before[signal.Signals(number)](number, frame)
-
-    for number in before:
-        signal.signal(number, remember)
-    try:
-        yield heard
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _announce(page: "Serving", host: str) -> None:
     output_console().print(page.url, soft_wrap=True)
     said = "Open this address in a browser; Ctrl-C ends it."
@@ -153,7 +126,7 @@ def _announce(page: "Serving", host: str) -> None:
 
 def export(
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: OutputFile,
     model: Path | None = None,
     precision: Literal["float32", "float16"] = "float32",
     title: str | None = None,

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -131,11 +131,9 @@ class TextOptions:
 
         file = self.one.file
         if self.lines and self.one.comes_from_outside(arguments):
-            source = _numbered_lines(file)
-            return Answers(source, asked, notices, together=together, source=file or "-")
+            return Answers(_numbered_lines(file), asked, notices, together, file or "-")
         given = self.one.whole(arguments)
-        numbered = enumerate(given, start=1)
-        return Answers(numbered, asked, notices, together=len(given), source=None)
+        return Answers(enumerate(given, start=1), asked, notices, len(given), source=None)
 
 
 def _decoded(file: Readable, source: str) -> str:
@@ -176,6 +174,7 @@ def _numbered_lines(file: Path | None) -> Iterator[tuple[int, str]]:
             text.detach()  # standard input is not ours to close
 
 
+@dataclass
 class Answers(Generic[Answer]):
     """Answers to numbered texts, some at a time, each with the number of its text from 0.
 
@@ -184,29 +183,25 @@ class Answers(Generic[Answer]):
     particular ends everything at once.
     """
 
-    def __init__(
-        self,
-        lines: Iterator[tuple[int, str]],
-        ask: Callable[[list[str]], Sequence[Answer]],
-        notices: Callable[[Answer], Iterable[str]],
-        *,
-        together: int,
-        source: Path | str | None,
-    ) -> None:
-        self._lines, self._ask, self._notices = lines, ask, notices
-        self._together, self._source = together, source
-        self._seen = self._refused = 0
-        self._counts = NoticeCounts()
-        self._line = self._done = 0  # of the last answer that was given, and that was taken
+    lines: Iterator[tuple[int, str]]
+    ask: Callable[[list[str]], Sequence[Answer]]
+    notices: Callable[[Answer], Iterable[str]]
+    together: int
+    source: Path | str | None
+    _seen: int = 0
+    _refused: int = 0
+    _line: int = 0  # of the last answer that was given
+    _done: int = 0  # of the last that was taken
+    _counts: NoticeCounts = field(default_factory=NoticeCounts)
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
-        while chunk := list(itertools.islice(self._lines, self._together)):
+        while chunk := list(itertools.islice(self.lines, self.together)):
             first = self._seen
             self._seen += len(chunk)
             for number, answer in self._answers(first, chunk):
                 self._line = chunk[number - first][0]
-                place = "text" if self._source is None else "line"
-                self._counts.add(f"{place} {self._line}", self._notices(answer))
+                place = "text" if self.source is None else "line"
+                self._counts.add(f"{place} {self._line}", self.notices(answer))
                 yield number, answer
                 self._done = self._line  # whoever asks for the next has dealt with this one
         if not self._seen:
@@ -227,19 +222,19 @@ class Answers(Generic[Answer]):
 
     def how_to_go_on(self) -> str:
         """Say which lines are done with, and how to get the others answered."""
-        if self._source is None:
+        if self.source is None:
             return ""
         then = f"Go on with line {self._done + 1}"
-        if self._source == "-":
+        if self.source == "-":
             return f"{then} of the input."
-        rest = f"tail -n +{self._done + 1} {shlex.quote(str(self._source))}"
+        rest = f"tail -n +{self._done + 1} {shlex.quote(str(self.source))}"
         return f"{then}: {rest} | limelight … --lines"
 
     def _answers(self, first: int, chunk: list[tuple[int, str]]) -> Iterator[tuple[int, Answer]]:
-        strict = self._source is None
+        strict = self.source is None
         if strict or not any(_ESCAPED.search(text) for _, text in chunk):
             try:
-                answers = self._ask([text for _, text in chunk])
+                answers = self.ask([text for _, text in chunk])
             except InputError as error:
                 if strict or not error.one_text:
                     raise
@@ -247,20 +242,17 @@ class Answers(Generic[Answer]):
                 yield from enumerate(answers, start=first)
                 return
         for number, (line, text) in enumerate(chunk, start=first):
-            yield from self._alone(number, line, text)
-
-    def _alone(self, number: int, line: int, text: str) -> Iterator[tuple[int, Answer]]:
-        try:
-            if _ESCAPED.search(text):
-                raise _unusable("be UTF-8 text; this one is not. Convert the input first.")
-            (answer,) = self._ask([text])
-        except InputError as error:
-            if not error.one_text:
-                raise
-            self._refused += 1
-            tell(f"Line {line}: {error}")
-        else:
-            yield number, answer
+            try:
+                if _ESCAPED.search(text):
+                    raise _unusable("be UTF-8 text; this one is not. Convert the input first.")
+                (answer,) = self.ask([text])
+            except InputError as error:
+                if not error.one_text:
+                    raise
+                self._refused += 1
+                tell(f"Line {line}: {error}")
+            else:
+                yield number, answer
 
 
 def _unusable(must: str) -> InputError:

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import ProgressShown, tell
+from limelight.cli.console import ProgressShown, named_values, noted, parsed_value, tell
 from limelight.cli.options import (
+    LabelColumn,
     ModelOptions,
+    OutputFile,
     PairColumn,
     Seed,
     TextColumn,
     WholeNumber,
     WholeNumberOrNone,
 )
-from limelight.cli.output import named_values, parsed_value
 from limelight.data import LabelledTexts, read_labelled, read_texts
 from limelight.data.pictures import read_pictures
 from limelight.errors import InputError, nearest
@@ -32,8 +33,8 @@ def train(
     *,
     images: Path | None = None,
     text_column: TextColumn = None,
-    label_column: str | None = None,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    label_column: LabelColumn = None,
+    output: OutputFile,
     recipe: str = "default",
     validation: str | None = None,
     labels: Annotated[str | None, Parameter(name=["--labels", "--classes"])] = None,
@@ -57,8 +58,6 @@ def train(
         Pictures with labels, instead of texts: a folder with a folder of pictures for each class, a
         table with PNG or JPEG files in a column (.parquet, as Hugging Face writes it), or arrays of
         NumPy (.npz). The classifier then reads patches.
-    label_column
-        Column of the labels; by default one of a usual name, such as "label" or "class".
     output
         Folder for the model, its history and, while training, its checkpoint.
     recipe
@@ -71,8 +70,6 @@ def train(
     labels
         Names of the classes in the order of their numbers, separated by commas:
         "negative,positive"; or the class of each label: "neg=negative,pos=positive".
-    seed
-        Same seed, same model.
     epochs
         Epochs to train, all of them, instead of the recipe's.
     set
@@ -104,7 +101,13 @@ def train(
             held = read(validation, texts.class_names, part="test")
     for notice in texts.notices:
         tell(notice)
-    with _told_how_to_go_on(output), _shown_progress() as progress:
+
+    def kept() -> str:
+        if (output / "checkpoint.safetensors").exists():
+            return f"the checkpoint is in '{output}'; give the same command to go on from there."
+        return "give the same command to start again."
+
+    with noted(kept), _shown_progress() as progress:
         model = trained(
             texts,
             recipe=settings,
@@ -117,10 +120,10 @@ def train(
             precision=precision,
         )
     record = model.record["training"]
-    kept = record["kept_epoch"]
-    score = record["validation_accuracy"][kept - 1]
+    best = record["kept_epoch"]
+    score = record["validation_accuracy"][best - 1]
     told = "" if score is None else f", validation accuracy {score:.2%}"
-    print(f"{output}: epoch {kept} kept{told}")
+    print(f"{output}: epoch {best} kept{told}")
     if notice := record.get("notice"):
         tell(f"Notice: {notice}", style="bold")
 
@@ -129,7 +132,7 @@ def learn(
     *,
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     data: Path,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: OutputFile,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     texts: WholeNumber = 500,
@@ -161,29 +164,27 @@ def learn(
     judged
         Texts on which the share is measured, of those kept aside; by default as many as take a
         quarter of the calls of drawing.
-    seed
-        Same seed, same method.
     """
     from limelight import learn as learned  # says which extra is missing, if torch is
 
     given = read_texts(data, text_column=text_column, pair_column=pair_column, limit=texts)
-    try:
-        with (shown := ProgressShown("learning", estimated=True)) as moved:
-            found = learned(
-                model.load(),
-                given,
-                pairs=pairs,
-                output=output,
-                budget=budget,
-                judged=judged,
-                seed=seed,
-                progress=moved,
-                estimate=lambda ahead: shown.say(f"{ahead} (--budget {budget})."),
-            )
-    except KeyboardInterrupt as stop:
-        if any(output.glob("drawn/part-*")):
-            stop.add_note(f"values drawn so far are kept in '{output}'. The same command goes on.")
-        raise
+
+    def kept() -> str:
+        drawn = any(output.glob("drawn/part-*"))
+        return f"values drawn so far are kept in '{output}'. The same command goes on." * drawn
+
+    with noted(kept), (shown := ProgressShown("learning", estimated=True)) as moved:
+        found = learned(
+            model.load(),
+            given,
+            pairs=pairs,
+            output=output,
+            budget=budget,
+            judged=judged,
+            seed=seed,
+            progress=moved,
+            estimate=lambda ahead: shown.say(f"{ahead} (--budget {budget})."),
+        )
     print(f"{output}: {found}")
     if notice := found.report.get("notice"):
         tell(f"Notice: {notice}", style="bold")
@@ -204,19 +205,6 @@ def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "R
         as_now = isinstance(getattr(recipe, name), float) and type(found) is int
         changes[name] = float(found) if as_now else found
     return replace(recipe, **changes)
-
-
-@contextlib.contextmanager
-def _told_how_to_go_on(output: Path) -> Iterator[None]:
-    """Say, when a run is interrupted, that nothing is lost."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        kept = (output / "checkpoint.safetensors").exists()
-        where = f"the checkpoint is in '{output}'; " if kept else ""
-        then = "to go on from there" if kept else "to start again"
-        stop.add_note(f"{where}give the same command {then}.")
-        raise
 
 
 @contextlib.contextmanager

@@ -348,8 +348,9 @@ def opened_data(
     alike = [n for n, kind in types.items() if all(one.columns.get(n) == kind for one in files)]
     # A name that is not UTF-8 could not be stored.
     carried = [n for n in alike if n not in columns.named and not LONE_SURROGATE.search(n)]
-    path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-    whole = ", ".join(file.path.name for file in files) if path is None else path
+    path = data.path if isinstance(data, Source) else data
+    named = isinstance(path, str | os.PathLike)
+    whole = os.fspath(path) if named else ", ".join(file.path.name for file in files)
     return DataSet(files, replace(columns, carried=carried), whole)
 
 

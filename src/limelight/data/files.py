@@ -376,6 +376,8 @@ def is_table(data: Any) -> bool:
 
 def sources_of(data: Any) -> list[Source]:
     """Return the data: a path, several, a folder of files by name, a table, or a list of texts."""
+    if isinstance(data, Source):
+        return [data]
     if is_table(data):
         return [_Table(_table(data))]
     if isinstance(data, str | os.PathLike):

@@ -125,7 +125,13 @@ def read_labelled(
     else:
         found = tuple(classes)
         named = ClassLabels(found, labels)
-        numbers, notices = _looked_up(raw, name, named), tuple(filter(None, [named.merged()]))
+        matched = [named.number(label) for label in raw]
+        if None in matched:
+            number = matched.index(None) + 1
+            if raw[number - 1] is None:
+                raise InputError(f"row {number} of '{name}' has no label.")
+            raise InputError(f"in '{name}', from row {number} on, {named.unmatched(raw)}.")
+        numbers, notices = np.array(matched), tuple(filter(None, [named.merged()]))
     return LabelledTexts(texts, numbers, found, Path(name).name, notices)
 
 
@@ -176,17 +182,6 @@ def _numbered(raw: list[Any], path: str) -> tuple[Int[np.ndarray, " n"], tuple[s
             )
     names = tuple(sorted(set(raw)))
     return np.array([names.index(label) for label in raw]), names
-
-
-def _looked_up(raw: list[Any], path: str, named: ClassLabels) -> Int[np.ndarray, " n"]:
-    """Return the number of the class that each label names."""
-    numbers = [named.number(label) for label in raw]
-    if None in numbers:
-        wrong = raw[row := numbers.index(None)]
-        if wrong is None:
-            raise InputError(f"row {row + 1} of '{path}' has no label.")
-        raise InputError(f"in '{path}', from row {row + 1} on, {named.unmatched(raw)}.")
-    return np.array(numbers)
 
 
 def _whole(label: Any) -> int | None:

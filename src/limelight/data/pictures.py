@@ -6,11 +6,9 @@ A cell is a string, as that of a text is: a path, or the file itself as an addre
 
 import hashlib
 import os
-from abc import abstractmethod
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -31,24 +29,18 @@ _FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # 
 def read_pictures(data: Any, classes: Sequence[str] | None = None, **columns: Any) -> LabelledTexts:
     """Return labelled pictures; ``data`` and columns are those of :func:`read_labelled`."""
     folder = Path(data) if isinstance(data, str | os.PathLike) else None
-    if folder is not None and folder.is_dir() and not (data_files(folder) or pictures_at(folder)):
-        raise InputError(f"'{data}' has no pictures, and no folders with some for each class.")
+    if folder is not None and folder.is_dir() and not data_files(folder):
+        data = pictures_at(folder)
+        if data is None:
+            raise InputError(
+                f"'{folder}' has no pictures, and no folders with some for each class."
+            )
     found = read_labelled(data, classes, **columns)
     pictures = []
     for number, cell in enumerate(found.texts):
         with about_text(number):
             pictures.append(picture_of(cell))
     return replace(found, texts=pictures)
-
-
-def pictures_at(path: Path) -> Source | None:
-    """Return the pictures of a folder, None where it has none."""
-    return found if (found := _Folder(path)).files else None
-
-
-def arrays_at(path: Path) -> Source:
-    """Return the pictures of a file of NumPy's arrays."""
-    return _Arrays(path)
 
 
 def address(content: bytes, name: str = "") -> str:
@@ -70,100 +62,94 @@ def text_or_picture(cell: bytes | None) -> str | None:
     return None if cell is None else cell.decode("utf-8", "surrogateescape")
 
 
-class _Rows(Source):
-    """Rows with a picture each, and perhaps a label: ``self.rows`` yields id, cell and label."""
+class _Pictures(Source):
+    """Rows with a picture each, which ``cell`` gives as a string, and perhaps a label."""
 
-    labelled: bool
+    def __init__(
+        self, path: Path, ids: Sequence[str], cell: Callable[[int], str], labels: Sequence[Any]
+    ) -> None:
+        super().__init__(path)
+        self.ids, self._cell, self._labels = ids, cell, labels
 
     @property
     def columns(self) -> dict[str, str]:
-        return dict.fromkeys(
-            ("id", "image", "label") if self.labelled else ("id", "image"), "string"
-        )
+        names = ("id", "image", "label") if len(self._labels) else ("id", "image")
+        return dict.fromkeys(names, "string")
 
-    @abstractmethod
-    def rows(self, start: int, stop: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows from ``start`` on."""
+    def count(self) -> int:
+        return len(self.ids)
 
     def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
         import pyarrow as pa
 
         for start in range(0, self.count(), _BATCH):
-            rows = self.rows(start, min(start + _BATCH, self.count()))
-            of = dict(zip(self.columns, zip(*rows, strict=True), strict=False))
+            rows = range(self.count())[start : start + _BATCH]
+            of = {
+                "id": self.ids[start : rows.stop],
+                "image": [self._cell(row) for row in rows],
+                "label": self._labels[start : rows.stop],
+            }
             yield [list(of[name]) for name in names], [pa.array(of[name]) for name in carried]
 
     def spelled(self, cell: Any) -> str:
         return str(cell)
 
 
-class _Folder(_Rows):
+class _Folder(_Pictures):
     """The pictures of a folder by name; those of folders in it have these as their labels."""
 
-    @cached_property
-    def files(self) -> list[Path]:
-        """The files, sorted."""
-        here = [one for one in self.path.iterdir() if has_ending(one) and one.is_file()]
-        found = here or [one for one in self.path.glob("*/*") if has_ending(one) and one.is_file()]
-        if odd := [one.name for one in found if LONE_SURROGATE.search(str(one))]:
+    def __init__(self, path: Path, files: Sequence[Path]) -> None:
+        if odd := [one.name for one in files if LONE_SURROGATE.search(str(one))]:
             raise InputError(f"names of files must be UTF-8 to stand in tables; rename {odd[0]!r}.")
-        return sorted(found)
-
-    @property
-    def labelled(self) -> bool:  # type: ignore[override]
-        return self.files[0].parent != self.path
-
-    def count(self) -> int:
-        return len(self.files)
+        self.files = sorted(files)
+        ids = [file.relative_to(path).as_posix() for file in self.files]
+        labels = [file.parent.name for file in self.files if file.parent != path]
+        super().__init__(path, ids, lambda row: str(self.files[row].resolve()), labels)
 
     def size(self) -> int:
         return sum(file.stat().st_size for file in self.files)
 
     def digest(self) -> str:
         digest = hashlib.sha256()
-        for file in self.files:
+        for name, file in zip(self.ids, self.files, strict=True):
             content = hashlib.sha256(file.read_bytes()).hexdigest()
-            digest.update(f"{file.relative_to(self.path).as_posix()}\0{content}\0".encode())
+            digest.update(f"{name}\0{content}\0".encode())
         return digest.hexdigest()
 
-    def rows(self, start: int, stop: int) -> Iterator[tuple[Any, ...]]:
-        for file in self.files[start:stop]:
-            yield file.relative_to(self.path).as_posix(), str(file.resolve()), file.parent.name
+
+def pictures_at(path: Path) -> Source | None:
+    """Return the pictures of a folder, or of the folders in it; None where it has none."""
+    for pattern in ("*", "*/*"):
+        if found := [one for one in path.glob(pattern) if has_ending(one) and one.is_file()]:
+            return _Folder(path, found)
+    return None
 
 
-class _Arrays(_Rows):
-    """Arrays of NumPy in one file: pictures (n, H, W) or (n, H, W, C), and perhaps n labels."""
+def arrays_at(path: Path) -> Source:
+    """Return the pictures of a file of NumPy's arrays, (n, H, W) or (n, H, W, C).
 
-    @cached_property
-    def _found(self) -> tuple[np.ndarray, np.ndarray | None]:
-        try:
-            with np.load(self.path, allow_pickle=False) as file:
-                found = {name: file[name] for name in file.files}
-        except (ValueError, OSError, BadZipFile, EOFError):  # of pickled objects it says how to
-            raise InputError(
-                f"'{self.path}' is not a file of arrays of numbers, as np.savez writes it."
-            ) from None
-        pictures = {name: one for name, one in found.items() if one.ndim in (3, 4)}
-        if len(pictures) > 1:  # of a training and a test set, the first
-            pictures = {name: one for name, one in pictures.items() if "train" in name.lower()}
-        if len(pictures) != 1:
-            raise InputError(
-                f"'{self.path}' must have one array of pictures, (n, height, width) or (n, height, "
-                f"width, channels); it has {', '.join(found) or 'none'}."
-            )
-        (images,) = pictures.values()
-        labels = [one for one in found.values() if one.shape == (len(images),)]
-        return images, labels[0] if len(labels) == 1 else None
-
-    @property
-    def labelled(self) -> bool:  # type: ignore[override]
-        return self._found[1] is not None
-
-    def count(self) -> int:
-        return len(self._found[0])
-
-    def rows(self, start: int, stop: int) -> Iterator[tuple[Any, ...]]:
-        images, labels = self._found
-        for i in range(start, stop):
-            cell = address(picture_of(images[i]).png(longest=1 << 16))
-            yield (str(i), cell) if labels is None else (str(i), cell, labels[i].item())
+    An array of n labels may be beside them.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: file[name] for name in file.files}
+    except (ValueError, OSError, BadZipFile, EOFError):  # of pickled objects it says how to
+        raise InputError(
+            f"'{path}' is not a file of arrays of numbers, as np.savez writes it."
+        ) from None
+    pictures = {name: one for name, one in found.items() if one.ndim in (3, 4)}
+    if len(pictures) > 1:  # of a training and a test set, the first
+        pictures = {name: one for name, one in pictures.items() if "train" in name.lower()}
+    if len(pictures) != 1:
+        raise InputError(
+            f"'{path}' must have one array of pictures, (n, height, width) or (n, height, "
+            f"width, channels); it has {', '.join(found) or 'none'}."
+        )
+    (images,) = pictures.values()
+    labels = [one.tolist() for one in found.values() if one.shape == (len(images),)]
+    return _Pictures(
+        path,
+        [str(i) for i in range(len(images))],
+        lambda row: address(picture_of(images[row]).png(longest=1 << 16)),
+        labels[0] if len(labels) == 1 else [],
+    )

@@ -88,23 +88,23 @@ def _spans(
     records: Sequence[Any], names: tuple[str, str], places: Sequence[Span], where: str
 ) -> list[Span]:
     """Return records of tokens as spans of characters; empty ones occur and are left out."""
-    ends = [_ends(record, names, len(places), where) for record in records]
-    return [(places[first][0], places[last - 1][1]) for first, last in ends if first < last]
-
-
-def _ends(record: Any, names: tuple[str, str], tokens: int, where: str) -> Span:
-    try:
-        first, last = (int(record[name]) for name in names)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"a rationale of {where} must have {names[0]!r} and {names[1]!r} as whole numbers; "
-            f"got {one_line(repr(record), 60)}."
-        ) from None
-    if not 0 <= first <= last <= tokens:
-        raise InputError(
-            f"a rationale of {where} must lie within its {tokens} tokens; got {first} to {last}."
-        )
-    return first, last
+    found = []
+    for record in records:
+        try:
+            first, last = (int(record[name]) for name in names)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise InputError(
+                f"a rationale of {where} must have {names[0]!r} and {names[1]!r} as whole numbers; "
+                f"got {one_line(repr(record), 60)}."
+            ) from None
+        if not 0 <= first <= last <= len(places):
+            raise InputError(
+                f"a rationale of {where} must lie within its {len(places)} tokens; got {first} to "
+                f"{last}."
+            )
+        if first < last:
+            found.append((places[first][0], places[last - 1][1]))
+    return found
 
 
 def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
@@ -113,29 +113,26 @@ def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
     check_column(data.files, _EVIDENCES, _OPTION)
     for name, (groups,), _ in data.rows(_EVIDENCES, limit=limit):
         where = f"{one_line(str(name), 40)!r} in '{path}'"
-        evidence, documents = _evidence(_parsed(groups, where), where)
+        try:
+            evidence = [one for group in _parsed(groups, where) for one in group]
+            documents = {str(one["docid"]) for one in evidence} or {str(name)}
+        except (KeyError, TypeError):
+            raise InputError(
+                f"{where} must have evidences that are groups of evidence in documents."
+            ) from None
         if len(documents) > 1:
             raise InputError(f"{where} must have its evidence in one document; it has several.")
-        text = _document(path.parent / "docs", str(next(iter(documents), name)), where)
+        (document,) = documents
+        if (
+            document != Path(document).name
+            or not (file := path.parent / "docs" / document).is_file()
+        ):
+            raise InputError(
+                f"the document {document!r} of {where} must be a file in '{path.parent / 'docs'}'."
+            )
+        text = whole_text(file)
         # ERASER's tokens are what spaces and line breaks leave.
         places = [match.span() for match in re.finditer(r"[^ \n\r]+", text)]
         found.texts.append(text)
         found.rationales.append(_spans(evidence, ("start_token", "end_token"), places, where))
     return found
-
-
-def _evidence(groups: Any, where: str) -> tuple[list[Any], set[str]]:
-    """Return the evidence of all groups, and the documents that it lies in."""
-    try:
-        found = [one for group in groups for one in group]
-        return found, {one["docid"] for one in found}
-    except (KeyError, TypeError):
-        raise InputError(
-            f"{where} must have evidences that are groups of evidence in documents."
-        ) from None
-
-
-def _document(folder: Path, name: str, where: str) -> str:
-    if name != Path(name).name or not (file := folder / name).is_file():
-        raise InputError(f"the document {name!r} of {where} must be a file in '{folder}'.")
-    return whole_text(file)

@@ -72,15 +72,11 @@ def held_by(one: Reading) -> Held:
             "so its words speak against it."
         )
         agrees, name = bool(choice), ("" if choice else "not ") + model.classes[target]
-    notices = () if agrees else (notice,)
-    return Held(name, choice, label, agrees, notices + _held_against(one))
-
-
-def _held_against(one: Reading) -> tuple[str, ...]:
-    (other,) = one.targets.names_against()
-    if other is None:
-        return ()
-    return (f"An anchor holds what the model says, so it is the same against {other!r}.",)
+    notices, (other,) = () if agrees else (notice,), one.targets.names_against()
+    if other is not None:
+        same = f"An anchor holds what the model says, so it is the same against {other!r}."
+        notices = (*notices, same)
+    return Held(name, choice, label, agrees, notices)
 
 
 def _choices(outputs: Float[np.ndarray, "n C"], label: int | None) -> Int[np.ndarray, " n"]:
@@ -150,15 +146,13 @@ class Anchors:
         return AnchorSearch(**{one.name: getattr(self, one.name) for one in fields(AnchorSearch)})
 
 
-class _Precision(NamedTuple):
-    value: float
-    interval: tuple[float, float]
-    method: str
+class _Measured(NamedTuple):
+    """An anchor with its precision, how that is known, what each word gains, and what was asked."""
 
-
-class _Answer(NamedTuple):
     found: FoundAnchor
-    precision: _Precision
+    precision: float
+    interval: tuple[float, float]
+    by: str
     gain: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"] | None
     asked: dict[str, int]
@@ -181,23 +175,28 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
         allowed = brackets and settings.replacement == "unk"
         rng = text_rng(settings.seed, one.documents[0].text)
         answer = _searched(settings, holds, d, rng, bracket if allowed else None)
-    found, precision, gain = answer.found, answer.precision, answer.gain
+    words, (low, high) = answer.found.words, answer.interval
+    notices = held.notices
+    if not words and answer.found.reached:
+        notices += (
+            "The prediction holds without an anchor: it hardly depends on which words stay.",
+        )
+    if low < settings.threshold:
+        notices += (
+            f"The precision lies in {low:.3f}–{high:.3f}, which does not clear the threshold "
+            f"{settings.threshold:g}.",
+        )
     return Finding(
-        scores=gain if held.for_target else 0.0 - gain,
+        scores=answer.gain if held.for_target else 0.0 - answer.gain,
         stderr=answer.stderr,
         anchor=Anchor(
-            features=found.words,
-            precision=precision.value,
-            precision_interval=precision.interval,
-            coverage=0.5 ** len(found.words),
+            features=words,
+            precision=answer.precision,
+            precision_interval=answer.interval,
+            coverage=0.5 ** len(words),
         ),
-        notices=(
-            held.notices
-            + _notices(found, precision, settings.threshold)
-            + refusal_notice(game, since=stood_in)
-            + steadiness_notice(one, game)
-        ),
-        diagnostics={"holds": held.name, "precision_by": precision.method, **answer.asked},
+        notices=notices + refusal_notice(game, since=stood_in) + steadiness_notice(one, game),
+        diagnostics={"holds": held.name, "precision_by": answer.by, **answer.asked},
     )
 
 
@@ -206,7 +205,7 @@ def _asks_all(settings: Anchors, d: int) -> bool:
     return affordable(d, cast(int, settings.samples) + cast(int, settings.batch) * (1 + d))
 
 
-def _enumerated(settings: Anchors, holds: Holds, d: int) -> _Answer:
+def _enumerated(settings: Anchors, holds: Holds, d: int) -> _Measured:
     """Take the shortest anchor of all, with its exact precision."""
     found, of_all = anchor_of_all_masks(holds(all_keeps(d)), d, search=settings.search)
     place = sum(1 << j for j in found.words)
@@ -214,8 +213,7 @@ def _enumerated(settings: Anchors, holds: Holds, d: int) -> _Answer:
     gain = np.zeros(d)
     for j in found.words:
         gain[j] = value - of_all[place - (1 << j)]
-    precision = _Precision(value, (value, value), "enumeration")
-    return _Answer(found, precision, gain, None, {"masks": 2**d})
+    return _Measured(found, value, (value, value), "enumeration", gain, None, {"masks": 2**d})
 
 
 def _searched(
@@ -224,43 +222,23 @@ def _searched(
     d: int,
     rng: np.random.Generator,
     bracket: Callable[[list[int]], tuple[float, float] | None] | None,
-) -> _Answer:
+) -> _Measured:
     """Search by random masks, and measure the precision of what is found on fresh ones."""
     found = find_anchor(holds, d, rng=rng, search=settings.search)
     words = list(found.words)
     masks, every = _fresh_masks(d, words, cast(int, settings.samples), rng)
-    rigorous = None if bracket is None else bracket(words)
-    precision = _precision(holds(masks), every, rigorous, settings.delta)
-    gain, stderr = _gains(holds, masks, words, every)
-    asked = {"search_samples": found.spent}
-    return _Answer(found, precision, gain, None if every else stderr, asked)
-
-
-def _precision(
-    held: Bool[np.ndarray, " n"], every: bool, bracket: tuple[float, float] | None, delta: float
-) -> _Precision:
-    mean = float(held.mean())
+    held, rigorous = holds(masks), None if bracket is None else bracket(words)
+    precision = float(held.mean())
     if every:
-        return _Precision(mean, (mean, mean), "enumeration")
-    if bracket is not None:
-        return _Precision(sum(bracket) / 2, bracket, "bracket")
-    interval = clopper_pearson(int(held.sum()), len(held), delta=delta)
-    return _Precision(mean, interval, "sampling")
-
-
-def _notices(found: FoundAnchor, precision: _Precision, threshold: float) -> tuple[str, ...]:
-    notices = []
-    if not found.words and found.reached:
-        notices.append(
-            "The prediction holds without an anchor: it hardly depends on which words stay."
-        )
-    if precision.interval[0] < threshold:
-        low, high = precision.interval
-        notices.append(
-            f"The precision lies in {low:.3f}–{high:.3f}, which does not clear the threshold "
-            f"{threshold:g}."
-        )
-    return tuple(notices)
+        interval, by = (precision, precision), "enumeration"
+    elif rigorous is not None:
+        precision, interval, by = sum(rigorous) / 2, rigorous, "bracket"
+    else:
+        interval = clopper_pearson(int(held.sum()), len(held), delta=settings.delta)
+        by = "sampling"
+    gain, stderr = _gains(holds, masks, held, words)
+    asked = {"search_samples": found.spent}
+    return _Measured(found, precision, interval, by, gain, None if every else stderr, asked)
 
 
 def _fresh_masks(
@@ -276,15 +254,14 @@ def _fresh_masks(
 
 
 def _gains(
-    holds: Holds, masks: Bool[np.ndarray, "n d"], words: list[int], every: bool
+    holds: Holds, masks: Bool[np.ndarray, "n d"], held: Bool[np.ndarray, " n"], words: list[int]
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
     """What precision loses without each anchor word, which a fair coin would then remove.
 
     precision(A) − precision(A without j) = ½ [P(holds | A) − P(holds | A without j, j removed)].
     """
     gain, stderr = np.zeros(masks.shape[1]), np.zeros(masks.shape[1])
-    expect(len(masks) * (1 + len(words)))
-    held = holds(masks)
+    expect(len(masks) * len(words))
     for j in words:
         without = masks.copy()
         without[:, j] = False
@@ -292,7 +269,7 @@ def _gains(
         gain[j] = loss.mean()
         # Losses that all agree are not certain: one more of either kind might have come.
         seen = np.append(loss, (-0.5, 0.5))
-        stderr[j] = 0.0 if every else seen.std() / np.sqrt(len(seen))
+        stderr[j] = seen.std() / np.sqrt(len(seen))
     return gain, stderr
 
 

@@ -1,9 +1,8 @@
 """Attention as an explanation: one layer, rollout, flow, and with gradients."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,6 +48,11 @@ def with_residual(alpha: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, "L T
     return (alpha.mean(axis=1) + np.eye(alpha.shape[-1])) / 2
 
 
+def flows(found: Attended) -> Float[np.ndarray, " T"]:
+    """Return, for every input, the largest flow that it can send to the classification head."""
+    return largest_flows(with_residual(found.alpha), found.reads)
+
+
 def largest_flows(
     layers: Float[np.ndarray, "L T T"], reads: Float[np.ndarray, " T"]
 ) -> Float[np.ndarray, " T"]:
@@ -74,6 +78,19 @@ def largest_flows(
     graph = coo_array((capacity, (start, end)), shape=(source + 1, source + 1)).tocsr()
     graph.indices, graph.indptr = (x.astype(np.int32) for x in (graph.indices, graph.indptr))
     return np.array([maximum_flow(graph, source, t).flow_value / scale for t in range(T)])
+
+
+def relevance_of_layers(found: Attended) -> Float[np.ndarray, " T"]:
+    """Return the read row of R − I, with R = I at first and R + A R after each layer.
+
+    A is the mean over heads of (α ∂F/∂α)⁺. Without I, because a token that is read would
+    otherwise get a one for being where it is.
+    """
+    here = np.eye(found.alpha.shape[-1])
+    R = here
+    for alpha, gradient in zip(found.alpha, found.gradient, strict=True):
+        R = R + np.maximum(alpha * gradient, 0).mean(axis=0) @ R
+    return found.reads @ (R - here)
 
 
 def chosen_layer(layers: Float[np.ndarray, "L H T"], name: str | int) -> Float[np.ndarray, "H T"]:
@@ -102,17 +119,13 @@ class AlphaAvg:
 
 
 @settings_class
-class AlphaMax:
+class AlphaMax(AlphaAvg):
     """Settings of α-max: which layer of a deep model."""
-
-    layer: str | int = "last"
 
 
 @settings_class
-class AlphaGrad:
+class AlphaGrad(AlphaAvg):
     """Settings of α×grad: which layer of a deep model."""
-
-    layer: str | int = "last"
 
 
 @settings_class
@@ -125,17 +138,21 @@ class Flow:
     """Settings of attention flow (Abnar & Zuidema, 2020): none."""
 
 
+@settings_class
+class GenericAttention:
+    """Settings of generic attention explainability: none."""
+
+
 Summary = Callable[[Float[np.ndarray, "*n K T"]], Float[np.ndarray, "*n T"]]
-AnyAlpha = AlphaAvg | AlphaMax | Rollout | Flow
 
 
-def _from_tables(_: AnyAlpha, reading: Reading, *, summary: Summary) -> list[Finding]:
+def _from_tables(_: Any, reading: Reading, *, summary: Summary) -> list[Finding]:
     """Score every feature by the attention of [cls] to it."""
     arrays = reading.collapsed
     alpha = arrays.attention
     scores = arrays.pooled(summary(alpha)[..., 1:])
     heads = arrays.pooled(alpha[..., 1:])
-    shares = [_of_table(*pair) for pair in zip(alpha, reading.documents, strict=True)]
+    shares = map(_of_table, alpha, reading.documents)
     return [
         Finding(scores=s, heads=h, notices=(notice,))
         for s, h, notice in zip(scores, heads, shares, strict=True)
@@ -150,13 +167,16 @@ def _of_table(alpha: Float[np.ndarray, "K T_max"], document: Document) -> str:
     )
 
 
-def _gradient_from_tables(_: AlphaGrad, reading: Reading) -> list[Finding]:
-    """Score every feature by Σ over heads of α ∂F/∂α = α u / K."""
+def _gradient_from_tables(_: Any, reading: Reading, *, positive: bool = False) -> list[Finding]:
+    """Score every feature by Σ over heads of α ∂F/∂α = α u / K, or by the mean of (α u / K)⁺."""
     arrays = reading.collapsed
-    return mean_of_heads(arrays, arrays.attention * arrays.attended_u(reading.target_weights))
+    product = arrays.attention * arrays.attended_u(reading.target_weights)
+    if positive:
+        product = np.maximum(product / product.shape[-2], 0)
+    return mean_of_heads(arrays, product)
 
 
-def _of_layer(settings: AlphaAvg | AlphaMax, one: Reading, *, summary: Summary) -> Finding:
+def _of_layer(settings: AlphaAvg, one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the attention that the classification head's token pays to it."""
 
     def read_rows(found: Attended) -> Float[np.ndarray, "H T"]:
@@ -184,19 +204,18 @@ def _gradient_of_layer(settings: AlphaGrad, one: Reading) -> Finding:
     )
 
 
-def _through_layers(_: Rollout, one: Reading) -> Finding:
-    """Score every feature by the product over layers of (α + I)/2, mean over heads."""
-    mass = _mean_over_windows(one, rolled_out)
-    return Finding(scores=pooled_pieces(one, mass), notices=(_of_pieces(one, mass),))
-
-
-def _by_flow(_: Flow, one: Reading) -> Finding:
-    """Score every feature by the largest flow that its pieces can send to the head."""
-
-    def flows(found: Attended) -> Float[np.ndarray, " T"]:
-        return largest_flows(with_residual(found.alpha), found.reads)
-
-    return Finding(scores=pooled_pieces(one, _mean_over_windows(one, flows)))
+def _through_layers(
+    _: Any,
+    one: Reading,
+    *,
+    score: Callable[[Attended], Float[np.ndarray, " T"]],
+    gradients: bool = False,
+    shares: bool = False,
+) -> Finding:
+    """Score every feature by what ``score`` gives its pieces; with ``shares`` of the attention."""
+    found = _mean_over_windows(one, score, gradients=gradients)
+    notices = (_of_pieces(one, found),) if shares else ()
+    return Finding(scores=pooled_pieces(one, found), notices=notices)
 
 
 def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
@@ -211,76 +230,49 @@ def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
 
 
 def _ways(
-    summary: Summary,
+    tables: Callable[..., list[Finding]],
     deep: Callable[..., Finding],
     *,
     needs: Capability = "attends",
-    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Way, ...]:
-    """The tables' attention, then what a deep model needs."""
-    tables = partial(_from_tables, summary=summary)
+    """The tables' attention, then that of a deep model: of one layer, or relayed by all."""
     return (
         Way(needs="collapses", exactness="exact", explain=tables),
-        Way(needs=needs, exactness="exact", explain=each(deep), settings=settings),
+        Way(
+            needs=needs,
+            exactness="exact",
+            explain=each(deep),
+            settings=_LAYER if needs == "attends" else {},
+        ),
     )
 
 
-_BLIND = "values, the last layer, and so the sign and the class"
-
-
-@settings_class
-class GenericAttention:
-    """Settings of generic attention explainability: none."""
-
-
-def _generic_from_tables(_: GenericAttention, reading: Reading) -> list[Finding]:
-    """Score every feature by the mean over heads of (α ∂F/∂α)⁺, where ∂F/∂α is u/K."""
-    arrays = reading.collapsed
-    product = arrays.attention * arrays.attended_u(reading.target_weights)
-    return mean_of_heads(arrays, np.maximum(product / product.shape[-2], 0))
-
-
-def _generic_through_layers(_: GenericAttention, one: Reading) -> Finding:
-    """Score every feature by what the layers bring from its pieces to the positions read."""
-    relevance = _mean_over_windows(one, relevance_of_layers, gradients=True)
-    return Finding(scores=pooled_pieces(one, relevance))
-
-
-def relevance_of_layers(found: Attended) -> Float[np.ndarray, " T"]:
-    """Return the read row of R − I, with R = I at first and R + A R after each layer.
-
-    A is the mean over heads of (α ∂F/∂α)⁺. Without I, because a token that is read would
-    otherwise get a one for being where it is.
-    """
-    here = np.eye(found.alpha.shape[-1])
-    R = here
-    for alpha, gradient in zip(found.alpha, found.gradient, strict=True):
-        R = R + np.maximum(alpha * gradient, 0).mean(axis=0) @ R
-    return found.reads @ (R - here)
-
+_MEAN = partial(_from_tables, summary=mean_attention)
+_alone = partial(  # attention without gradients
+    Method,
+    blind="values, the last layer, and so the sign and the class",
+    cost="one forward pass",
+    signed=False,
+)
 
 ROWS = (
-    Method(
+    _alone(
         id="alpha-avg",
         label="α-avg",
         formula="mean over heads of α_t (Eq. 10)",
         sees="where [cls] looks",
-        blind=_BLIND,
-        cost="one forward pass",
-        signed=False,
         settings=AlphaAvg,
-        ways=_ways(mean_attention, partial(_of_layer, summary=mean_attention), settings=_LAYER),
+        ways=_ways(_MEAN, partial(_of_layer, summary=mean_attention)),
     ),
-    Method(
+    _alone(
         id="alpha-max",
         label="α-max",
         formula="max over heads of α_t (Eq. 11)",
         sees="where at least one head looks",
-        blind=_BLIND,
-        cost="one forward pass",
-        signed=False,
         settings=AlphaMax,
-        ways=_ways(max_attention, partial(_of_layer, summary=max_attention), settings=_LAYER),
+        ways=_ways(
+            partial(_from_tables, summary=max_attention), partial(_of_layer, summary=max_attention)
+        ),
     ),
     Method(
         id="alpha-grad",
@@ -290,37 +282,24 @@ ROWS = (
         blind="what reaches the output by other layers and through the residual",
         cost="one forward and one backward pass",
         settings=AlphaGrad,
-        ways=(
-            Way(needs="collapses", exactness="exact", explain=_gradient_from_tables),
-            Way(
-                needs="attends",
-                exactness="exact",
-                explain=each(_gradient_of_layer),
-                settings=_LAYER,
-            ),
-        ),
+        ways=_ways(_gradient_from_tables, _gradient_of_layer),
     ),
-    Method(
+    _alone(
         id="rollout",
         label="Rollout",
         formula="Π over layers of (mean over heads of α + I)/2, the row that is read",
         sees="how attention mixes the words through all layers",
-        blind=_BLIND,
-        cost="one forward pass",
-        signed=False,
         settings=Rollout,
-        ways=_ways(mean_attention, _through_layers, needs="relays"),
+        ways=_ways(_MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="relays"),
     ),
-    Method(
+    _alone(
         id="flow",
         label="Flow",
         formula="maximum flow from the read position to the word, capacities (α + I)/2",
         sees="the widest paths of attention through all layers",
-        blind=_BLIND,
         cost="one forward pass and one maximum flow per token: grows with the cube of the length",
-        signed=False,
         settings=Flow,
-        ways=_ways(mean_attention, _by_flow, needs="relays"),
+        ways=_ways(_MEAN, partial(_through_layers, score=flows), needs="relays"),
     ),
     Method(
         id="generic-attention",
@@ -331,9 +310,10 @@ ROWS = (
         cost="one forward and one backward pass",
         signed=False,
         settings=GenericAttention,
-        ways=(
-            Way(needs="collapses", exactness="exact", explain=_generic_from_tables),
-            Way(needs="relays", exactness="exact", explain=each(_generic_through_layers)),
+        ways=_ways(
+            partial(_gradient_from_tables, positive=True),
+            partial(_through_layers, score=relevance_of_layers, gradients=True),
+            needs="relays",
         ),
     ),
 )

@@ -23,10 +23,9 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, exact_values, fitted_masks, seen_errors
 from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
-from limelight.sampling.fits import fitted_lime
 from limelight.sampling.masks import coin_masks, text_rng
-from limelight.sampling.pairs import INDICES, PairDraws, PairFit, fitted_pairs
-from limelight.sampling.regression import lasso_fit
+from limelight.sampling.pairs import INDICES, PairDraws, fitted_pairs
+from limelight.sampling.regression import fitted_lime, lasso_fit
 from limelight.sampling.sample import CoinDraws
 from limelight.shapes import Bool, Float
 from limelight.text import Answer
@@ -80,23 +79,23 @@ def _coins(settings: Banzhaf | Interactions, *, least: int, rows: int, each: flo
     )
 
 
-def _check_enough(settings: Banzhaf | Interactions, d: int, *, name: str) -> None:
+def _check_enough(settings: Banzhaf | Interactions, d: int) -> None:
     """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
-    draws = settings.draws
+    draws, pairs = settings.draws, isinstance(settings, Interactions)
+    if pairs and d < 2:
+        raise DomainError(f"interactions need at least 2 words; this text has {d}.")
     masks, needed = draws.last(d), draws.determining(d)
     if not draws.asks_all(d) and masks < needed:
+        name = "interactions" if pairs else "Banzhaf values"
         raise DomainError(f"{name} of {d} words need at least {needed} samples; got {masks}.")
-
-
-_check_banzhaf = partial(_check_enough, name="Banzhaf values")
 
 
 def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
     """Score every feature by the slope of f on random masks, each with its opposite."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     if draws.asks_all(d):
-        return game.of_all_masks(banzhaf_of_all_masks(game, d)[0])
-    _check_banzhaf(settings, d)
+        return game.found(banzhaf_of_all_masks(game, d)[0], masks=2**d)
+    _check_enough(settings, d)
 
     # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
     # difference of a mask and its opposite has the same one: what an even number of words do
@@ -114,13 +113,8 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
             f"{drawn} samples do not determine the Banzhaf values of {d} words. Set samples to "
             f"{2 * drawn}."
         )
-    return Finding(
-        scores=fit.scores[0],
-        stderr=seen_errors(fit.stderr[0]),
-        base_value=game.base_value,
-        notices=unmet + unseen + game.notices,
-        diagnostics={"samples_drawn": drawn},
-    )
+    errors = seen_errors(fit.stderr[0])
+    return game.found(fit.scores[0], errors, said=unmet + unseen, samples_drawn=drawn)
 
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
@@ -141,23 +135,31 @@ def _exactly(settings: Interactions, one: Reading) -> Finding:
 def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
     """Score every pair of features by the answers of the model to random masks."""
     d, draws = len(one.features[0]), settings.draws
-    _check_interactions(settings, d)
+    _check_enough(settings, d)
     game = TargetGame(one, settings.replacement)
     if draws.asks_all(d):
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
-        return game.of_all_masks(of_words(matrix), pairs=strongest(matrix, None, settings.top))
+        pairs = strongest(matrix, None, settings.top)
+        return game.found(of_words(matrix), pairs=pairs, masks=2**d)
     drawn = PairDraws(d, settings.index)
     how = partial(fitted_pairs, draws=drawn)
     fit, unmet, unseen = fitted_masks(settings, one, game, drawn, how)
-    told = _told_from_zero(fit)
-    return Finding(
-        scores=of_words(fit.scores[0]),
+    # So far from 0 no pair lies in 95 % of samples where none interacts (Bonferroni).
+    many = d * (d - 1) // 2
+    limit = NormalDist().inv_cdf(1 - 0.025 / many)
+    told = int((np.abs(fit.scores[0]) > limit * fit.stderr[0]).sum()) // 2
+    noise = (
+        f"No pair stands out: the strongest of {many:,} would lie as far from 0 by chance alone. "
+        "Draw more masks.",
+    )
+    return game.found(
+        of_words(fit.scores[0]),
         # Scores are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
-        stderr=seen_errors(of_words(fit.stderr[0])),
+        seen_errors(of_words(fit.stderr[0])),
+        said=unmet + (() if told else noise) + unseen,
         pairs=strongest(fit.scores[0], seen_errors(fit.stderr[0]), settings.top),
-        base_value=game.base_value,
-        notices=unmet + _noise(told, d) + unseen + game.notices,
-        diagnostics={"samples_drawn": fit.samples, "pairs_told_from_zero": told},
+        samples_drawn=fit.samples,
+        pairs_told_from_zero=told,
     )
 
 
@@ -177,44 +179,12 @@ def strongest(
     """
     rows, columns = np.triu_indices(len(matrix), k=1)
     order = np.argsort(-np.abs(matrix[rows, columns]), kind="stable")[:top]
-    i, j = rows[order], columns[order]
-    return Pairs(
-        features=np.stack([i, j], axis=1),
-        scores=matrix[i, j],
+    i, j, normal = rows[order], columns[order], NormalDist()
+    if stderr is not None:
         # The largest of many are large by luck too: without this ±2 held 0.55 of 100 of 3,160.
-        stderr=None if stderr is None else _selected(len(order), len(rows)) * stderr[i, j],
-    )
-
-
-def _selected(kept: int, pairs: int) -> float:
-    """Return the factor by which errors of ``kept`` of so many pairs are widened; 1 for all."""
-    normal = NormalDist()
-    return normal.inv_cdf(1 - 0.025 * kept / pairs) / normal.inv_cdf(0.975)
-
-
-def _told_from_zero(fit: PairFit) -> int:
-    """Return how many pairs lie farther from 0 than the farthest of so many would by chance.
-
-    So far as none does in 95 % of samples where no pair interacts (Bonferroni).
-    """
-    d = fit.scores.shape[-1]
-    limit = NormalDist().inv_cdf(1 - 0.025 / (d * (d - 1) / 2))
-    return int((np.abs(fit.scores[0]) > limit * fit.stderr[0]).sum()) // 2
-
-
-def _noise(told: int, d: int) -> tuple[str, ...]:
-    """Say that the strongest of many pairs are strong by chance."""
-    notice = (
-        f"No pair stands out: the strongest of {d * (d - 1) // 2:,} would lie as far from 0 by "
-        "chance alone. Draw more masks."
-    )
-    return () if told else (notice,)
-
-
-def _check_interactions(settings: Interactions, d: int) -> None:
-    if d < 2:
-        raise DomainError(f"interactions need at least 2 words; this text has {d}.")
-    _check_enough(settings, d, name="interactions")
+        selected = normal.inv_cdf(1 - 0.025 * len(order) / len(rows))
+        stderr = selected / normal.inv_cdf(0.975) * stderr[i, j]
+    return Pairs(features=np.stack([i, j], axis=1), scores=matrix[i, j], stderr=stderr)
 
 
 @settings_class
@@ -232,7 +202,6 @@ class ContextCite:
         return Draws(
             count=self.samples,
             most=self.samples,
-            tolerance=None,
             usual=lambda _: self.samples,
             fewest=4,
             determining=lambda _: 4,  # a penalty determines every score
@@ -253,13 +222,12 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
     # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
     fit = lasso_fit(keep, y, penalty=settings.penalty * tokens)
-    return Finding(
-        scores=fit.coefficients / share,
-        stderr=seen_errors(fit.stderr / share),
-        base_value=game.base_value,
+    return game.found(
+        fit.coefficients / share,
+        seen_errors(fit.stderr / share),
         intercept=fit.intercept / share,
-        notices=game.notices,
-        diagnostics={"samples_drawn": len(keep), "kept": int(np.count_nonzero(fit.coefficients))},
+        samples_drawn=len(keep),
+        kept=int(np.count_nonzero(fit.coefficients)),
     )
 
 
@@ -286,7 +254,7 @@ ROWS = (
                     "asked instead"
                 },
                 cost="one call of the model per sample",
-                feasible=_check_banzhaf,
+                feasible=_check_enough,
             ),
         ),
     ),
@@ -311,7 +279,7 @@ ROWS = (
                 },
                 own=_OWN,
                 cost="one call of the model per sample, each of which counts for every pair",
-                feasible=_check_interactions,
+                feasible=_check_enough,
             ),
         ),
     ),

@@ -14,7 +14,6 @@ from limelight.explainers.method import (
     MEANS,
     Allowance,
     Chosen,
-    Counted,
     NotBelow,
     Positive,
     Way,
@@ -54,10 +53,10 @@ class Draws:
 
     count: int | None  # as it was set; None leaves it to the text
     most: int  # that are drawn to meet the tolerance
-    tolerance: float | None
     usual: Callable[[int], int]  # draws that are made if no count is set
     fewest: int  # draws, below which nothing tells how far off they are
     determining: Callable[[int], int]  # draws that surely determine the scores of d features
+    tolerance: float | None = None
     each: Callable[[int], int] = lambda _: 1
     shared: int = 0
     beside: int = 2
@@ -162,16 +161,16 @@ def by_draws(
             return found
         return replace(found, **{spare: max(calls - found.draws.calls(d), 0)})
 
-    def fewest(settings: Any, d: int) -> int:
-        return cast(Draws, settings.draws).fewest_calls(d)
-
     return Way(
         needs=None,
         exactness="sampled",
         explain=each(explain),
         settings=meant,
-        calls=lambda settings, d: cast(Draws, settings.draws).calls(d),
-        counted=Counted(fewest, tuple(counts), fitted, own),
+        calls=lambda settings, d: settings.draws.calls(d),
+        fewest=lambda settings, d: settings.draws.fewest_calls(d),
+        counts=tuple(counts),
+        fitted=fitted,
+        own=own,
         cost=cost,
         feasible=feasible,
         unsaid=(spare, *unsaid) if spare else unsaid,
@@ -195,9 +194,7 @@ class Budget:
         if isinstance(given, Budget):
             return given
         if isinstance(given, Real) and not isinstance(given, bool):
-            if (
-                0 <= cast(float, given) < 1e18
-            ):  # seconds; a whole number may be too large for any other
+            if 0 <= cast(float, given) < 1e18:  # a whole number may be too large for a float
                 return Budget(float(given), None)
         elif isinstance(given, str) and (found := _WRITTEN.fullmatch(given)) is not None:
             count, unit = float(found[1]), found[2].lower()
@@ -222,26 +219,23 @@ BudgetGiven = int | float | str | Budget
 
 
 def agreed_budget(
-    given: BudgetGiven | None, several: Sequence[Chosen], settings: Mapping[str, Any]
-) -> Budget | None:
+    given: BudgetGiven, several: Sequence[Chosen], settings: Mapping[str, Any]
+) -> Budget:
     """Return a budget for ``several`` methods, of which none has counts from elsewhere.
 
     A method that no budget bounds is refused.
     """
-    if given is None:
-        return None
     budget = Budget.of(given)
     if budget.since is None:  # else a command has loaded the model within it
         budget = budget.begun()
     for one in several:
-        counted = one.way.counted
-        if counted is None and one.way.calls is not None:
+        if one.way.fewest is None and one.way.calls is not None:
             raise InputError(
                 f"method {one.method.id!r} asks as often as its search needs, which no budget "
                 "bounds; leave budget out and set its own counts."
             )
         defaults = {**setting_defaults(one.method), **one.way.defaults}
-        for name in () if counted is None else counted.counts:
+        for name in one.way.counts:
             if name in settings or getattr(one.settings, name) != defaults[name]:
                 raise InputError(
                     f"give budget or {name!r}, not both: {name!r} of method {one.method.id!r} "
@@ -275,27 +269,26 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
     evenly, and may use each other's answers besides.
     """
     several = [chosen.asking(one.model) for chosen in several]
-    if budget is None or not any(chosen.way.counted for chosen in several):
+    if budget is None or not any(chosen.way.fewest for chosen in several):
         return several
-    whole = Allowance(str(budget), budget.calls or 0)
-    if budget.seconds is not None:
-        whole = whole._replace(**_pace(budget, one.game()))
-    return _dealt(whole, several, len(one.features[0]))
+    pace = {} if budget.seconds is None else _pace(budget, one.game())
+    return _dealt(budget, several, len(one.features[0]), **pace)
 
 
-def _dealt(whole: Allowance, several: Sequence[Chosen], d: int) -> list[Chosen]:
-    whole = whole._replace(shared=len(several) > 1)
+def _dealt(budget: Budget, several: Sequence[Chosen], d: int, **pace: Any) -> list[Chosen]:
+    shared = len(several) > 1
+    whole = Allowance(str(budget), budget.calls or 0, shared=shared)._replace(**pace)
     calls = max(whole.calls - 1, 0)  # the text itself has been predicted
     fixed, counting = 0, 0
     for one in several:
-        if (counted := one.way.counted) is not None:
-            counting += bool(counted.counts)
-            cost = 0 if counted.counts else counted.fewest(one.settings, d)
+        counting += bool(one.way.counts)
+        if one.way.fewest is not None and not one.way.counts:
+            cost = one.way.fewest(one.settings, d)
             fixed += cost if cost <= calls else 0
     left = max(calls - fixed, 0) // max(counting, 1)
     return [
-        one._replace(allowance=whole._replace(calls=left if counted.counts else calls))
-        if (counted := one.way.counted) is not None
+        one._replace(allowance=whole._replace(calls=left if one.way.counts else calls))
+        if one.way.fewest is not None
         else one
         for one in several
     ]
@@ -304,7 +297,7 @@ def _dealt(whole: Allowance, several: Sequence[Chosen], d: int) -> list[Chosen]:
 def checked_counts(budget: Budget | None, several: Sequence[Chosen], d: int) -> None:
     """Refuse settings, or a number of calls, that cannot work for ``d`` features."""
     if budget is not None and budget.calls is not None:
-        several = _dealt(Allowance(str(budget), budget.calls), several, d)
+        several = _dealt(budget, several, d)
     for one in several:
         one.check_feasible(d)
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -12,10 +12,10 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Freezes, Model, checked_model
-from limelight.models.protocol import AskInsteadError, Signals, playing, writing
+from limelight.models import Freezes, Model, checked_model, why_not
+from limelight.models.protocol import Answers, AskInsteadError, Games, Signals
 from limelight.models.text_game import NO_BASE
-from limelight.question import Question
+from limelight.question import Asked, Question, split
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair, is_one
@@ -127,7 +127,8 @@ def metered(
     often; ``total`` is the number of texts in all. A model whose calls cost money hears of them
     ``ahead``.
     """
-    writer = writing(reading.model)
+    answers = why_not(reading.model, "answers") is None
+    writer = cast(Answers, reading.model) if answers else None
     if progress is None and writer is None:
         return _UNMETERED
     sizes = [len(features) for features in reading.features]
@@ -185,21 +186,17 @@ def listed(text: Any) -> list[Any]:
     """Return one text, or whatever else a model may read in its place, or a list, as a list."""
     if isinstance(text, tuple):
         return [checked_text_or_pair(text)]
-    if isinstance(text, list):
-        return list(text)
-    if is_one(text):
+    if not isinstance(text, list) and is_one(text):
         return [text]
-    if not isinstance(text, Sequence):
-        if hasattr(text, "tolist"):  # a column of a table
-            return list(text)
-        raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
-    return list(text)
+    if isinstance(text, Sequence) or hasattr(text, "tolist"):  # which a column of a table has
+        return list(text)
+    raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
 
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    if (known := playing(model)) is not None:
-        return known.together
+    if why_not(model, "games") is None:
+        return cast(Games, model).together
     if chosen and all(one.way.joint for one in chosen):
         return cast(Freezes | Signals, model).together
     return 1
@@ -257,15 +254,19 @@ def _read(
 
 
 def one_reading(
+    verb: str,
     model: Model,
     text: Any,
-    question: Question,
+    keywords: Mapping[str, Any],
+    asked: Any = Asked,
     *,
-    about: str,
     feasible: Callable[[int], None] | None = None,
 ) -> Reading:
-    """Return the one text as the model reads it; ``about`` names what is not about a list."""
+    """Return the text as the model reads it, for a verb that is about one, without methods."""
+    question, rest = split(keywords, asked)
+    for name in rest:
+        raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
     if not is_one(text):
-        raise InputError(f"{about} is about one text, a string; got {type(text).__name__}.")
+        raise InputError(f"a {verb} is about one text, a string; got {type(text).__name__}.")
     (reading,) = readings(checked_model(model), listed(text), question, feasible=feasible)
     return reading

@@ -10,7 +10,6 @@ import numpy as np
 from limelight.errors import DomainError
 from limelight.explainers.budget import STEP
 from limelight.explainers.method import (
-    Counted,
     Method,
     NotBelow,
     Positive,
@@ -57,17 +56,13 @@ class GAvg:
 
 
 @settings_class
-class GL1:
+class GL1(GAvg):
     """Settings of G-l1."""
-
-    per_head: bool = False
 
 
 @settings_class
-class GL2:
+class GL2(GAvg):
     """Settings of G-l2."""
-
-    per_head: bool = False
 
 
 @settings_class
@@ -75,9 +70,7 @@ class GxI:
     """Settings of gradient × input: none."""
 
 
-def _from_tables(
-    settings: GAvg | GL1 | GL2, reading: Reading, *, summary: Summary
-) -> list[Finding]:
+def _from_tables(settings: GAvg, reading: Reading, *, summary: Summary) -> list[Finding]:
     """Score every feature by the gradient of the target at its places (Theorem 4.1)."""
     arrays, weights = reading.collapsed, reading.target_weights
     scores = arrays.pooled(gradient_summary(arrays.token_gradient(weights), summary))
@@ -97,7 +90,7 @@ def _input_from_tables(_: GxI, reading: Reading) -> list[Finding]:
     return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
 
-def _at_pieces(_: GAvg | GL1 | GL2, one: Reading, *, summary: Summary) -> Finding:
+def _at_pieces(_: GAvg, one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the gradient of the target at its embedded pieces."""
     G = _embedded_and_gradient(one)[1]
     scores = pooled_pieces(one, gradient_summary(G, summary))
@@ -200,8 +193,8 @@ def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
         value_of=targets.value,
         outer=targets.outer(arrays.u.shape[1]),
         tolerance=cast(float, settings.tolerance),
-        logit_error=arrays.logit_error[one],
-        value_error=arrays.value_error[one],
+        logit_error=arrays.bounds.logit_error[one],
+        value_error=arrays.bounds.value_error[one],
     )
 
 
@@ -235,8 +228,7 @@ def _along(settings: IG, one: Reading) -> Finding:
         errors = np.max([np.abs(half - scores) for half in halves], axis=0)
         gap = abs(float(found[0].sum() - (whole - base)))
         # Scores may be off although they add up: errors of two words cancel.
-        notices = _still_off(scores, errors, tolerance)
-        notices += _still_open(gap, float(whole - base), tolerance)
+        notices = _unmet(scores, errors, gap, float(whole - base), tolerance)
         if not notices or 2 * nodes > settings.max_steps:
             break
         nodes *= 2
@@ -277,25 +269,27 @@ def _integrals(
     return (means * way).sum(axis=-1), outputs[-1]
 
 
-def _still_off(
-    scores: Float[np.ndarray, " d"], errors: Float[np.ndarray, " d"], tolerance: float
+def _unmet(
+    scores: Float[np.ndarray, " d"],
+    errors: Float[np.ndarray, " d"],
+    gap: float,
+    change: float,
+    tolerance: float,
 ) -> tuple[str, ...]:
+    """Say which tolerance is not met: of a score, or of how they add up to the ``change``."""
+    notices = []
     worst, largest = float(_OFF * errors.max(initial=0.0)), float(np.abs(scores).max(initial=0.0))
-    if worst <= tolerance * largest:
-        return ()
-    return (
-        f"A score may be off by {worst:.2g}, as far as half of the points tell: not within "
-        f"{tolerance:.1%} of the largest, {largest:.2g}; raise max_steps.",
-    )
-
-
-def _still_open(gap: float, change: float, tolerance: float) -> tuple[str, ...]:
-    if gap <= tolerance * abs(change):
-        return ()
-    return (
-        f"The scores add up to the change of the output ({change:.3g}) within {gap:.1g}, not "
-        f"within {tolerance:.1%} of it; raise max_steps.",
-    )
+    if worst > tolerance * largest:
+        notices.append(
+            f"A score may be off by {worst:.2g}, as far as half of the points tell: not within "
+            f"{tolerance:.1%} of the largest, {largest:.2g}; raise max_steps."
+        )
+    if gap > tolerance * abs(change):
+        notices.append(
+            f"The scores add up to the change of the output ({change:.3g}) within {gap:.1g}, not "
+            f"within {tolerance:.1%} of it; raise max_steps."
+        )
+    return tuple(notices)
 
 
 _SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read
@@ -463,7 +457,9 @@ ROWS = (
                     "replacement": "the token at which the path to the word starts",
                 },
                 defaults={"tolerance": 0.01},
-                counted=Counted(lambda *_: 4 * STEP, ("steps", "max_steps"), _fitted),
+                fewest=lambda *_: 4 * STEP,
+                counts=("steps", "max_steps"),
+                fitted=_fitted,
                 cost="one forward and one backward pass per step",
                 replaced=replacement_in_place,
             ),
@@ -487,7 +483,7 @@ ROWS = (
                     "steps": "gradients on the way from the replacement; 1 takes that of the text",
                     "replacement": "the token at which the way starts, with 2 steps or more",
                 },
-                counted=Counted(lambda settings, _: STEP * (settings.steps + (settings.steps > 1))),
+                fewest=lambda settings, _: STEP * (settings.steps + (settings.steps > 1)),
                 cost="one forward and one backward pass per step",
                 replaced=_start_if_any,
                 joint=True,

@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.method import Counted, Method, Way, at_least, settings_class
+from limelight.explainers.method import Method, Way, at_least, settings_class
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.files import bounded_bytes, bounded_json, write_whole
@@ -231,7 +231,7 @@ class Learned:
                 "fitted": "which learned method it is, by its digest",
             },
             defaults={"fitted": self},
-            counted=Counted(lambda settings, _: settings.check and settings.check + 2),
+            fewest=lambda settings, _: settings.check and settings.check + 2,
             unsaid=("check",),
             joint=states,
             logits=True,

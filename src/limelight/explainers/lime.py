@@ -4,7 +4,7 @@ And how many samples a regression needs on a text, before they are drawn.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Unpack
@@ -33,32 +33,32 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import (
     MEAN_FIELD,
     TargetGame,
-    based,
     bounded,
     exact_values,
     fitted_masks,
     seen_errors,
 )
 from limelight.models import Model, resolved_replacement
-from limelight.question import Asked, question_of, spelled_out
+from limelight.question import Asked, spelled_out
 from limelight.results import Finding
 from limelight.results.plan import SamplingPlan
 from limelight.sampling.all_masks import lime_of_all_masks
-from limelight.sampling.fits import SELECTIONS, LimeFit, fitted_lime
 from limelight.sampling.masks import SIZES
+from limelight.sampling.regression import SELECTIONS, LimeFit, fitted_lime
 from limelight.sampling.sample import LimeDraws
 from limelight.shapes import Array, Float
 from limelight.text import Given, in_units, side_names
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import first_order_bound, lime_first_order
+from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_variance import lime_variance
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
-from limelight.theory.mean_field import lime_mean_field, lime_mean_field_bound
+from limelight.theory.mean_field import lime_mean_field
 from limelight.theory.namespace import host_array
-from limelight.theory.paper import lime_theorem, lime_theorem_bound
+from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import of_documents, one_document
+from limelight.theory.second_order import lime_distance_bound
 
 _POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
 _UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
@@ -66,6 +66,22 @@ _SHRUNK = 0.1  # of a score, that a penalty may take off it without a word
 _PER_WORD = 5  # with fewer, one regression on all words wastes samples and overstates its errors
 _BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
 _SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
+
+
+def _rows(settings: "Lime | LimeSampled") -> Draws:
+    """How many rows are drawn for a regression, or all that there are."""
+    return Draws(
+        count=settings.samples,
+        most=settings.max_samples,
+        tolerance=settings.tolerance,
+        usual=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
+        fewest=2,
+        # A penalty determines every score.
+        determining=lambda d: _advised(d) if settings.ridge == 0 else 2,
+        beside=1 if settings.row0 else 2,  # row 0 is the text itself
+        # The package never asks all: its sampling noise is part of what it computes.
+        enumerates=isinstance(settings, Lime),
+    )
 
 
 @settings_class
@@ -88,11 +104,7 @@ class LimeSampled(Drawing):
     num_features: Annotated[int | None, at_least(1)] = None
     feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
     sizes: Annotated[str, OneOf(SIZES)] = "uniform"
-
-    @property
-    def draws(self) -> Draws:
-        """How many rows are drawn; never all, because this is the package's, noise included."""
-        return _rows(self, enumerates=False)
+    draws = property(_rows)
 
 
 @settings_class
@@ -110,36 +122,23 @@ class Lime(Drawing):
     row0: ClassVar[bool] = False
     num_features: ClassVar[int | None] = None
     feature_selection: ClassVar[str] = "none"
+    draws = property(_rows)
 
     def __post_init__(self) -> None:
         if self.replacement == "delete" and (self.per_head or self.fit):
             raise InputError("per_head and fit need replacement 'unk'; got 'delete'.")
 
-    @property
-    def draws(self) -> Draws:
-        """How many rows are drawn, or all: there is then no sampling error."""
-        return _rows(self, enumerates=True)
 
-
-def _rows(settings: Lime | LimeSampled, *, enumerates: bool) -> Draws:
-    return Draws(
-        count=settings.samples,
-        most=settings.max_samples,
-        tolerance=settings.tolerance,
-        usual=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
-        fewest=2,
-        # A penalty determines every score.
-        determining=lambda d: _advised(d) if settings.ridge == 0 else 2,
-        beside=1 if settings.row0 else 2,  # row 0 is the text itself
-        enumerates=enumerates,
-    )
+def _check_words(d: int, bandwidth: float) -> None:
+    if d < 2:
+        raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
+    lime_design(d, bandwidth=bandwidth)
 
 
 def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
     """Refuse before any call what cannot end well: rows without weight, or too few of them."""
+    _check_words(d, settings.bandwidth)
     draws = settings.draws
-    if d > 1:
-        lime_design(d, bandwidth=settings.bandwidth)
     rows, kept = draws.last(d), min(d, settings.num_features or d)
     if settings.ridge == 0 and not draws.asks_all(d) and rows <= kept + 1:
         raise _undetermined(rows, kept, d)
@@ -148,16 +147,14 @@ def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
 def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     d = len(one.features[0])
-    if d < 2:
-        raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
     _check_enough(settings, d)
     game = TargetGame(one, settings.replacement)
     if settings.draws.asks_all(d):
         found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])
-        return game.of_all_masks(
-            found.scores[0], intercept=float(found.intercept[0]), said=_poor_fit(r2), r2=r2
-        )
+        intercept = float(found.intercept[0])
+        said = _poor_fit(r2)
+        return game.found(found.scores[0], said=said, intercept=intercept, masks=2**d, r2=r2)
     drawn = LimeDraws(d=d, bandwidth=settings.bandwidth, sizes=settings.sizes)
     how = partial(
         fitted_lime,
@@ -170,18 +167,15 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     _check_determined(settings, fit, d)
     own = _notices(settings, fit, lime_design(d, bandwidth=settings.bandwidth))
     own = tuple(in_units(said, one.features[0].noun) for said in own)
-    return Finding(
-        scores=fit.scores[0],
-        stderr=seen_errors(fit.stderr[0]),
-        base_value=game.base_value,
+    return game.found(
+        fit.scores[0],
+        seen_errors(fit.stderr[0]),
+        said=own + unmet + unseen,
         intercept=float(fit.intercept[0]),
-        notices=own + unmet + unseen + game.notices,
-        diagnostics={
-            "samples_drawn": fit.samples,
-            "r2": float(fit.r2[0]),
-            "intercept_stderr": float(fit.intercept_stderr[0]),
-            "kept": int(fit.kept[0]),
-        },
+        samples_drawn=fit.samples,
+        r2=float(fit.r2[0]),
+        intercept_stderr=float(fit.intercept_stderr[0]),
+        kept=int(fit.kept[0]),
     )
 
 
@@ -227,12 +221,16 @@ def _advised(d: int) -> int:
     return 2 * (d + 1)
 
 
-def _poor_fit(r2: float) -> tuple[str, ...]:
-    poor = (
+def _poor_fit(r2: float, bound: float = 0.0) -> tuple[str, ...]:
+    """Say that a linear model, whose R² is known within ``bound``, fits badly, or nobody knows."""
+    if bound > _UNKNOWN_FIT:
+        return (f"How well LIME's linear model fits is not known: R² is {r2:.2f} ± {bound:.2f}.",)
+    if r2 >= _POOR_FIT:
+        return ()
+    return (
         f"LIME's linear model explains {max(r2, 0.0):.0%} of the variation of the output (R²); "
-        "read its scores with care."
+        "read its scores with care.",
     )
-    return (poor,) if r2 < _POOR_FIT else ()
 
 
 def _limit(settings: Lime, reading: Reading) -> list[Finding]:
@@ -243,36 +241,34 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
         "rows": settings.rows,
     }
     if settings.replacement != reading.model.replacements[0]:  # words vanish, later ones move up
-        of_each = range(len(reading.documents))
-        design["tolerance"] = settings.tolerance
-        return [_limit_deleting(reading, i, design) for i in of_each]
+        findings, design["tolerance"] = [], settings.tolerance
+        for i in range(len(reading.documents)):
+            game = reading.collapsed.deletion_game(i, reading.target_weights)
+            one = lime_under_deletion(game, **design)
+            findings.append(
+                Finding(
+                    scores=one.scores[0],
+                    bound=float(one.bound[0]),
+                    intercept=float(one.intercept[0]),
+                    diagnostics={"intercept_bound": float(one.intercept_bound[0])},
+                )
+            )
+        return findings
     found = exact_values(settings, reading, value=lime, **design)
     if not settings.fit:
         return found
     fit = lime_fit(reading.ratio_game, **design)
-    quality = zip(host_array(fit.r2)[:, 0], host_array(fit.bound)[:, 0], strict=True)
+    quality = zip(
+        host_array(fit.r2)[:, 0].tolist(), host_array(fit.bound)[:, 0].tolist(), strict=True
+    )
     return [
-        replace(one, **_quality(float(r2), float(bound), one.diagnostics))
+        replace(
+            one,
+            notices=_poor_fit(r2, bound),
+            diagnostics={**one.diagnostics, "r2": r2, "r2_bound": bound},
+        )
         for one, (r2, bound) in zip(found, quality, strict=True)
     ]
-
-
-def _limit_deleting(reading: Reading, i: int, design: dict[str, Any]) -> Finding:
-    game = reading.collapsed.deletion_game(i, reading.target_weights)
-    found = lime_under_deletion(game, **design)
-    base = based(found.intercept, found.intercept_bound)
-    return Finding(scores=found.scores[0], bound=float(found.bound[0]), **base)
-
-
-def _quality(r2: float, bound: float, known: Mapping[str, Any]) -> dict[str, Any]:
-    """R² with its bound beside what is known, and a warning where the fit is poor or not known."""
-    found = {**known, "r2": r2, "r2_bound": bound}
-    notice = f"LIME's linear model explains {r2:.0%} of the variation: read its scores with care."
-    if bound > _UNKNOWN_FIT:
-        notice = f"How well LIME's linear model fits is not known: R² is {r2:.2f} ± {bound:.2f}."
-    elif r2 >= _POOR_FIT:
-        return {"diagnostics": found}
-    return {"diagnostics": found, "notices": (notice,)}
 
 
 @settings_class
@@ -284,11 +280,8 @@ class LimeTheorem:
 
 
 @settings_class
-class LimeFirstOrder:
+class LimeFirstOrder(LimeTheorem):
     """Settings of the corrected first order: which LIME its bound is about, not its scores."""
-
-    bandwidth: Annotated[float, Positive] = 0.25
-    penalty: Annotated[float, NotNegative] = 0.0
 
 
 @settings_class
@@ -299,44 +292,39 @@ class LimeMeanField:
 
 
 def _first_order(
-    settings: LimeTheorem | LimeFirstOrder,
+    settings: LimeTheorem,
     reading: Reading,
     *,
     formula: Callable[..., Float[Array, "B 1 d"]],
-    bound_of: Callable[..., Float[Array, "B 1"]],
 ) -> list[Finding]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
     scores, sizes = formula(reading.ratio_game), list(map(len, reading.features))
-    bounds: list[float | None] = [None] * len(sizes)
+    bandwidth, penalty = settings.bandwidth, settings.penalty
+    with_penalty = f"with a penalty of {penalty:g}" if penalty else "without a penalty"
+    said = (
+        "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
+        f"{bandwidth:g}, {with_penalty}."
+    )
+    alone = "A first-order formula for LIME, which is not defined for a single feature."
+    found = [
+        Finding(scores=row[0, :d], notices=(alone,))
+        for row, d in zip(host_array(scores), sizes, strict=True)
+    ]
     # LIME needs two words; a batch may hold a text of one.
     rows = [i for i, d in enumerate(sizes) if d > 1]
     if rows:
         games = of_documents(reading.ratio_game, rows)
-        some = bound_of(games, bandwidth=settings.bandwidth, penalty=settings.penalty)
-        for i, bound in zip(rows, host_array(some)[:, 0].tolist(), strict=True):
-            bounds[i] = bound
-    return [
-        Finding(scores=row[0, :d], bound=bound, notices=(_distance(settings, bound),))
-        for row, d, bound in zip(host_array(scores), sizes, bounds, strict=True)
-    ]
-
-
-def _distance(settings: LimeTheorem | LimeFirstOrder, bound: float | None) -> str:
-    """Say what is known of the distance to LIME."""
-    if bound is None:
-        return "A first-order formula for LIME, which is not defined for a single feature."
-    said = f"with a penalty of {settings.penalty:g}" if settings.penalty else "without a penalty"
-    return (
-        "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
-        f"{settings.bandwidth:g}, {said}."
-    )
+        bounds = lime_distance_bound(scores[rows], games, bandwidth=bandwidth, penalty=penalty)
+        for i, bound in zip(rows, host_array(bounds)[:, 0].tolist(), strict=True):
+            found[i] = replace(found[i], bound=bound, notices=(said,))
+    return found
 
 
 def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
     game, nu = reading.ratio_game, settings.bandwidth
     said = MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
-    scores, bounds = (f(game, bandwidth=nu) for f in (lime_mean_field, lime_mean_field_bound))
-    return bounded(reading, scores, bounds, said)
+    scores = lime_mean_field(game, bandwidth=nu)
+    return bounded(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), said)
 
 
 def _formula(explain: Callable[..., list[Finding]], **meant: str) -> tuple[Way]:
@@ -384,13 +372,8 @@ def plan(
     within: _Within = made(_Within, error=error, pilot=pilot)
     settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
     planned: LimeSampled = made(LimeSampled, **settings)
-    reading = one_reading(
-        model,
-        text,
-        question_of("plan", asked),
-        about="a plan",
-        feasible=partial(_check_words, bandwidth=planned.bandwidth),
-    )
+    feasible = partial(_check_words, bandwidth=planned.bandwidth)
+    reading = one_reading("plan", model, text, asked, feasible=feasible)
     overhead, exact = _overhead(len(reading.features[0]), planned), reading.exact
     found = (
         _computed(reading, planned) if exact else _piloted(reading, planned, within.pilot, overhead)
@@ -436,12 +419,6 @@ class _Within:
                 f"a pilot has at most {_MOST:,} samples, which tell the standard errors to about "
                 f"0.1%; got {self.pilot:,}."
             )
-
-
-def _check_words(d: int, bandwidth: float) -> None:
-    if d < 2:
-        raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
-    lime_design(d, bandwidth=bandwidth)
 
 
 def _computed(reading: Reading, planned: LimeSampled) -> Finding:
@@ -549,9 +526,7 @@ ROWS = (
         blind="the common denominator; the constant 3/2 and the centring are off",
         cost="one forward pass",
         settings=LimeTheorem,
-        ways=_formula(
-            partial(_first_order, formula=lime_theorem, bound_of=lime_theorem_bound), **_MEANT
-        ),
+        ways=_formula(partial(_first_order, formula=lime_theorem), **_MEANT),
     ),
     Method(
         id="lime-first-order",
@@ -561,9 +536,7 @@ ROWS = (
         blind="peaked attention, where first order is poor",
         cost="one forward pass",
         settings=LimeFirstOrder,
-        ways=_formula(
-            partial(_first_order, formula=lime_first_order, bound_of=first_order_bound), **_MEANT
-        ),
+        ways=_formula(partial(_first_order, formula=lime_first_order), **_MEANT),
     ),
     Method(
         id="lime-mean-field",

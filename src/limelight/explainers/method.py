@@ -72,15 +72,8 @@ def settings_class(cls: _Class) -> _Class:
     What each may be is said in its annotation. A ``__post_init__`` of the class is called after
     that, for what concerns several settings. Settings of another such class may be inherited.
     """
-    further = vars(cls).get("__post_init__")
-
-    def check(self: Any) -> None:
-        _check_values(self)
-        if further is not None:
-            further(self)
-
     own: Any = cls
-    own.__post_init__ = check
+    own.check_together, own.__post_init__ = vars(cls).get("__post_init__"), _check_values
     own = dataclass(frozen=True, kw_only=True)(own)
     hints, declared = get_type_hints(own, include_extras=True), []
     for one in fields(own):
@@ -92,7 +85,7 @@ def settings_class(cls: _Class) -> _Class:
 
 
 def _check_values(settings: Any) -> None:
-    """Refuse settings of the wrong type or outside their range."""
+    """Refuse settings of the wrong type or outside their range, then what the class refuses."""
     for name, default, allowed, ranges in settings.declared:
         value = getattr(settings, name)
         # What nobody has set is right, and most settings are not set.
@@ -110,6 +103,8 @@ def _check_values(settings: Any) -> None:
                     raise InputError(nearest(name, value, one.known))
             elif not one.holds(value):
                 raise InputError(f"{name} must {one.said}; got {value}.")
+    if settings.check_together is not None:
+        settings.check_together()
 
 
 def made(cls: type[Any], **given: Any) -> Any:
@@ -151,21 +146,6 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
 Exactness = Literal["bound", "exact", "estimated", "fitted", "sampled"]
 
 
-class Counted(NamedTuple):
-    """How the counts of a way follow from a number of calls, a text under one mask being one.
-
-    ``fewest(settings, d)`` are the calls below which d features cannot be explained;
-    ``fitted(settings, d, calls)`` are settings that ask no more than ``calls`` times. A way without
-    ``counts`` of its own always asks ``fewest`` times. ``own`` are the seconds that a way computes
-    by itself for each call and feature, where they are not small beside those of the model.
-    """
-
-    fewest: Callable[[Any, int], int]
-    counts: tuple[str, ...] = ()
-    fitted: Callable[[Any, int, int], Any] = lambda settings, *_: settings
-    own: float = 0.0
-
-
 class Allowance(NamedTuple):
     """What a method may spend on a text: the budget as it was given, and calls of the model.
 
@@ -180,10 +160,6 @@ class Allowance(NamedTuple):
     gone: float = 0.0
     shared: bool = False
 
-    def calls_beside(self, own: float) -> int:
-        """Return how many calls there is time for if each takes ``own`` seconds besides."""
-        return self.calls if self.each is None else int(self.calls * self.each / (self.each + own))
-
 
 def each(found: Callable[[Any, Reading], Finding]) -> Callable[[Any, Reading], list[Finding]]:
     """Return how a way explains that takes one text at a time."""
@@ -196,14 +172,18 @@ class Way:
 
     ``settings`` names the fields of the method's settings that this way uses and says what each
     means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
-    often a model is asked about a text of d features, for ways that ask it, and ``cost`` what that
-    amounts to in words, where it is not what the method says; ``counted`` is how a way that asks
-    keeps within a budget, where it can. ``feasible`` refuses, before the model is asked, settings
-    that cannot work for so many features. ``replaced`` turns the setting ``replacement`` into what
-    the model understands. ``caution`` is what measurements say against the scores; every result
-    carries it as a notice. A ``joint`` way takes several texts at a time also where a model does
-    not collapse, as many as the model says; a way of ``logits`` has a formula for no other scale.
-    Settings that are ``unsaid`` stand in a result only where they are set.
+    often a model is asked about a text of d features, for ways that ask it, a text under one mask
+    being one call, and ``cost`` what that amounts to in words, where it is not what the method
+    says. A way that asks keeps within a budget if it has ``fewest``, the calls below which d
+    features cannot be explained: it always asks so often, unless it has ``counts``, settings that
+    are then ``fitted`` to a number of calls. ``own`` are the seconds that it computes by itself for
+    each call and feature, where they are not small beside those of the model. ``feasible`` refuses,
+    before the model is asked, settings that cannot work for so many features. ``replaced`` turns
+    the setting ``replacement`` into what the model understands. ``caution`` is what measurements
+    say against the scores; every result carries it as a notice. A ``joint`` way takes several texts
+    at a time also where a model does not collapse, as many as the model says; a way of ``logits``
+    has a formula for no other scale. Settings that are ``unsaid`` stand in a result only where they
+    are set.
     """
 
     needs: Capability | None
@@ -213,7 +193,10 @@ class Way:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     calls: Callable[[Any, int], int] | None = None
     cost: str = ""
-    counted: Counted | None = None
+    fewest: Callable[[Any, int], int] | None = None
+    counts: tuple[str, ...] = ()
+    fitted: Callable[[Any, int, int], Any] = lambda settings, *_: settings
+    own: float = 0.0
     feasible: Callable[[Any, int], None] | None = None
     replaced: Callable[[Model, str], str] = resolved_replacement
     caution: str = ""
@@ -293,21 +276,22 @@ class Chosen(NamedTuple):
 
     def fitted(self, d: int) -> "Chosen":
         """Return the same with the counts that what it may spend allows for ``d`` features."""
-        if self.allowance is None or (counted := self.way.counted) is None:
+        way = self.way
+        if self.allowance is None or way.fewest is None:
             return self
-        calls, gone = self.allowance.calls_beside(d * counted.own), self.allowance.gone
-        if calls < (fewest := counted.fewest(self.settings, d)):
+        said, calls, each, gone, shared = self.allowance
+        if each is not None:  # what a way computes by itself takes time that no call has
+            calls = int(calls * each / (each + d * way.own))
+        if calls < (fewest := way.fewest(self.settings, d)):
             from limelight.explainers.registry import fitting  # which is made of this module
 
-            after = (
-                f" after the {gone:.1f} s that loading and checking took" if gone > _SHORT else ""
-            )
+            after = f" after the {gone:.1f} s that loading and checking took"
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
-                f"and a budget of {self.allowance.said} leaves it {calls:,}{after}."
-                f"{'' if self.allowance.shared else fitting(self.model, d, calls)}"
+                f"and a budget of {said} leaves it {calls:,}{after * (gone > _SHORT)}."
+                f"{'' if shared else fitting(self.model, d, calls)}"
             )
-        return self._replace(settings=counted.fitted(self.settings, d, calls))
+        return self._replace(settings=way.fitted(self.settings, d, calls))
 
     def check_feasible(self, d: int) -> None:
         """Refuse settings that cannot work for a text of ``d`` features."""

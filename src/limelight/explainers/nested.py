@@ -9,7 +9,6 @@ import numpy as np
 from limelight.errors import DomainError, InputError, nearest
 from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.method import (
-    Counted,
     Method,
     OneOf,
     Share,
@@ -81,7 +80,6 @@ def _masks_in_all(
     return Draws(
         count=samples,
         most=_MOST_MASKS,
-        tolerance=None,
         usual=lambda d: max(usual, fewest(d)),
         fewest=4,
         determining=fewest,
@@ -94,13 +92,16 @@ class _Players(NamedTuple):
     """The features of a text cut where the units that hold them end.
 
     ``levels`` are the units of each part from the outermost on, ``units`` the cuts in the same
-    order, and ``feature`` is what a part belongs to.
+    order, and ``feature`` is what a part belongs to. ``sums`` adds values of parts up to those of
+    features, then of the units of every level, which begin at ``starts``.
     """
 
     parts: Features
     feature: Int[np.ndarray, " n"]
     levels: Int[np.ndarray, "L n"]
     units: tuple[Features, ...]
+    sums: Float[np.ndarray, "n k"]
+    starts: list[int]
 
 
 def _players(one: Reading, within: Sequence[str]) -> _Players:
@@ -112,7 +113,13 @@ def _players(one: Reading, within: Sequence[str]) -> _Players:
         units.insert(0, features_of(document, unit))
         parts, inner, outer = nested(parts, units[0])
         feature, levels = feature[inner], [outer, *(level[inner] for level in levels)]
-    return _Players(parts, feature, np.stack(levels), tuple(units))
+    # What lies in no unit is one of its own, after all others.
+    counts = [max(len(own), int(level.max()) + 1) for own, level in zip(units, levels, strict=True)]
+    counts.insert(0, len(features))
+    columns = zip((feature, *levels), counts, strict=True)
+    sums = np.hstack([np.eye(count)[column] for column, count in columns])
+    starts = np.cumsum(counts)[:-1].tolist()
+    return _Players(parts, feature, np.stack(levels), tuple(units), sums, starts)
 
 
 def _in_sentences(settings: Owen, one: Reading) -> Finding:
@@ -132,19 +139,8 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     return Finding(
         scores=np.bincount(players.feature, values, minlength=d),
         bound=float(found.bound[0]) * int(several.max()),
-        **_of_units(one, players, values @ _sums(players, d)),
+        **_of_units(one, players, values @ players.sums),
     )
-
-
-def _sums(players: _Players, d: int) -> Float[np.ndarray, "n k"]:
-    """The matrix that adds values of parts up to those of features, then of the units around."""
-    counts = [d, *map(_held, players.units, players.levels)]
-    columns = zip((players.feature, *players.levels), counts, strict=True)
-    return np.hstack([np.eye(count)[column] for column, count in columns])
-
-
-def _held(units: Features, level: Int[np.ndarray, " n"]) -> int:
-    return max(len(units), int(level.max()) + 1)
 
 
 def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
@@ -152,12 +148,12 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     players, d, draws = _players(one, settings.units), len(one.features[0]), settings.draws
     n, asked = len(players.parts), draws.first(d)
     refined = _of_features(one, players.parts)
-    game, sums = TargetGame(refined, settings.replacement), _sums(players, d)
+    game = TargetGame(refined, settings.replacement)
     if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
-        totals = owen_of_all_masks(game, players.levels)[0] @ sums
+        totals = owen_of_all_masks(game, players.levels)[0] @ players.sums
         own = _of_units(one, players, totals)
-        masks = {"masks": nested_count(players.levels)}
-        return game.of_all_masks(totals[:d], said=own["notices"], **own["diagnostics"] | masks)
+        masks = nested_count(players.levels)
+        return game.found(totals[:d], said=own["notices"], masks=masks, **own["diagnostics"])
     pairs = (asked - 2) // (2 * max(n - 1, 1))
     if settings.samples is None:
         pairs = max(pairs, FEWEST_PAIRS)
@@ -173,18 +169,14 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
         pairs=pairs,
         known_range=game.known_range,
         levels=players.levels,
-        into=sums,
+        into=players.sums,
     )
     own = _of_units(one, players, drawn.values[0], drawn.stderr[0])
     enough = f"set samples to {2 + ENOUGH * 2 * (n - 1):,}"
     said = said_of_pairs(Shapley(pairs=pairs), drawn, n, more=enough)
-    return Finding(
-        scores=drawn.values[0, :d],
-        stderr=seen_errors(drawn.stderr[0, :d]),
-        base_value=game.base_value,
-        notices=own["notices"] + said + game.notices,
-        diagnostics=own["diagnostics"] | {"pairs_drawn": pairs},
-    )
+    known = {**own["diagnostics"], "pairs_drawn": pairs}
+    errors = seen_errors(drawn.stderr[0, :d])
+    return game.found(drawn.values[0, :d], errors, said=own["notices"] + said, **known)
 
 
 def _of_units(
@@ -197,15 +189,12 @@ def _of_units(
 
     ``totals`` are those of the features, then of the units of every level, with their errors.
     """
-    (features,), start = one.features, len(one.features[0])
     diagnostics: dict[str, Any] = {}
-    notices = _shared_notice(features, players)
-    for units, level in zip(players.units, players.levels, strict=True):
+    notices = _shared_notice(one.features[0], players)
+    for units, level, start in zip(players.units, players.levels, players.starts, strict=True):
         own = slice(start, start + len(units))
-        start += _held(units, level)
-        diagnostics[units.unit] = _totals(
-            units, totals[own], level, None if stderr is None else stderr[own]
-        )
+        errors = None if stderr is None else stderr[own]
+        diagnostics[units.unit] = _totals(units, totals[own], level, errors)
         notices += _strongest(units, totals[own])
     return {"notices": notices, "diagnostics": diagnostics}
 
@@ -278,18 +267,18 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     whole = features_of(document, around.tolist())
     asked = settings.draws.first(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
-    counted = cast(Counted, BY_ASKING.counted)
-    least = counted.fewest(usual, len(features))
+    fewest, fit = cast(Callable[..., int], BY_ASKING.fewest), BY_ASKING.fitted
+    least = fewest(usual, len(features))
     if len(whole) == 1 and (settings.samples is None or least <= asked):
         # It is opened at once: which of them matters is no question.
-        fitted = counted.fitted(usual, len(features), max(asked, least))
+        fitted = fit(usual, len(features), max(asked, least))
         found = sampled_shapley(fitted, one)
         drawn = 0 if fitted.by_regression(len(features)) else found.diagnostics.get("pairs_drawn")
         told = *_few_inside(drawn or 0, name_of_one(unit)), *_not_of_pairs(found.notices)
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
         return replace(found, notices=told, diagnostics=known)
     # Half of what is asked tells which sentences matter, the other half what matters in them.
-    if (least := counted.fewest(usual, len(whole))) > asked // 2:
+    if (least := fewest(usual, len(whole))) > asked // 2:
         if settings.samples is not None:
             larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
             raise DomainError(
@@ -297,7 +286,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
                 f"{asked:,}. Allow for more{larger}."
             )
         asked = 2 * least
-    fitted = counted.fitted(usual, len(whole), asked // 2)
+    fitted = fit(usual, len(whole), asked // 2)
     coarse = sampled_shapley(fitted, _of_features(one, whole))
     left = asked - fitted.draws.calls(len(whole)) - fitted.spare
     sizes = np.bincount(whole.of_token[whole.of_token >= 0])

@@ -27,10 +27,9 @@ from limelight.models.protocol import (
     collapsing,
     cut_finer,
     documents_by,
-    playing,
 )
 from limelight.models.text_game import TextGame
-from limelight.question import Question, Targets, against_indices, target_indices
+from limelight.question import Question, Targets, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import (
@@ -52,14 +51,14 @@ _SAME = 1e-6  # of the largest output, or of 1; single precision is ten times be
 
 
 @final
+@dataclass
 class _Shared:
     """What readings of the same documents share, whatever their target."""
 
-    def __init__(self) -> None:
-        self.games: dict[str, TextGame] = {}
-        self.collapsed: CollapsedDocuments | None = None
-        self.played: RatioGame | None = None
-        self.signalled: Signalled | None = None
+    games: dict[str, TextGame] = field(default_factory=dict)
+    collapsed: CollapsedDocuments | None = None
+    played: RatioGame | None = None
+    signalled: Signalled | None = None
 
 
 @final
@@ -79,6 +78,7 @@ class Reading:
     question: Question
     first: int | None = None  # number of the first document in the caller's list of several
     shared: _Shared = field(default_factory=_Shared)
+    _common: dict[int, dict[str, Any]] = field(default_factory=dict, init=False)
 
     def apart(self, size: int = 1) -> Iterator["Reading"]:
         """Yield every document as a reading of its own, or ``size`` of them at a time."""
@@ -86,9 +86,9 @@ class Reading:
             yield self
             return
         for i in range(0, len(self.documents), size):
-            here, shared, held = slice(i, i + size), _Shared(), self.shared.signalled
+            here, held = slice(i, i + size), self.shared.signalled
             if held is not None:
-                shared.signalled = Signalled(held.states[here], held.read[here], held.outputs[here])
+                held = Signalled(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
                 documents=self.documents[here],
@@ -96,16 +96,22 @@ class Reading:
                 targets=self.targets.only(i, size),
                 outputs=self.outputs[here],
                 first=None if self.first is None else self.first + i,
-                shared=shared,
+                shared=_Shared(signalled=held),
             )
 
     def aims(self) -> list["Reading"]:
         """Return the reading itself, or one for each class or place that is asked about."""
+        n, parts = len(self.documents), self.targets.parts
         if self.question.all_classes:
-            return [self._aimed(index) for index in range(len(self.model.classes))]
-        if self.targets.parts == 1:
+            whole = replace(self.targets, against=None)
+            each = [np.full(n, index) for index in range(len(self.model.classes))]
+            several = [replace(whole, index=index) for index in each]
+        elif parts == 1:
             return [self]
-        return [replace(self, targets=self._targets(part)) for part in range(self.targets.parts)]
+        else:
+            asked = self.model, self.question, self.documents, self.outputs
+            several = [targets_of(*asked, part) for part in range(parts)]
+        return [replace(self, targets=targets) for targets in several]
 
     def of_one_part(self) -> "Reading":
         """Return a reading of texts that are asked about the place of the targets alone."""
@@ -115,13 +121,6 @@ class Reading:
         found = reading_of(self.model, texts, self.question, first=self.first, signals=shown)
         return replace(found, targets=replace(self.targets, part=0, parts=1))
 
-    def _targets(self, part: int) -> Targets:
-        return targets_of(self.model, self.question, self.documents, self.outputs, part)
-
-    def _aimed(self, index: int) -> "Reading":
-        aims = np.full(len(self.documents), index)
-        return replace(self, targets=replace(self.targets, index=aims, against=None))
-
     @cached_property
     def _tables(self) -> Collapses | None:
         return collapsing(self.model)
@@ -129,7 +128,7 @@ class Reading:
     @property
     def remembers(self) -> bool:
         """Whether answers are worth keeping: tables answer faster than they could be looked up."""
-        return playing(self.model) is None
+        return why_not(self.model, "games") is not None
 
     @property
     def exact(self) -> bool:
@@ -155,7 +154,9 @@ class Reading:
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
-        return None if self._tables is None else self.collapsed.attention_matrices()[0]
+        if self._tables is None:
+            return None
+        return self.collapsed.model.attention_matrices(self.collapsed.documents[0])
 
     @cached_property
     def ratio_game(self) -> RatioGame:
@@ -253,16 +254,12 @@ class Reading:
                 "cut": document.cut,
                 "notices": self.notices(i),
                 "settings": self.asked(i),
-                "diagnostics": {} if document.windows is None else self._outputs(document.windows),
+                "diagnostics": self._windows(document.windows),
                 "model": self.fingerprint,
                 "parts": document.parts,
                 "asked": document.asked[targets.part] if document.asked else None,
             }
         return self._common[i]
-
-    @cached_property
-    def _common(self) -> dict[int, dict[str, Any]]:
-        return {}
 
     def prediction(self, i: int) -> dict[str, float]:
         """Return the outputs for document ``i`` by class; a single one is the second class's."""
@@ -281,15 +278,13 @@ class Reading:
             **({} if windows is None else {"window": windows.size}),
         }
 
-    def _outputs(self, windows: Windows) -> dict[str, Any]:
+    def _windows(self, windows: Windows | None) -> dict[str, Any]:
         """Return the model's outputs in each window, as a result holds them."""
+        if windows is None:
+            return {}
         rows = zip(windows.spans, windows.outputs, strict=True)
-        return {
-            "windows": [
-                {"span": list(span or ()), "prediction": self._named(row)} for span, row in rows
-            ],
-            "windows_combined": "mean of the outputs",
-        }
+        own = [{"span": list(span or ()), "prediction": self._named(row)} for span, row in rows]
+        return {"windows": own, "windows_combined": "mean of the outputs"}
 
     def _named(self, outputs: Float[np.ndarray, " C"]) -> dict[str, float]:
         named = self.model.classes[-len(outputs) :]
@@ -314,7 +309,7 @@ def has_exact_game(model: Model, scale: str) -> bool:
 
     Probabilities of such a model are functions of games, and are asked.
     """
-    return playing(model) is not None and scale != "probability"
+    return why_not(model, "games") is None and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
@@ -421,7 +416,14 @@ def targets_of(
         for i, document in enumerate(documents):
             tag = document.asked[part].tag if document.asked else None
             index[i] = model.classes.index(tag) if tag in model.classes else index[i]
-    other = against_indices(question.against, index, model.classes, own)
+    if question.against is None:
+        return replace(whole, index=index)
+    other = target_indices(question.against, model.classes, own)
+    if (same := other == index).any():
+        name = model.classes[int(other[same][0])]
+        raise InputError(
+            f"a class is explained against another one; target and against are both {name!r}."
+        )
     return replace(whole, index=index, against=other)
 
 

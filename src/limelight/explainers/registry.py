@@ -206,15 +206,13 @@ def usable_methods(model: Model) -> list[str]:
 def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
     """Return a method ready for ``model``: its name with settings, or a settings object alone."""
     method = find_method(name)
-    way = way_of(method, model)
-    if is_named(name):
-        return chosen(method, way, model, settings)
-    if settings:
+    way, own = way_of(method, model), settings if is_named(name) else name
+    if settings and own is name:
         given = next(iter(settings))
         raise InputError(
             f"settings are given by name or as {type(name).__name__}(…), not both; got {given!r}."
         )
-    return chosen(method, way, model, name)
+    return chosen(method, way, model, own)
 
 
 def way_of(method: Method, model: Model) -> Way:
@@ -283,9 +281,11 @@ def fitting(model: Model, d: int, calls: int) -> str:
     takes, said = dict[str, int](), dict[str, str]()
     for name in compared_by_default(model):
         one = configured(name, model, {})
-        if (counted := one.way.counted) is not None:
-            takes[name] = counted.fewest(one.settings, d)
-            said[name] = f"{name!r}, which takes {takes[name]:,}{' or more' * bool(counted.counts)}"
+        if one.way.fewest is not None:
+            takes[name] = one.way.fewest(one.settings, d)
+            said[name] = f"{name!r}, which takes {takes[name]:,}{' or more' * bool(one.way.counts)}"
+    if not takes:  # as of a model whose usual methods are all exact
+        return f" Use {default_method(model)!r}, which asks the model nothing."
     least = min(takes, key=takes.__getitem__)
     if takes[least] > calls:
         return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."
@@ -293,25 +293,28 @@ def fitting(model: Model, d: int, calls: int) -> str:
     return f" Use {', or '.join(said[name] for name in dict.fromkeys((first, least)))}."
 
 
-def method_and_budget(
-    model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
-) -> tuple[Chosen, Budget | None]:
-    """Return the method that explains ``model``, the default one for None, and its budget."""
-    chosen = one_method(model, method, settings, budget)
-    return chosen, agreed_budget(budget, [chosen], settings)
+def methods_and_budget(
+    model: Model,
+    method: Any,
+    settings: Mapping[str, Any],
+    budget: BudgetGiven | None,
+    *,
+    several: bool = False,
+) -> tuple[list[Chosen], Budget | None]:
+    """Return the method that explains ``model``, or ``several`` to compare, and their budget.
 
-
-def one_method(
-    model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
-) -> Chosen:
-    """Return the method that explains ``model``, the default one for None.
-
-    With a budget, a learned method is where Shapley values start: calls are there to be spent.
+    None is the default. With a budget, a learned method that explains is where Shapley values
+    start: calls are there to be spent.
     """
     learned = isinstance(method, Learned) or str(method).startswith(PREFIX)
-    if learned and budget is not None:
-        method, settings = "shapley", {"start": method, **settings}
-    return configured(default_method(model) if method is None else method, model, settings)
+    if several:
+        chosen = several_methods(model, method, settings)
+    elif learned and budget is not None:
+        chosen = [configured("shapley", model, {"start": method, **settings})]
+    else:
+        named = default_method(model) if method is None else method
+        chosen = [configured(named, model, settings)]
+    return chosen, None if budget is None else agreed_budget(budget, chosen, settings)
 
 
 def compared_by_default(model: Model) -> list[str]:
@@ -328,7 +331,7 @@ def several_methods(
     """Return the methods to compare, each with those of the settings that it has."""
     names = [methods] if isinstance(methods, str) else methods
     if names is None:
-        names = list(compared_by_default(model))
+        names = compared_by_default(model)
     if not names:
         raise InputError("compare needs at least one method; got none.")
     several = {name: find_method(name) for name in names}
@@ -340,14 +343,9 @@ def several_methods(
     for key in settings:
         if key not in known:
             raise InputError(nearest("setting of these methods", key, known))
-    return [
-        chosen(
-            method,
-            ways[name],
-            model,
-            {key: value for key, value in settings.items() if key in ways[name].settings}
-            if is_named(name)
-            else name,
-        )
-        for name, method in several.items()
-    ]
+    found = []
+    for name, method in several.items():
+        way = ways[name]
+        own = {key: value for key, value in settings.items() if key in way.settings}
+        found.append(chosen(method, way, model, own if is_named(name) else name))
+    return found

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, final
+from typing import Annotated, final
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.learned import PREFIX, Learned, Start
 from limelight.explainers.method import (
     MEANS,
-    Counted,
     Method,
     NotBelow,
     OneOf,
@@ -45,8 +44,9 @@ from limelight.sampling.orders import (
 from limelight.sampling.spread import half_quantile
 from limelight.text import in_units
 from limelight.theory.leave_one_out import leave_one_out
-from limelight.theory.mean_field import shapley_mean_field, shapley_mean_field_bound
+from limelight.theory.mean_field import shapley_mean_field
 from limelight.theory.namespace import host_array
+from limelight.theory.second_order import distance_bound, shapley_second_order
 from limelight.theory.shapley import shapley
 
 # Pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part. Orders of words are
@@ -169,7 +169,7 @@ def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     start = _start(settings, one)
     if draws.asks_all(d):
-        return game.of_all_masks(shapley_of_all_masks(game, d)[0])
+        return game.found(shapley_of_all_masks(game, d)[0], masks=2**d)
     _check_pairs(settings, d)
     rng, regressed = text_rng(settings.seed, one.documents[0].text), settings.by_regression(d)
     if regressed:
@@ -185,19 +185,16 @@ def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
             known_range=game.known_range,
             spare=settings.spare,
         )
-    drawn = {"pairs_drawn": found.pairs, "sampler": "regression" if regressed else "orders"}
     told, noun = said_of_pairs(settings, found, d), one.features[0].noun
-    said = tuple(in_units(sentence, noun) for sentence in told) + game.notices
-    if start is not None and d > 2:
-        return _combined(start, found, regressed, game.base_value, said, drawn)
-    return Finding(
-        scores=found.values[0],
+    drawn = game.found(
+        found.values[0],
         # Two words have one pair of orders, whose mean is exact.
-        stderr=seen_errors(found.stderr[0]) if d > 2 else found.stderr[0],
-        base_value=game.base_value,
-        notices=said,
-        diagnostics=drawn,
+        seen_errors(found.stderr[0]) if d > 2 else found.stderr[0],
+        said=tuple(in_units(sentence, noun) for sentence in told),
+        pairs_drawn=found.pairs,
+        sampler="regression" if regressed else "orders",
     )
+    return drawn if start is None or d < 3 else _combined(start, found, regressed, drawn)
 
 
 def _start(settings: Shapley, one: Reading) -> Start | None:
@@ -224,14 +221,7 @@ def _start(settings: Shapley, one: Reading) -> Start | None:
     return start
 
 
-def _combined(
-    start: Start,
-    found: ShapleySample,
-    regressed: bool,
-    base_value: float | None,
-    said: tuple[str, ...],
-    drawn: dict[str, Any],
-) -> Finding:
+def _combined(start: Start, found: ShapleySample, regressed: bool, drawn: Finding) -> Finding:
     """Return the mean of learned and drawn scores, each by its squared error, word by word.
 
     The squared error of one pair of orders is what the learned method has seen on other texts; of
@@ -256,19 +246,19 @@ def _combined(
     what = "pairs of masks" if regressed else "pairs of orders"
     many = f"{found.pairs} {what if found.pairs > 1 else 'pair of orders'}"
     far = f", whose errors are taken {widened**0.5:.1f} times as large here" if widened > 4 else ""
-    return Finding(
+    return replace(
+        drawn,
         scores=scores,
         stderr=np.sqrt(variance),
-        base_value=base_value,
         notices=(
             f"Scores are means of those of the learned method{far} and of {many}, each weighed by "
             "its squared error; those that were drawn alone, which have no bias, are in the "
             "diagnostics as 'unbiased'.",
             *start.notices,
-            *said,
+            *drawn.notices,
         ),
         diagnostics={
-            **drawn,
+            **drawn.diagnostics,
             "unbiased": values.tolist(),
             "unbiased_stderr": np.sqrt(square).tolist(),
             "learned_share": float(weight.mean()),
@@ -341,9 +331,7 @@ def _loo_by_asking(settings: Loo, one: Reading) -> Finding:
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
     (whole, *without) = game(masks)[:, 0]
-    return Finding(
-        scores=whole - np.array(without), base_value=game.base_value, notices=game.notices
-    )
+    return game.found(whole - np.array(without))
 
 
 @final
@@ -353,7 +341,8 @@ class ShapleyMeanField:
 
 
 def _mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
-    scores, bounds = (f(reading.ratio_game) for f in (shapley_mean_field, shapley_mean_field_bound))
+    scores = shapley_mean_field(reading.ratio_game)
+    bounds = distance_bound(scores, shapley_second_order(reading.ratio_game))
     return bounded(reading, scores, bounds, MEAN_FIELD.format("the Shapley value"))
 
 
@@ -410,7 +399,7 @@ ROWS = (
                 explain=each(_loo_by_asking),
                 settings={"replacement": MEANS["replacement"]},
                 calls=lambda _, d: d + 2,
-                counted=Counted(lambda _, d: d + 2),
+                fewest=lambda _, d: d + 2,
                 cost="one call of the model per word",
             ),
         ),

@@ -16,12 +16,11 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, unseen_effects
 from limelight.models import Model, checked_model
 from limelight.models.text_game import checked_masks
-from limelight.question import Asked, question_of, spelled_out
+from limelight.question import Asked, spelled_out
 from limelight.results import Finding
 from limelight.sampling.masks import text_rng
 from limelight.sampling.ratio_games import (
     CrossFits,
-    LeftOut,
     cross_fits,
     pair_errors,
     paired_masks,
@@ -107,7 +106,6 @@ class Surrogate:
         return Draws(
             count=self.samples,
             most=MOST_MASKS,
-            tolerance=None,
             usual=lambda d: max(1000, 10 * d),
             fewest=FEWEST_MASKS,
             determining=lambda _: FEWEST_MASKS,
@@ -127,7 +125,6 @@ class SurrogateFit(NamedTuple):
 
     game: SurrogateGame
     parts: CrossFits
-    out: LeftOut
     base_value: float | None
 
 
@@ -141,8 +138,7 @@ def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
     )
     keep = paired_masks(d, settings.draws.first(d), rng)
     answers = game(keep)[:, 0]
-    found = cross_fits(keep, answers, heads=settings.heads)
-    size = max(game.known_range, float(np.ptp(answers)))
+    found = cross_fits(keep, answers, heads=settings.heads, known_range=game.known_range)
     parts: dict[str, Any] = {one.name: getattr(found.games, one.name) for one in fields(RatioGame)}
     whole = {name: x[0, ...] if np.ndim(x) else x for name, x in parts.items()}  # of all folds
     surrogate = SurrogateGame(
@@ -154,8 +150,7 @@ def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
         calls=len(keep),
         notices=_fidelity(found) + game.notices,
     )
-    out = LeftOut(keep, found.left, found.part, size)
-    return SurrogateFit(surrogate, found, out, game.base_value)
+    return SurrogateFit(surrogate, found, game.base_value)
 
 
 def _fidelity(found: CrossFits) -> tuple[str, ...]:
@@ -179,19 +174,25 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
     """Score every feature by the exact values of a ratio game fitted to random masks."""
     fit = fitted_surrogate(one, settings)
     exact = _VALUES[settings.values](fit.parts.games)
-    found, spike = (_of_pairs if settings.values == "interactions" else _of_words)(
-        settings, fit, exact
-    )
+    own, *of_parts = exact.scores[:, 0]
+    if settings.values == "interactions":
+        stderr, spike = pair_errors(fit.parts.out, own, np.stack(of_parts)), 0.0
+        # Scores of words are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
+        scores, pairs = of_words(own), strongest(own, stderr, settings.top)
+        found = Finding(scores=scores, stderr=of_words(stderr), pairs=pairs, signed=False)
+    else:
+        stderr, spike = word_errors(fit.parts.out, own, np.stack(of_parts), settings.values)
+        intercept = float(exact.intercept[0, 0]) if settings.values == "lime" else None
+        found = Finding(scores=own, stderr=stderr, intercept=intercept, signed=True)
     return replace(
         found,
-        signed=found.pairs is None,
         base_value=fit.base_value,
         notices=fit.game.notices
         + unseen_effects(
-            flat=fit.out.flat,
+            flat=fit.parts.out.flat,
             spike=spike,
-            size=fit.out.size,
-            draws=fit.out.draws,
+            size=fit.parts.out.size,
+            draws=fit.parts.out.draws,
             same="fit one ratio game",
             what="pairs of masks",
         ),
@@ -203,22 +204,6 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
             "samples_drawn": fit.game.calls,
         },
     )
-
-
-def _of_words(settings: Surrogate, fit: SurrogateFit, exact: Any) -> tuple[Finding, float]:
-    """Return the values with their errors, and the share of one draw in the spread of them."""
-    own, *of_parts = exact.scores[:, 0, :]
-    found = word_errors(fit.out, own, np.stack(of_parts), settings.values)
-    intercept = float(exact.intercept[0, 0]) if settings.values == "lime" else None
-    return Finding(scores=own, stderr=found.stderr, intercept=intercept), found.spike
-
-
-def _of_pairs(settings: Surrogate, fit: SurrogateFit, exact: Any) -> tuple[Finding, float]:
-    own, *of_parts = exact.scores[:, 0, :, :]
-    stderr = pair_errors(fit.out, own, np.stack(of_parts))
-    # Scores of words are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
-    pairs = strongest(own, stderr, settings.top)
-    return Finding(scores=of_words(own), stderr=of_words(stderr), pairs=pairs), 0.0
 
 
 ROWS = (
@@ -271,11 +256,9 @@ def surrogate(
     complements of the others; ``heads`` None takes one to three, by the error on masks left out.
     The other arguments are those of :func:`limelight.explain`.
     """
-    question = question_of("surrogate", asked)
     (method,) = ROWS
     given = {"samples": samples, "heads": heads, "seed": seed, "replacement": replacement}
     settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
-    reading = one_reading(
-        model, text, question, about="a surrogate", feasible=partial(_check_enough, settings)
-    )
+    feasible = partial(_check_enough, settings)
+    reading = one_reading("surrogate", model, text, asked, feasible=feasible)
     return fitted_surrogate(reading, settings).game

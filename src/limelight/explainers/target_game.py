@@ -11,14 +11,14 @@ from limelight.explainers.reading import Reading
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE, TextGame
 from limelight.results import Finding, Pairs
-from limelight.sampling.fits import LimeFit
 from limelight.sampling.masks import text_rng
+from limelight.sampling.regression import LimeFit
 from limelight.sampling.sample import Draws as MaskDraws
 from limelight.sampling.sample import Game, Sample, until, watched
 from limelight.sampling.spread import SPIKE
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import host_array
-from limelight.theory.ratio_game import RatioGame, of_heads
+from limelight.theory.ratio_game import of_heads
 
 _STEADY = 0.01  # of the answer, or of 1: what half precision may do
 
@@ -64,30 +64,39 @@ class TargetGame:
             return 1.0 if self._targets.against is None else 2.0
         return 0.0 if self.base_value is None else abs(self._whole - self.base_value)
 
-    def of_all_masks(
+    def found(
         self,
         scores: Float[np.ndarray, " d"],
+        stderr: Float[np.ndarray, " d"] | None = None,
         *,
         said: tuple[str, ...] = (),
         intercept: float | None = None,
         pairs: Pairs | None = None,
         **diagnostics: Any,
     ) -> Finding:
-        """Return ``scores`` computed from all masks, so that there is no sampling error."""
+        """Return ``scores`` with the base value and what must be said of the answers so far."""
         return Finding(
             scores=scores,
+            stderr=stderr,
             base_value=self.base_value,
             intercept=intercept,
             pairs=pairs,
             notices=said + self.notices,
-            diagnostics={"masks": 2 ** len(self._game)} | diagnostics,
+            diagnostics=diagnostics,
         )
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the answers so far."""
-        unsteady = _unsteady(self._whole, self._again)
-        return unsteady + self._certain() + self._refused()
+        notices = _unsteady(self._whole, self._again)
+        if self._held:
+            notices += (
+                f"{self._held} of {self._asked} answers were probabilities of 0 or 1, whose "
+                f"log-odds are infinite; ±{MOST_LOG_ODDS:.1f} stands for them, so the size of the "
+                "scores means little. Explain scale='probability', or let the function return "
+                "logits.",
+            )
+        return notices + refusal_notice(self._game, since=self._stood_in)
 
     def _counted(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
         found = self._targets.value(outputs[:, None])
@@ -95,18 +104,6 @@ class TargetGame:
         if self._watched:  # exactly this number stands for a probability of 1
             self._held += int(np.count_nonzero(np.abs(found) == MOST_LOG_ODDS))
         return found
-
-    def _certain(self) -> tuple[str, ...]:
-        if not self._held:
-            return ()
-        return (
-            f"{self._held} of {self._asked} answers were probabilities of 0 or 1, whose log-odds "
-            f"are infinite; ±{MOST_LOG_ODDS:.1f} stands for them, so the size of the scores means "
-            "little. Explain scale='probability', or let the function return logits.",
-        )
-
-    def _refused(self) -> tuple[str, ...]:
-        return refusal_notice(self._game, since=self._stood_in)
 
 
 def _unsteady(whole: float, again: float) -> tuple[str, ...]:
@@ -137,12 +134,6 @@ def refusal_notice(game: TextGame, *, since: int) -> tuple[str, ...]:
     return (f"{NO_BASE}; the mean of its answers to each word alone stands in for it.",)
 
 
-def head_scores(solve: Callable[[RatioGame], Any], games: RatioGame) -> Float[np.ndarray, "K n d"]:
-    """Return the scores of every head's own game; their mean is the model's."""
-    alone = (solve(of_heads(games, slice(i, i + 1))).scores for i in range(games.K))
-    return np.stack([host_array(scores)[:, 0] for scores in alone])
-
-
 def exact_values(
     settings: Any, reading: Reading, *, value: Callable[..., Any], **design: Any
 ) -> list[Finding]:
@@ -150,25 +141,22 @@ def exact_values(
     games = reading.ratio_game
     solve = partial(value, tolerance=settings.tolerance, **design)
     found = solve(games)
-    heads = head_scores(solve, games) if settings.per_head else None
+    heads = None
+    if settings.per_head:  # each head's own game, the mean of whose scores is the model's
+        alone = (solve(of_heads(games, slice(i, i + 1))).scores for i in range(games.K))
+        heads = np.stack([host_array(own)[:, 0] for own in alone])
     scores, bounds = host_array(found.scores), host_array(found.bound)
-    bases: list[dict[str, Any]] = [{}] * len(scores)
-    if (intercepts := getattr(found, "intercept", None)) is not None:
-        bases = [based(*pair) for pair in zip(intercepts, found.intercept_bound, strict=True)]
-    return [
-        Finding(
-            scores=scores[i, 0, : (d := len(features.strings))],
-            bound=float(bounds[i, 0]),
-            heads=None if heads is None else heads[:, i, :d],
-            **bases[i],
+    findings = []
+    for i, features in enumerate(reading.features):
+        d, base = len(features.strings), dict[str, Any]()
+        if hasattr(found, "intercept"):
+            off = {"intercept_bound": float(found.intercept_bound[i, 0])}
+            base = {"intercept": float(found.intercept[i, 0]), "diagnostics": off}
+        own = None if heads is None else heads[:, i, :d]
+        findings.append(
+            Finding(scores=scores[i, 0, :d], bound=float(bounds[i, 0]), heads=own, **base)
         )
-        for i, features in enumerate(reading.features)
-    ]
-
-
-def based(intercept: Float[Array, " 1"], bound: Float[Array, " 1"]) -> dict[str, Any]:
-    """Return an intercept with its bound, as a finding has them."""
-    return {"intercept": float(intercept[0]), "diagnostics": {"intercept_bound": float(bound[0])}}
+    return findings
 
 
 MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."

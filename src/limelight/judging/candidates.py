@@ -6,9 +6,9 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,14 @@ from limelight.question import target_indices
 from limelight.results import Comparison, Explanation
 from limelight.results.values import whole_text
 from limelight.shapes import Float
-from limelight.text import Answer, Document, one_line
+from limelight.text import Answer, one_line
 from limelight.text.characters import LONE_SURROGATE
 
 _NONE = "there are no stored explanations in what was given."
 
 
-# One score per word, or a sentence that says why there are none.
-Scored = Float[np.ndarray, " _"] | str
+Scores = Float[np.ndarray, " d"]  # one per word
+Scored = Float[np.ndarray, " _"] | str  # a sentence says why there are none
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidat
             raise
         nothing = _each_text(lambda *_: "the model does not allow it")
         return Candidate(method.id, method.label, method.signed, nothing, str(error))
-    calls, again = chosen.way.calls, None
+    again = None
     if chosen.way.exactness == "sampled" and "seed" in chosen.way.settings:
         other = replace(chosen.settings, seed=chosen.settings.seed + 1)
         again = _explained(chosen._replace(settings=other))
@@ -120,7 +120,7 @@ def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidat
         method.signed,
         _explained(chosen),
         again=again,
-        asks=lambda d: 0 if calls is None else int(calls(chosen.settings, d)),
+        asks=chosen.expected_calls,
         settings="" if is_named(one) else _departures(one),
     )
 
@@ -196,9 +196,7 @@ def _takes_target(function: Callable[..., Any]) -> bool:
     return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
 
 
-def _judged_class(
-    scores: Float[np.ndarray, " d"], spoken: str, reading: Reading, i: int, *, signed: bool
-) -> Scored:
+def _judged_class(scores: Scores, spoken: str, reading: Reading, i: int, *, signed: bool) -> Scored:
     """Return scores for the class ``spoken`` as scores for the judged one, or why they are none."""
     target, classes = reading.targets.names()[i], reading.model.classes
     if spoken == target:
@@ -212,14 +210,14 @@ def _judged_class(
     return f"its scores speak for {spoken!r}, and {target!r} is judged."
 
 
-def _of_explanations(
-    first: Explanation, found: Callable[[Document], Sequence[Explanation]]
-) -> Candidate:
-    """Return the method of ``first``; what is ``found`` of a text is of one class or of several."""
+def _of_explanations(first: Explanation, stored: Mapping[Any, Any]) -> Candidate:
+    """Return the method of ``first``; ``stored`` has a text's explanation, or those of classes."""
 
     def one(reading: Reading, i: int) -> Scored:
         document = reading.documents[i]
-        if not (several := found(document)):
+        found = stored.get(document.text)
+        found = stored.get(document.given, ()) if found is None else found
+        if not (several := [found] if isinstance(found, Explanation) else found):
             return "there is no stored explanation of this text."
         place = document.asked[reading.targets.part] if document.asked else None
         if not (several := [e for e in several if e.asked == place]):
@@ -261,7 +259,7 @@ def _stored(one: Any) -> Iterator[Candidate]:
         first = next(iter(one.values()), None)
         if not isinstance(first, Explanation):
             raise InputError(_NONE if first is None else _not_explanations(first))
-        yield _of_explanations(first, partial(_looked_up, one))
+        yield _of_explanations(first, one)
         return
     if isinstance(one, str | os.PathLike):
         found = _of_file(Path(one))
@@ -273,14 +271,7 @@ def _stored(one: Any) -> Iterator[Candidate]:
     if not by_method:
         raise InputError(_NONE)
     for of_texts in by_method.values():
-        first = next(iter(of_texts.values()))[0]
-        yield _of_explanations(first, partial(_looked_up, of_texts))
-
-
-def _looked_up(one: Mapping[Any, Any], document: Document) -> Sequence[Explanation]:
-    found = one.get(document.text)
-    found = one.get(document.given, ()) if found is None else found
-    return (found,) if isinstance(found, Explanation) else found
+        yield _of_explanations(next(iter(of_texts.values()))[0], of_texts)
 
 
 def _not_explanations(first: Any) -> str:
@@ -337,33 +328,66 @@ def _under_own_names(found: list[Candidate]) -> list[Candidate]:
     return list(own.values())
 
 
-class TextScores(NamedTuple):
-    """The scores of one text by every candidate: its own, with another seed, of shuffled weights.
+_ROUNDING = 1e-9  # of the model's outputs: scores as small as this are nothing but rounding
 
-    A sentence says why a candidate has none; None where nobody asked for them.
+
+@dataclass(frozen=True, eq=False)
+class ScoredText:
+    """One text, the only document of ``one``, and what every candidate says about it.
+
+    ``scores`` are a candidate's own, ``again`` those under another seed and ``shuffled`` those of
+    shuffled weights; None where nobody asked for them.
     """
 
+    number: int
+    one: Reading
+    candidates: Sequence[Candidate]
     scores: Sequence[Scored]
-    again: Sequence[Scored | None]
-    shuffled: Sequence[Scored | None]
+    again: Sequence[Scored | None] = ()
+    shuffled: Sequence[Scored | None] = ()
+
+    @cached_property
+    def rows(self) -> list[tuple[int, Scores, bool]]:
+        """Of each candidate that has scores its number, those, and whether they have signs."""
+        both = enumerate(zip(self.scores, self.candidates, strict=True))
+        return [(i, own, one.signed) for i, (own, one) in both if not isinstance(own, str)]
+
+    def of_all(self, values: Iterable[Any], missing: Any = None) -> tuple[Any, ...]:
+        """Return the value of each of the ``rows``, and ``missing`` for the other candidates."""
+        found = [missing] * len(self.candidates)
+        for (i, _, _), value in zip(self.rows, values, strict=True):
+            found[i] = value
+        return tuple(found)
+
+    @property
+    def noise(self) -> float:
+        """How far apart scores must be to have an order."""
+        return _ROUNDING * float(np.abs(self.one.outputs).max())
 
 
-def scores_of_texts(
-    candidates: Sequence[Candidate], reading: Reading, *, again: bool, twin: Model | None
-) -> list[TextScores]:
-    """Return what every candidate says about each text of ``reading``.
+def scored_texts(
+    candidates: Sequence[Candidate],
+    reading: Reading,
+    *,
+    start: int,
+    again: bool,
+    twin: Model | None,
+) -> list[ScoredText]:
+    """Return what every candidate says about each text of ``reading``, numbered from ``start``.
 
     With ``again`` also under another seed; ``twin`` is the model with shuffled weights.
     """
-    n = len(reading.documents)
     other = None if twin is None else _of_twin(reading, twin)
-    nothing: list[Any] = [None] * n
+    nothing: list[Any] = [None] * len(reading.documents)
     found = (
         [one.scores(reading) for one in candidates],
         [one.again(reading) if again and one.again else nothing for one in candidates],
         [one.scores(other) if other and one.portable else nothing for one in candidates],
     )
-    return [TextScores(*([own[i] for own in several] for several in found)) for i in range(n)]
+    return [
+        ScoredText(start + i, one, candidates, *([own[i] for own in rows] for rows in found))
+        for i, one in enumerate(reading.apart())
+    ]
 
 
 def _of_twin(reading: Reading, twin: Model) -> Reading:

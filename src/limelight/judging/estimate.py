@@ -85,13 +85,10 @@ def _questions(setup: Setup, d: int) -> tuple[int, int]:
     needed += curves * 2 * len(setup.candidates) * len(read_at(d))  # the curves of the methods
     most = 2 ** min(d, 60)  # answers are remembered, and there are no more of them
     needed = min(needed, most)
-    return needed, min(curves * _search(d), most - needed)
-
-
-def _search(d: int) -> int:
-    """Return how often greedy search and chance ask about ``d`` words."""
+    # Chance, and greedy search, which asks about every word that is left.
     steps = d if d <= EVERY_WORD else STEPS
-    return (2 + _ORDERS) * len(read_at(d)) + (d + 1) * steps // 2
+    search = (2 + _ORDERS) * len(read_at(d)) + (d + 1) * steps // 2
+    return needed, min(curves * search, most - needed)
 
 
 def metered(setup: Setup, texts: list[Any], progress: Progress) -> Iterator[Outcome]:

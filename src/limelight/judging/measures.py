@@ -4,16 +4,15 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
-from limelight.judging.candidates import Candidate, Scored, TextScores
+from limelight.judging.candidates import Candidate, ScoredText, Scores
 from limelight.judging.removals import Removals, strongest_first
-from limelight.judging.statistics import means
+from limelight.judging.statistics import means, with_intervals
 from limelight.results.comparison import mean_ranks, rank_correlation
 from limelight.results.judgement import AgreeingPair, MethodAgreement, TextColumn
 from limelight.shapes import Bool, Float, Int
@@ -55,11 +54,7 @@ def drawn_sets(d: int, rng: np.random.Generator, *, most: int, halves: bool = Fa
 
 
 def additivity(
-    scores: Float[np.ndarray, " d"],
-    sets: Sets,
-    drops: Float[np.ndarray, " n"],
-    *,
-    ranks: bool = False,
+    scores: Scores, sets: Sets, drops: Float[np.ndarray, " n"], *, ranks: bool = False
 ) -> tuple[float, float | None] | None:
     """Return the correlation of Σ_{j∈S} scores_j with f(N) − f(N ∖ S), and its standard error.
 
@@ -109,9 +104,7 @@ def eraser_sets(order: Int[np.ndarray, " d"]) -> Bool[np.ndarray, "bins d"]:
     return place[None, :] < counts[:, None]
 
 
-def ferret_sets(
-    scores: Float[np.ndarray, " d"], order: Int[np.ndarray, " d"]
-) -> Bool[np.ndarray, "steps d"]:
+def ferret_sets(scores: Scores, order: Int[np.ndarray, " d"]) -> Bool[np.ndarray, "steps d"]:
     """The words of positive score among the top 10, 20, … 100 %, rounded down.
 
     A step that adds no word is left out, and so is one of no words at all where the text is short:
@@ -125,7 +118,7 @@ def ferret_sets(
     return sets[new]
 
 
-def kendall_tau(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float | None:
+def kendall_tau(x: Scores, y: Scores) -> float | None:
     """Return Kendall's τ-b, pairs tied in one list counted for neither side; None for a constant.
 
     τ_b = Σ_{i<j} sign(x_i − x_j) sign(y_i − y_j) / √(pairs untied in x · pairs untied in y).
@@ -141,8 +134,6 @@ USUAL_OF_SCORES = ("additivity", "loo_tau", "stability", "top_drop", "lds")
 ON_REQUEST = ("top_drop", "lds", "sanity")  # the last explains everything once more
 _SETS, _SETS_ASKED = 2048, 256  # of words, to add up; fewer where the model has to be asked
 _TOPS = (1, 3, 5)  # strongest words that go together
-
-Scores = Float[np.ndarray, " d"]
 
 
 def wanted_columns(columns: str | Collection[str] | None, link: str = "") -> frozenset[str]:
@@ -173,19 +164,16 @@ def wanted_columns(columns: str | Collection[str] | None, link: str = "") -> fro
 
 def text_columns(
     wanted: Collection[str],
-    one: Reading,
+    text: ScoredText,
     removals: Removals,
-    scored: TextScores,
     *,
-    signed: Sequence[bool],
     replacement: str,
     rng: np.random.Generator,
 ) -> tuple[TextColumn, ...]:
     """Return the wanted columns of one text."""
-    scores = [None if isinstance(own, str) else own for own in scored.scores]
-    rows = list(zip(scores, signed, strict=True))
+    rows = text.rows
     found: list[TextColumn] = []
-    most = _SETS_ASKED if one.remembers else _SETS
+    most = _SETS_ASKED if text.one.remembers else _SETS
     for name in ("additivity", "lds"):
         if name not in wanted:
             continue
@@ -194,69 +182,61 @@ def text_columns(
         drops = removals.full - removals.values(~sets.removed)
         # Sizes without signs cannot add up to a fall and a rise.
         sums = [
-            additivity(own, sets, drops, ranks=by_rank) if own is not None and sign else None
-            for own, sign in rows
+            additivity(own, sets, drops, ranks=by_rank) if sign else None for _, own, sign in rows
         ]
-        values, errors = zip(*(own or (None, None) for own in sums), strict=True)
+        values, errors = (text.of_all(own and own[part] for own in sums) for part in (0, 1))
         errors = errors if any(error is not None for error in errors) else ()
         found.append(TextColumn(name=name, values=values, errors=errors))
     if "top_drop" in wanted:
-        found += _top_drops(removals, rows)
+        found += _top_drops(text, removals)
     if "loo_tau" in wanted:
         alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
-        taus = (_alike(kendall_tau, own, alone, signed=sign) for own, sign in rows)
-        found.append(TextColumn(name="loo_tau", values=tuple(taus)))
-    if {"eraser", "ferret"} & set(wanted) and one.model.link != "none":
-        found += _from_the_literature(wanted, one, rows, replacement)
+        taus = (_alike(kendall_tau, own, alone, signed=sign) for _, own, sign in rows)
+        found.append(TextColumn(name="loo_tau", values=text.of_all(taus)))
+    if {"eraser", "ferret"} & set(wanted) and text.one.model.link != "none":
+        found += _from_the_literature(wanted, text, replacement)
     for name, others, sizes in (
-        ("stability", scored.again, False),
-        ("sanity", scored.shuffled, True),  # which class a word speaks for means nothing there
+        ("stability", text.again, False),
+        ("sanity", text.shuffled, True),  # which class a word speaks for means nothing there
     ):
         if name in wanted:
             ranks = (
-                _alike(rank_correlation, own, other, signed=sign and not sizes)
-                for (own, sign), other in zip(rows, others, strict=True)
+                _alike(rank_correlation, own, others[i], signed=sign and not sizes)
+                for i, own, sign in rows
             )
-            found.append(TextColumn(name=name, values=tuple(ranks)))
+            found.append(TextColumn(name=name, values=text.of_all(ranks)))
     return tuple(found)
 
 
-def _top_drops(
-    removals: Removals, rows: Sequence[tuple[Scores | None, bool]]
-) -> Iterator[TextColumn]:
+def _top_drops(text: ScoredText, removals: Removals) -> Iterator[TextColumn]:
     """Yield by how much the explained number falls without the 1, 3 and 5 strongest words."""
-    orders = [own if own is None else strongest_first(own, signed=sign) for own, sign in rows]
-    there = [order for order in orders if order is not None]
+    orders = [strongest_first(own, signed=sign) for _, own, sign in text.rows]
     for k in _TOPS:
-        if not there or k > removals.d:
-            continue
-        keep = np.ones((len(there), removals.d), bool)
-        np.put_along_axis(keep, np.stack(there)[:, :k], values=False, axis=1)
-        drops = iter((removals.full - removals.values(keep)).tolist())
-        values = tuple(None if order is None else next(drops) for order in orders)
-        yield TextColumn(name=f"top_{k}_drop", values=values)
+        if orders and k <= removals.d:
+            keep = np.ones((len(orders), removals.d), bool)
+            np.put_along_axis(keep, np.stack(orders)[:, :k], values=False, axis=1)
+            drops = (removals.full - removals.values(keep)).tolist()
+            yield TextColumn(name=f"top_{k}_drop", values=text.of_all(drops))
 
 
 def _alike(
     measure: Callable[[Scores, Scores], float | None],
-    own: Scores | None,
+    own: Scores,
     other: Scores | str | None,
     *,
     signed: bool,
 ) -> float | None:
     """Return a measure of two lists of scores, of their sizes where they have no signs."""
-    if own is None or not isinstance(other, np.ndarray):
+    if not isinstance(other, np.ndarray):
         return None
     return measure(own, other) if signed else measure(np.abs(own), np.abs(other))
 
 
 def _from_the_literature(
-    wanted: Collection[str],
-    one: Reading,
-    rows: Sequence[tuple[Scores | None, bool]],
-    replacement: str,
+    wanted: Collection[str], text: ScoredText, replacement: str
 ) -> Iterator[TextColumn]:
     """Yield two columns for each of the packages asked for: what is lost, and what is kept."""
+    one = text.one
     targets = replace(one.targets, scale="probability", against=None)  # of the class alone
     aimed = replace(one, targets=targets)
     deleting = "delete" if "delete" in one.model.replacements else replacement
@@ -269,20 +249,18 @@ def _from_the_literature(
     ):
         if package not in wanted:
             continue
-        sets = [
-            none if own is None else sets_of(own, strongest_first(own, signed=sign))
-            for own, sign in rows
-        ]
-        removed = np.concatenate(sets)  # all methods in one question
+        sets = [sets_of(own, strongest_first(own, signed=sign)) for _, own, sign in text.rows]
+        removed = np.concatenate([none, *sets])  # all methods in one question
         losses = (
             full - game(np.concatenate([~removed, removed]))[:, 0] if len(removed) else np.empty(0)
         )
-        cuts = np.cumsum([len(own) for own in sets])[:-1]
+        ends = np.cumsum([len(own) for own in sets])
         for name, half in zip(
             ("comprehensiveness", "sufficiency"), np.split(losses, 2), strict=True
         ):
-            parts = (float(part.mean()) if len(part) else None for part in np.split(half, cuts))
-            yield TextColumn(name=f"{package}_{name}", values=tuple(parts))
+            parts = np.split(half, ends)[:-1]  # after the last end there is nothing
+            values = text.of_all(float(part.mean()) if len(part) else None for part in parts)
+            yield TextColumn(name=f"{package}_{name}", values=values)
 
 
 TOP = 5  # strongest words that two explanations are asked to share
@@ -348,14 +326,12 @@ def _sign(scores: Float[np.ndarray, "m d"], noise: float) -> Float[np.ndarray, "
     return np.divide(same, counted, out=np.full_like(same, np.nan), where=counted > 0)
 
 
-def strengths(
-    scores: Float[np.ndarray, " d"], *, signed: bool, noise: float = 0.0
-) -> Float[np.ndarray, " d"]:
+def strengths(scores: Scores, *, signed: bool, noise: float = 0.0) -> Scores:
     """Return what words are ranked by, their scores or sizes, equal where rounding is all."""
     return levelled(scores if signed else np.abs(scores), noise=noise)
 
 
-def levelled(scores: Float[np.ndarray, " d"], *, noise: float = 0.0) -> Float[np.ndarray, " d"]:
+def levelled(scores: Scores, *, noise: float = 0.0) -> Scores:
     """Return ``scores`` with each run of near neighbours replaced by the smallest of them."""
     order = np.argsort(scores, kind="stable")
     ranked = scores[order]
@@ -365,11 +341,11 @@ def levelled(scores: Float[np.ndarray, " d"], *, noise: float = 0.0) -> Float[np
     return out
 
 
-def _resolution(scores: Float[np.ndarray, " d"], noise: float) -> float:
+def _resolution(scores: Scores, noise: float) -> float:
     return max(noise, _SAME * float(np.abs(scores).max(initial=0.0)))
 
 
-def top_chances(strength: Float[np.ndarray, " d"], k: int) -> Float[np.ndarray, " d"]:
+def top_chances(strength: Scores, k: int) -> Scores:
     """Return how probable it is that each word is among the ``k`` strongest, ties left to chance.
 
     The sum is ``k``: words above the k-th are in, those tied with it share the places left.
@@ -377,14 +353,6 @@ def top_chances(strength: Float[np.ndarray, " d"], k: int) -> Float[np.ndarray, 
     cut = np.partition(strength, len(strength) - k)[len(strength) - k]
     above, at = strength > cut, strength == cut
     return above + at * ((k - np.count_nonzero(above)) / np.count_nonzero(at))
-
-
-_ROUNDING = 1e-9  # of the model's outputs: scores as small as this are nothing but rounding
-
-
-def rounding(one: Reading) -> float:
-    """Return how far apart scores of a text must be to have an order."""
-    return _ROUNDING * float(np.abs(one.outputs).max())
 
 
 class TextAgreement(NamedTuple):
@@ -395,34 +363,29 @@ class TextAgreement(NamedTuple):
 
 
 def _pairs(candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
-    """Return pairs of rows: methods with each other, then each sampled one with its other seed."""
-    m = len(candidates)
-    sampled = [i for i, one in enumerate(candidates) if one.again is not None]
-    return [*combinations(range(m), 2), *((i, m + place) for place, i in enumerate(sampled))]
+    """Return pairs of rows: methods with each other, then each sampled one with its other seed.
 
-
-def text_agreement(
-    candidates: Sequence[Candidate],
-    one: Reading,
-    scored: Sequence[Scored],
-    again: Sequence[Scored | None],
-) -> TextAgreement | None:
-    """Hold the scores of one text against each other, and those of sampled methods to ``again``.
-
-    Those are the scores with another seed, None where nothing was drawn. None where there is
-    nothing to compare.
+    The scores of all methods are rows, and then those of all under the other seed.
     """
-    pairs, d = _pairs(candidates), len(one.features[0])
-    if not pairs:
+    m = len(candidates)
+    again = ((i, m + i) for i, one in enumerate(candidates) if one.again is not None)
+    return [*combinations(range(m), 2), *again]
+
+
+def text_agreement(text: ScoredText) -> TextAgreement | None:
+    """Hold the scores of a text against each other, and of sampled methods those of both seeds.
+
+    None where there is nothing to compare.
+    """
+    if not (pairs := _pairs(text.candidates)):
         return None
-    sampled = [i for i, candidate in enumerate(candidates) if candidate.again is not None]
-    rows = [*scored, *(again[i] for i in sampled)]
-    signed = [candidates[i].signed for i in (*range(len(candidates)), *sampled)]
+    d, rows = len(text.one.features[0]), [*text.scores, *text.again]
+    signed = [candidate.signed for candidate in text.candidates] * 2
     there = [i for i, own in enumerate(rows) if not isinstance(own, str | None)]
     whole = np.full((3, len(rows), len(rows)), np.nan)
     if there:
         table = np.array([rows[i] for i in there], dtype=float).reshape(-1, d)
-        found = likeness(table, [signed[i] for i in there], noise=rounding(one))
+        found = likeness(table, [signed[i] for i in there], noise=text.noise)
         whole[:, np.array(there)[:, None], there] = np.array(found)
     first, second = np.array(pairs).T
     return TextAgreement(whole[:, first, second], TOP / d if d > TOP else None)
@@ -440,11 +403,9 @@ def method_agreement(
     names = [one.name for one in candidates]
     rows = []
     for c, (first, second) in enumerate(_pairs(candidates)):  # of a method with itself, two seeds
-        own: dict[str, Any] = {}
-        for name, mean in found.items():
-            own[name], own[f"{name}_interval"] = mean.number(c, texts=counts[c])
-        other = names[second if second < len(names) else first]
-        rows.append(AgreeingPair(methods=(names[first], other), texts=counts[c], **own))
+        own = with_intervals(found, c, texts=counts[c])
+        both = names[first], names[second % len(names)]
+        rows.append(AgreeingPair(methods=both, texts=counts[c], **own))
     between = len(names) * (len(names) - 1) // 2
     chances = [text.chance for text in texts if text.chance is not None]
     return MethodAgreement(

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Reading
-from limelight.judging.candidates import Candidate, Scored
-from limelight.judging.measures import rounding, strengths
+from limelight.judging.candidates import ScoredText, Scores
+from limelight.judging.measures import strengths
 from limelight.judging.precision import expected_precision
 from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (
@@ -22,6 +21,7 @@ from limelight.judging.statistics import (
     plausible_notices,
     plausible_verdict,
     table_of,
+    with_intervals,
 )
 from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
 from limelight.shapes import Bool, Float, Int
@@ -36,7 +36,7 @@ Rationale = tuple[Span, ...]
 class Rationales(NamedTuple):
     """What each annotator marked in each text, or a sentence that says why nothing is known.
 
-    ``share`` is the part of a text that people mark.
+    ``share`` is the part of a text that people mark, in the mean over annotators and texts.
     """
 
     texts: list[tuple[Rationale, ...] | str]
@@ -44,9 +44,27 @@ class Rationales(NamedTuple):
 
     @staticmethod
     def of(given: Any, texts: Sequence[Any]) -> "Rationales":
-        """Return ``given`` as it was checked."""
-        found = checked_rationales(given, texts)
-        return Rationales(found, usual_share(texts, found))
+        """Return ``given`` as it was checked.
+
+        Something that is not a rationale at all is refused; spans that do not fit their text are a
+        sentence, so that one bad row does not cost the others.
+        """
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise InputError("rationales must be a list with one entry per text.")
+        if len(given) != len(texts):
+            raise InputError(
+                f"rationales must have one entry per text; got {len(given)} for {len(texts)} texts."
+            )
+        found = [_of_text(*one, i) for i, one in enumerate(zip(given, texts, strict=True))]
+        # Of stretches without white space, whatever the model reads: the share is the data's.
+        shares = [
+            float(np.mean(_touched([m.span() for m in re.finditer(r"\S+", text)], one)))
+            for text, several in zip(texts, found, strict=True)
+            if not isinstance(several, str) and text.strip()
+            for one in several
+            if one  # who marked nothing says nothing about how much people mark
+        ]
+        return Rationales(found, float(np.mean(shares)) if shares else 0.0)
 
 
 class Marks(NamedTuple):
@@ -64,21 +82,6 @@ class Marks(NamedTuple):
     def marked(self, annotator: int) -> Int[np.ndarray, " d"]:
         """Return how many places of each word an annotator marked."""
         return np.bincount(self.word[self.inside[annotator]], minlength=len(self.times))
-
-
-def checked_rationales(given: Any, texts: Sequence[Any]) -> list[tuple[Rationale, ...] | str]:
-    """Return what each annotator marked in each text, or a sentence that says why nothing is known.
-
-    Something that is not a rationale at all is refused; spans that do not fit their text are such a
-    sentence, so that one bad row does not cost the others.
-    """
-    if isinstance(given, str) or not hasattr(given, "__len__"):
-        raise InputError("rationales must be a list with one entry per text.")
-    if len(given) != len(texts):
-        raise InputError(
-            f"rationales must have one entry per text; got {len(given)} for {len(texts)} texts."
-        )
-    return [_of_text(one, text, i) for i, (one, text) in enumerate(zip(given, texts, strict=True))]
 
 
 def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
@@ -140,21 +143,6 @@ def _joined(spans: list[Span]) -> Rationale:
     return tuple(out)
 
 
-def usual_share(texts: Sequence[Any], rationales: Sequence[tuple[Rationale, ...] | str]) -> float:
-    """Return which part of a text people mark, in the mean over annotators and texts.
-
-    Counted are stretches without white space, whatever the model reads: the number is the data's.
-    """
-    shares = [
-        float(np.mean(_touched([m.span() for m in re.finditer(r"\S+", text)], one)))
-        for text, several in zip(texts, rationales, strict=True)
-        if not isinstance(several, str) and text.strip()
-        for one in several
-        if one  # who marked nothing says nothing about how much people mark
-    ]
-    return float(np.mean(shares)) if shares else 0.0
-
-
 def marks_of(features: Features, rationales: tuple[Rationale, ...]) -> Marks:
     """Return the places of all words in the order of the text, with what was marked.
 
@@ -189,9 +177,7 @@ def _runs(places: list[Span], rationale: Rationale) -> tuple[Span, ...]:
 _OVERLAP = 0.5
 
 
-def chosen_places(
-    strength: Float[np.ndarray, " d"], word: Int[np.ndarray, " n"], k: int
-) -> Bool[np.ndarray, " n"]:
+def chosen_places(strength: Scores, word: Int[np.ndarray, " n"], k: int) -> Bool[np.ndarray, " n"]:
     """Return the ``k`` places of strongest words; of equal ones those that come first."""
     chosen = np.zeros(len(word), bool)
     chosen[np.argsort(-strength[word], kind="stable")[:k]] = True
@@ -241,21 +227,16 @@ _UNKNOWN = np.full(len(_MEASURES), np.nan)
 _Row = Float[np.ndarray, " measures"]
 
 
-def marked_text(
-    number: int,
-    one: Reading,
-    rationales: Rationales,
-    candidates: Sequence[Candidate],
-    scored: Sequence[Scored],
-) -> MarkedText:
+def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     """Return the measures of every candidate's scores of one text against what people marked.
 
     With several annotators a method is held against each, and the mean is taken. An annotator who
     marked nothing, or everything, is left out: against them every order is as good.
     """
+    number = text.number
     if isinstance(marked := rationales.texts[number], str):
         return MarkedText(id=number, reason=marked)
-    marks = marks_of(one.features[0], marked)
+    marks = marks_of(text.one.features[0], marked)
     n, sizes = len(marks.word), marks.inside.sum(axis=1)
     against = [a for a, size in enumerate(sizes) if 0 < size < n]
     if not against:
@@ -271,16 +252,14 @@ def marked_text(
     chance[3:] = np.nan  # the spans of a guess are not known in closed form
     itself = _over(marks, against, k, [marks.marked(a) / marks.times for a in against])
     rows = [chance, itself, _annotator_values(marks, against, k)]
-    for c, scores in zip(candidates, scored, strict=True):
-        if isinstance(scores, str):
-            rows.append(_UNKNOWN)
-        else:
-            ranked = strengths(scores, signed=c.signed, noise=rounding(one))
-            rows.append(_over(marks, against, k, [ranked] * len(against)))
+    for _, scores, signed in text.rows:
+        ranked = strengths(scores, signed=signed, noise=text.noise)
+        rows.append(_over(marks, against, k, [ranked] * len(against)))
     found: dict[str, Any] = {}
     for name, column in zip(_MEASURES, np.array(rows).T, strict=True):
         guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
-        found[name] = Values(chance=guess, rationale=own, annotators=people, methods=tuple(methods))
+        every = text.of_all(methods)
+        found[name] = Values(chance=guess, rationale=own, annotators=people, methods=every)
     return MarkedText(
         id=number,
         words=n,
@@ -290,14 +269,12 @@ def marked_text(
     )
 
 
-def _over(
-    marks: Marks, against: list[int], k: int, ranked: Sequence[Float[np.ndarray, " d"]]
-) -> _Row:
+def _over(marks: Marks, against: list[int], k: int, ranked: Sequence[Scores]) -> _Row:
     """Return the mean over annotators, each with what words are ranked by against them."""
     return np.mean([_against(marks, *one, k) for one in zip(against, ranked, strict=True)], 0)
 
 
-def _against(marks: Marks, annotator: int, strength: Float[np.ndarray, " d"], k: int) -> _Row:
+def _against(marks: Marks, annotator: int, strength: Scores, k: int) -> _Row:
     marked = marks.marked(annotator)
     m = int(marked.sum())
     groups = tied_groups(strength, signed=True)
@@ -341,21 +318,16 @@ def plausibility(
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
         tables[measure] = table_of(cells, len(every))
     precision = tables["precision"]
-    found: dict[str, Resampled] = {}
-    if known:
-        found = {name: means(table, seed=seed) for name, table in tables.items()}
-        found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
-        # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
-        both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
-        found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
+    found = {name: means(table, seed=seed) for name, table in tables.items()}
+    found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
+    # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
+    both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
+    found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
     rows = []
     for i, name in enumerate(every):
-        own: dict[str, Any] = {}
-        for measure, mean in found.items():
-            own[measure], own[f"{measure}_interval"] = mean.number(i, texts=len(known))
-        rows.append(
-            PlausibleMethod(method=name, texts=int(np.isfinite(precision[:, i]).sum()), **own)
-        )
+        count = int(np.isfinite(precision[:, i]).sum())
+        own = with_intervals(found, i, texts=len(known))
+        rows.append(PlausibleMethod(method=name, texts=count, **own))
     methods, references = rows[: len(names)], rows[len(names) :]
     pairs = pair_rows(names, precision[:, : len(names)], np.ones(len(known)), seed=seed)
     return Plausibility(

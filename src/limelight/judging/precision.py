@@ -8,6 +8,7 @@ import numpy as np
 from limelight.judging.removals import Groups
 from limelight.shapes import Float, Int
 
+Counts = Int[np.ndarray, " w"]  # of places of each word, or of those that are marked
 _NODES = 32  # of the integral held at a time
 
 
@@ -34,59 +35,46 @@ def expected_precision(
     N, R = np.cumsum(places) - places, np.cumsum(hits) - hits
     alone = np.array([len(group) == 1 for group in groups])
     own = np.array([group[0] for group in groups])[alone]
-    average, found = _of_words(count[own], marked[own], N[alone], R[alone], cuts)
-    total, found = average.sum(), found.sum(axis=0)
+    c, r, before = count[own], marked[own], N[alone]
+    slope, level = _coefficients(c, r, before)
+    total = (slope * R[alone] + level).sum()
+    inside = np.clip(cuts - before[:, None], 0, c[:, None])
+    found = ((r / c)[:, None] * inside).sum(axis=0)
     for i in np.flatnonzero(~alone & (hits > 0)):
         more = _of_tied(count[groups[i]], marked[groups[i]], int(N[i]), int(R[i]), cuts)
         total, found = total + more[0], found + more[1]
     return Precision(float(total / marked.sum()), found)
 
 
-def _of_words(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    N: Int[np.ndarray, " w"],
-    R: Int[np.ndarray, " w"],
-    cuts: Int[np.ndarray, " cuts"],
-) -> tuple[Float[np.ndarray, " w"], Float[np.ndarray, "w cuts"]]:
-    r"""Return :math:`\sum M_i/i` over each word's places, and what it adds to :math:`M_k`.
-
-    N places, R of them marked, come before the word. Its p-th place is marked with probability r/c,
-    and then (p − 1)(r − 1)/(c − 1) of those before it within the word are, in the mean: with
-    :math:`H = \sum_{p=1}^{c} 1/(N + p)` the first sum is
-
-    .. math:: \frac{r}{c} \Bigl( (R + 1) H + \frac{r - 1}{c - 1} (c - (N + 1) H) \Bigr).
-    """
-    slope, level = _coefficients(c, r, N)
-    inside = np.clip(cuts - N[:, None], 0, c[:, None])
-    return slope * R + level, (r / c)[:, None] * inside
-
-
 def _coefficients(
     c: Int[np.ndarray, "*w"], r: Int[np.ndarray, "*w"], N: Int[np.ndarray, "*w"]
 ) -> tuple[Float[np.ndarray, "*w"], Float[np.ndarray, "*w"]]:
-    """Return the sum of :func:`_of_words` as slope and level of a line in R."""
-    harmonic = _harmonic(int(np.max(N + c, initial=0)))
+    r"""Return :math:`\sum M_i/i` over each word's places, as slope and level of a line in R.
+
+    N places, R of them marked, come before the word. Its p-th place is marked with probability r/c,
+    and then (p − 1)(r − 1)/(c − 1) of those before it within the word are, in the mean: with
+    :math:`H = \sum_{p=1}^{c} 1/(N + p)` the sum is
+
+    .. math:: \frac{r}{c} \Bigl( (R + 1) H + \frac{r - 1}{c - 1} (c - (N + 1) H) \Bigr).
+    """
+    harmonic = _harmonic(int(np.max(N + c, initial=1)).bit_length())
     H = harmonic[N + c] - harmonic[N]
     within = np.where(c > 1, (r - 1) / np.maximum(c - 1, 1), 0.0) * (c - (N + 1) * H)
     return r / c * H, r / c * (H + within)
 
 
 def _of_tied(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    N: int,
-    R: int,
-    cuts: Int[np.ndarray, " cuts"],
+    c: Counts, r: Counts, N: int, R: int, cuts: Int[np.ndarray, " cuts"]
 ) -> tuple[float, Float[np.ndarray, " cuts"]]:
-    """Return the sums of :func:`_of_words` over words in random order, after N places, R marked."""
+    """Return both sums over words that come in random order, after N places, R of them marked."""
     total, found = 0.0, np.zeros(len(cuts))
     sizes, size_of = np.unique(c, return_inverse=True)
     probability, others, same = _before(c, r, sizes, size_of)
     after = N + np.arange(len(probability[0]))
     hits = np.bincount(size_of, weights=r)
     # Words of the same size and marks come after the same: each such kind is added once.
-    for (g, marks), times in _kinds(size_of, r):
+    kinds, counts = np.unique(np.stack([size_of, r]), axis=1, return_counts=True)
+    for g, marks, times in zip(*kinds.tolist(), counts.tolist(), strict=True):
         if not marks:
             continue
         P = probability[g]
@@ -99,18 +87,8 @@ def _of_tied(
     return total, found
 
 
-def _kinds(
-    size_of: Int[np.ndarray, " w"], r: Int[np.ndarray, " w"]
-) -> list[tuple[tuple[int, int], int]]:
-    found, times = np.unique(np.stack([size_of, r]), axis=1, return_counts=True)
-    return [((int(g), int(marks)), int(n)) for g, marks, n in zip(*found, times, strict=True)]
-
-
 def _before(
-    c: Int[np.ndarray, " w"],
-    r: Int[np.ndarray, " w"],
-    sizes: Int[np.ndarray, " g"],
-    size_of: Int[np.ndarray, " w"],
+    c: Counts, r: Counts, sizes: Int[np.ndarray, " g"], size_of: Int[np.ndarray, " w"]
 ) -> tuple[Float[np.ndarray, "g n"], Float[np.ndarray, "g n"], Float[np.ndarray, "g n"]]:
     r"""Return what comes before a word of each size when words come in random order.
 
@@ -160,10 +138,6 @@ def _gauss(words: int) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]
 
 
 @lru_cache(maxsize=8)
-def _harmonic_up_to(size: int) -> Float[np.ndarray, " n"]:
-    return np.concatenate([[0.0], np.cumsum(1 / np.arange(1, size + 1))])
-
-
-def _harmonic(n: int) -> Float[np.ndarray, " n"]:
-    """Return 1 + 1/2 + … + 1/i for i = 0, …, at least n."""
-    return _harmonic_up_to(1 << max(n, 1).bit_length())
+def _harmonic(bits: int) -> Float[np.ndarray, " n"]:
+    """Return 1 + 1/2 + … + 1/i for all i of so many bits, the first for i = 0."""
+    return np.concatenate([[0.0], np.cumsum(1 / np.arange(1, (1 << bits) + 1))])

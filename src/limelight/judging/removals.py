@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
@@ -13,8 +13,6 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
-from limelight.models.text_game import TextGame
-from limelight.results.judgement import JudgedText, Measure
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import (
@@ -81,7 +79,7 @@ def sampled_chance(
     best: Float[np.ndarray, " m"],
     rng: np.random.Generator,
     *,
-    most: int,
+    most: int = 512,
     deadline: float = math.inf,
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Return the mean areas over all orders and their standard errors.
@@ -124,49 +122,8 @@ def _pairs(
 
 EVERY_WORD = 256  # words; curves of more are read, and searched, at so many even steps
 STEPS = 64
-
-
-class GreedySearch:
-    """An order that grows step by step; ``start`` is the order of the words not yet reached."""
-
-    def __init__(self, start: Sequence[int]) -> None:
-        self._order, self._left, self.d = list[int](), list(start), len(start)
-        self._a_step = 1 if self.d <= EVERY_WORD else math.ceil(self.d / STEPS)
-        self.refused: InputError | None = None  # by the model, which ends the search
-
-    @property
-    def going_on(self) -> bool:
-        """Whether there is another step to take."""
-        return not self.finished and self.refused is None
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is left to choose."""
-        return len(self._left) <= self._a_step
-
-    @property
-    def order(self) -> list[int]:
-        """The words chosen so far, then the others as they came."""
-        return self._order + self._left
-
-    def masks(self) -> Bool[np.ndarray, "left d"]:
-        """Return the question of this step: the text without each of the words that are left."""
-        masks = np.zeros((len(self._left), self.d), bool)
-        masks[:, self._left] = True
-        masks[np.arange(len(self._left)), self._left] = False
-        return masks
-
-    def choose(self, values: Float[np.ndarray, " left"]) -> None:
-        """Take the words whose removal leaves the least."""
-        chosen = [self._left[i] for i in np.argsort(values, kind="stable")[: self._a_step]]
-        gone = set(chosen)
-        self._order += chosen
-        self._left = [j for j in self._left if j not in gone]
-
-
 _TIE_ORDERS = 8  # drawn where words are tied, and each order costs questions
 _EXACT_TIE_ORDERS = 16  # where |change| of tied words is wanted, of which no mean is known
-_MOST_PAIRS = 512
 _MASKS = 8192  # asked at a time
 
 
@@ -186,12 +143,20 @@ class JudgedOrder(NamedTuple):
     areas: Areas
 
 
-def measure_of(
-    name: str, orders: list[JudgedOrder | None], chance: float, stderr: float | None, ceiling: float
-) -> Measure:
-    """Return a measure with the areas of all orders, None where a method has none."""
-    areas = tuple(one and float(getattr(one.areas, name)) for one in orders)
-    return Measure(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
+# Chance, its standard error (None where it is exact), and the ceiling of one measure.
+Level = tuple[float, float | None, float]
+
+
+class Levels(NamedTuple):
+    """What the areas of a text lie between, by measure, and what stands for the ceiling.
+
+    The last three are those of :class:`~limelight.results.judgement.JudgedText`.
+    """
+
+    of: dict[str, Level]
+    ceiling_kind: str
+    greedy: float | None
+    best: str = ""
 
 
 def read_at(d: int) -> Int[np.ndarray, " m"]:
@@ -216,11 +181,6 @@ class AskedRemovals:
         """What a reader must know about the model's answers."""
         return self.game.notices
 
-    @property
-    def asks(self) -> TextGame:
-        """What is asked about the text."""
-        return self.game.of_outputs
-
     def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         """Return the explained number for each mask."""
         return self.game(masks)[:, 0]
@@ -242,7 +202,7 @@ class AskedRemovals:
         ]
         orders = np.concatenate(drawn)
         # All methods, both ways, in one question.
-        deletion, change = self._both(np.concatenate([orders, orders[:, ::-1]]))
+        deletion, change = self.both(np.concatenate([orders, orders[:, ::-1]]))
         cuts = np.cumsum([len(own) for own in drawn])[:-1]
         forward, backward = np.split(deletion, 2)
         parts = (np.split(x, cuts) for x in (forward, backward, change[: len(orders)]))
@@ -252,61 +212,82 @@ class AskedRemovals:
             for f, b, c in zip(*parts, strict=True)
         ]
 
-    def _both(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "2 n"]:
+    def both(self, orders: Int[np.ndarray, "n d"]) -> Float[np.ndarray, "2 n"]:
+        """Return the areas of deletion and of |change| of each order."""
         curves = self.curves(orders)
         return np.stack([deletion_area(curves), change_area(curves)])
 
-    def search(self, judged: list[JudgedOrder]) -> GreedySearch:
-        """Return the search for a good order, to be run; it starts from the best judged one."""
-        best = max(judged, key=lambda one: one.areas.deletion, default=None)
-        return GreedySearch(list(range(self.d)) if best is None else flat(best.groups))
+    def search(self, judged: list[JudgedOrder]) -> "GreedySearch":
+        """Return the search for a good order, to be run."""
+        return GreedySearch(self, judged)
 
-    def judged(
-        self,
-        number: int,
-        orders: list[JudgedOrder | None],
-        searched: GreedySearch | None,
-        *,
-        change: bool,
-        seconds: float | None,
-    ) -> JudgedText:
-        """Return areas between sampled chance and the best of all judged orders and of the search.
+
+class GreedySearch:
+    """An order that grows step by step, and before that is the best of the ``judged`` ones."""
+
+    def __init__(self, removals: AskedRemovals, judged: list[JudgedOrder]) -> None:
+        self.removals, self._judged, d = removals, judged, removals.d
+        best = max(judged, key=lambda one: one.areas.deletion, default=None)
+        self._order, self._left = list[int](), list(range(d)) if best is None else flat(best.groups)
+        self._a_step = 1 if d <= EVERY_WORD else math.ceil(d / STEPS)
+        self.refused: InputError | None = None  # by the model, which ends the search
+
+    @property
+    def going_on(self) -> bool:
+        """Whether there is another step to take."""
+        return not self.finished and self.refused is None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to choose."""
+        return len(self._left) <= self._a_step
+
+    @property
+    def order(self) -> list[int]:
+        """The words chosen so far, then the others as they came."""
+        return self._order + self._left
+
+    def masks(self) -> Bool[np.ndarray, "left d"]:
+        """Return the question of this step: the text without each of the words that are left."""
+        masks = np.zeros((len(self._left), self.removals.d), bool)
+        masks[:, self._left] = True
+        masks[np.arange(len(self._left)), self._left] = False
+        return masks
+
+    def choose(self, values: Float[np.ndarray, " left"]) -> None:
+        """Take the words whose removal leaves the least."""
+        chosen = [self._left[i] for i in np.argsort(values, kind="stable")[: self._a_step]]
+        gone = set(chosen)
+        self._order += chosen
+        self._left = [j for j in self._left if j not in gone]
+
+    def levels(self, *, change: bool, seconds: float) -> Levels:
+        """Return sampled chance, and the best of all judged orders and of the search.
 
         With ``change`` also for that measure; ``seconds`` is the time for chance, for which each
         random order asks the model.
         """
-        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        deadline, asked = time.monotonic() + seconds, self.removals
         # Orders that were judged may beat greedy search: none of them may have a share above 1.
-        every = [one for one in orders if one is not None]
-        if searched is not None:
-            groups = [[j] for j in searched.order]
-            every.append(JudgedOrder("greedy", groups, *self.areas([groups])))
+        groups = [[j] for j in self.order]
+        every = [*self._judged, JudgedOrder("greedy", groups, *asked.areas([groups]))]
         best = max(every, key=lambda one: one.areas.deletion)
-        tops = np.array([best.areas.deletion, max(one.areas.change for one in every)])
-        tops = tops[: 2 if change else 1]
+        tops = [best.areas.deletion] + [max(one.areas.change for one in every)] * change
         means, errors = sampled_chance(
-            lambda orders: self._both(orders)[: len(tops)],
-            self.d,
-            tops,
-            self.rng,
-            most=_MOST_PAIRS,
+            lambda orders: asked.both(orders)[: len(tops)],
+            asked.d,
+            np.array(tops),
+            asked.rng,
             deadline=deadline,
         )
-        chance, stderr = float(means[0]), float(errors[0])
-        inserted = max(one.areas.insertion for one in every)
-        finished = searched is not None and searched.finished
-        return JudgedText(
-            id=number,
-            deletion=measure_of("deletion", orders, chance, stderr, best.areas.deletion),
-            # Orders come with their reverses, so the two chances add up to f(N) draw by draw.
-            insertion=measure_of("insertion", orders, self.full - chance, stderr, inserted),
-            change=measure_of("change", orders, *map(float, (means[1], errors[1], tops[1])))
-            if change
-            else None,
-            greedy=every[-1].areas.deletion if finished else None,
-            ceiling_kind="best found",
-            best=best.name,
-        )
+        names = ("deletion", "change")[: len(tops)]
+        found = zip(means.tolist(), errors.tolist(), tops, strict=True)
+        of: dict[str, Level] = dict(zip(names, found, strict=True))
+        chance, stderr, _ = of["deletion"]
+        # Orders come with their reverses, so the two chances add up to f(N) draw by draw.
+        of["insertion"] = asked.full - chance, stderr, max(one.areas.insertion for one in every)
+        greedy = every[-1].areas.deletion if self.finished else None
+        return Levels(of, "best found", greedy, best.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,14 +297,14 @@ class ExactRemovals:
     game: RatioGame
     rng: np.random.Generator
     notices: tuple[str, ...] = ()
-    asks: None = None  # sums over tables answer everything
+    refused: None = None  # by nobody: sums over tables answer everything
 
-    @property
+    @cached_property
     def d(self) -> int:
         """Number of words."""
         return self.game.d
 
-    @property
+    @cached_property
     def full(self) -> float:
         """The explained number of the whole text."""
         return float(self._full.value)
@@ -389,43 +370,30 @@ class ExactRemovals:
             done += size
         return total / self.d
 
-    def search(self, judged: list[JudgedOrder]) -> None:
-        """Return nothing to search: greedy needs no answers here, and the ceiling is proven."""
+    def search(self, judged: list[JudgedOrder]) -> "ExactRemovals":  # noqa: ARG002
+        """Return itself: nothing is to be searched for, since the ceiling holds for all orders."""
+        return self
 
-    def judged(
-        self,
-        number: int,
-        orders: list[JudgedOrder | None],
-        searched: GreedySearch | None,  # noqa: ARG002  (the bound holds for all orders)
-        *,
-        change: bool,
-        seconds: float | None,  # noqa: ARG002
-    ) -> JudgedText:
-        """Return areas between exact chance and proven ceilings; a budget ends nothing here."""
+    def levels(self, *, change: bool, seconds: float) -> Levels:  # noqa: ARG002
+        """Return exact chance and proven ceilings, of |change| a sampled one; no budget ends it."""
         left, (low, high) = float(mean_removed_value(self.game).value), self._extremes
-        bound = float(self._full.bound)  # a ceiling holds whatever was rounded
-        most = self.full + bound - float(low.mean())
+        bound = self._full.bound  # a ceiling holds whatever was rounded
+        most = self.full + float(bound) - float(low.mean())
+        of: dict[str, Level] = {
+            "deletion": (self.full - left, None, most),
+            "insertion": (left, None, float(high.mean())),
+        }
+        if change:
+            ceiling = float(np.maximum(self.full - low, high - self.full).mean() + bound)
+            (mean,), (error,) = sampled_chance(
+                lambda orders: change_area(self.curves(orders))[None],
+                self.d,
+                np.array([ceiling]),
+                self.rng,
+            )
+            of["change"] = float(mean), float(error), ceiling
         greedy = deletion_curves(self.game, greedy_order(self.game)[None])
-        return JudgedText(
-            id=number,
-            deletion=measure_of("deletion", orders, self.full - left, None, most),
-            insertion=measure_of("insertion", orders, left, None, float(high.mean())),
-            change=self._change(orders) if change else None,
-            greedy=float(deletion_area(greedy)[0]),
-            ceiling_kind="proven",
-        )
-
-    def _change(self, orders: list[JudgedOrder | None]) -> Measure:
-        low, high = self._extremes
-        ceiling = float(np.maximum(self.full - low, high - self.full).mean() + self._full.bound)
-        means, errors = sampled_chance(
-            lambda orders: change_area(self.curves(orders))[None],
-            self.d,
-            np.array([ceiling]),
-            self.rng,
-            most=_MOST_PAIRS,
-        )
-        return measure_of("change", orders, float(means[0]), float(errors[0]), ceiling)
+        return Levels(of, "proven", float(deletion_area(greedy)[0]))
 
 
 Removals = AskedRemovals | ExactRemovals

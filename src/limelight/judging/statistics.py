@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -37,6 +37,9 @@ _FEWEST = 6  # texts that differ: of five, all have the same sign by chance once
 _LEAST_SPREAD = 0.2  # of the standard error, in a draw
 _NO_TEXT = "there is no text that could tell it from guessing."
 
+# A row for every text: a number of each method, NaN where it takes no part; or one of the text.
+PerMethod = Float[np.ndarray, "n c"]
+PerText = Float[np.ndarray, " n"]
 Number = tuple[float | None, Interval | None]  # None: there is none; no interval of a single text
 
 
@@ -59,15 +62,15 @@ class Resampled(NamedTuple):
         return float(self.share[column]), self.interval(column) if texts > 1 else None
 
 
-def resampled(
-    gain: Float[np.ndarray, "n c"], room: Float[np.ndarray, " n"], *, seed: int
-) -> Resampled:
+def resampled(gain: PerMethod, room: PerText, *, seed: int) -> Resampled:
     """Return shares with their bootstrap over texts; NaN in ``gain``: a text takes no part.
 
     The same seed draws the same texts, so that differences of columns are paired.
     """
     draws = max(DRAWS, _PER_COLUMN * gain.shape[1])
     there = np.isfinite(gain)
+    if not there.any():  # |change| where all methods have signs, marks that nobody made
+        return Resampled(np.full(gain.shape[1], np.nan), np.full((0, gain.shape[1]), np.nan))
     table = np.concatenate([np.where(there, gain, 0.0), there * room[:, None]], axis=1)
     found = [_ratio(weights @ table) for weights in _redrawn(len(room), draws, seed)]
     return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(found))
@@ -80,9 +83,17 @@ def _redrawn(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "some n"
         yield rng.multinomial(n, np.full(n, 1 / n), size=min(block, draws - start))
 
 
-def means(table: Float[np.ndarray, "n c"], *, seed: int) -> Resampled:
+def means(table: PerMethod, *, seed: int) -> Resampled:
     """Return the mean of each column: every text counts the same, as if all rooms were 1."""
     return resampled(table, np.ones(len(table)), seed=seed)
+
+
+def with_intervals(found: Mapping[str, Resampled], column: int, *, texts: int) -> dict[str, Any]:
+    """Return a column of every measure by its name, and by ``name_interval`` its interval."""
+    own: dict[str, Any] = {}
+    for name, one in found.items():
+        own[name], own[f"{name}_interval"] = one.number(column, texts=texts)
+    return own
 
 
 def _ratio(sums: Float[np.ndarray, "*m both"]) -> Float[np.ndarray, "*m c"]:
@@ -122,9 +133,7 @@ class Simultaneous(NamedTuple):
     p: float
 
 
-def simultaneous(
-    gain: Float[np.ndarray, "n c"], room: Float[np.ndarray, " n"], *, seed: int
-) -> list[Simultaneous | None]:
+def simultaneous(gain: PerMethod, room: PerText, *, seed: int) -> list[Simultaneous | None]:
     """Return 95 % intervals of the shares Σ gain/Σ room that hold for all columns at once.
 
     A share δ has the residuals e = gain − δ room and the standard error s = √(Σ e²)/Σ room;
@@ -162,18 +171,14 @@ def simultaneous(
     return found
 
 
-def table_of(rows: Sequence[Sequence[float | None]], count: int) -> Float[np.ndarray, "n c"]:
+def table_of(rows: Sequence[Sequence[float | None]], count: int) -> PerMethod:
     """Return a row per text and a column per method, NaN where there is nothing."""
     # An empty row is a text on which no method has the measure.
     return np.array([row or (None,) * count for row in rows], dtype=float).reshape(-1, count)
 
 
 def pair_rows(
-    names: Sequence[str],
-    values: Float[np.ndarray, "n c"],
-    room: Float[np.ndarray, " n"],
-    *,
-    seed: int,
+    names: Sequence[str], values: PerMethod, room: PerText, *, seed: int
 ) -> tuple[JudgedPair, ...]:
     """Return one row per pair of methods that share two texts or more, the better one first."""
     both = [
@@ -213,7 +218,7 @@ def pair_rows(
     return tuple(found)
 
 
-def _won_of_pair(gap: Float[np.ndarray, " n"], room: Float[np.ndarray, " n"]) -> float:
+def _won_of_pair(gap: PerText, room: PerText) -> float:
     known = np.isfinite(gap)
     gap, slack = gap[known], _SAME * room[known]
     return float(np.mean((gap > slack) + 0.5 * (np.abs(gap) <= slack)))
@@ -222,9 +227,9 @@ def _won_of_pair(gap: Float[np.ndarray, " n"], room: Float[np.ndarray, " n"]) ->
 class _Measured(NamedTuple):
     """One measure over texts: ``areas`` by method and the ``room`` between chance and ceiling."""
 
-    areas: Float[np.ndarray, "n c"]
+    areas: PerMethod
     chance: Float[np.ndarray, " n"]
-    room: Float[np.ndarray, " n"]
+    room: PerText
 
     @staticmethod
     def of(measures: Sequence[Measure | None], count: int) -> "_Measured":
@@ -234,10 +239,9 @@ class _Measured(NamedTuple):
             room=np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures]),
         )
 
-    def shares(self, areas: Float[np.ndarray, "n c"], *, seed: int) -> Resampled | None:
-        """Return what ``areas`` have of the room; None where no text has the measure."""
-        gain = areas - self.chance[:, None]
-        return resampled(gain, self.room, seed=seed) if np.isfinite(gain).any() else None
+    def shares(self, areas: PerMethod, *, seed: int) -> Resampled:
+        """Return what ``areas`` have of the room."""
+        return resampled(areas - self.chance[:, None], self.room, seed=seed)
 
     def won(self, i: int) -> float | None:
         """Return the part of the texts on which no method has a larger area than method ``i``."""
@@ -258,8 +262,11 @@ _SHARES = {
 
 def judged_rows(
     candidates: Sequence[Candidate], texts: Sequence[JudgedText], *, seed: int
-) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...]]:
-    """Return one row per method and one per pair of them, over the texts that have room."""
+) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...], Number]:
+    """Return one row per method, one per pair of them, and the share of the greedy order.
+
+    All are over texts that have room, the last over those where the search came to its end.
+    """
     measures = {
         name: _Measured.of([getattr(text, name) for text in texts], len(candidates))
         for name in _SHARES
@@ -272,9 +279,9 @@ def judged_rows(
         count = int(np.isfinite(deletion.areas[:, i]).sum())
         own: dict[str, Any] = {}
         for name, (field, ends) in _SHARES.items():
-            if (found := shares[name]) is not None and (name != "change" or not one.signed):
-                own[field], own[ends] = found.number(i, texts=count)
-        share = own.get("share")
+            if name != "change" or not one.signed:
+                own[field], own[ends] = shares[name].number(i, texts=count)
+        share = own["share"]
         reasons = (one.reason, *(text.reasons[i] for text in texts), _NO_TEXT)
         methods.append(
             JudgedMethod(
@@ -291,7 +298,9 @@ def judged_rows(
             )
         )
     names = [one.name for one in candidates]
-    return tuple(methods), pair_rows(names, deletion.areas, deletion.room, seed=seed)
+    pairs = pair_rows(names, deletion.areas, deletion.room, seed=seed)
+    greedy = deletion.shares(table_of([(text.greedy,) for text in texts], 1), seed=seed)
+    return tuple(methods), pairs, greedy.number(0, texts=len(texts))
 
 
 def _columns(
@@ -316,16 +325,6 @@ def _columns(
                 MethodColumn(name=name, value=value, interval=interval, texts=n, sampling=error)
             )
     return [tuple(columns) for columns in found]
-
-
-def greedy_share(texts: Sequence[JudgedText], *, seed: int) -> Number:
-    """Return the share of the greedy order, over the texts where it came to its end."""
-    greedy = table_of([(text.greedy,) for text in texts], 1)
-    if not np.isfinite(greedy).any():
-        return None, None
-    measured = _Measured.of([text.deletion for text in texts], len(texts[0].ties))
-    found = measured.shares(greedy, seed=seed)
-    return (None, None) if found is None else found.number(0, texts=len(texts))
 
 
 def _sampling(texts: Sequence[JudgedText], i: int, share: float) -> float | None:

@@ -13,10 +13,11 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.explainers.reading import Reading, has_exact_game, reading_of
-from limelight.judging.candidates import Candidate, Scored, TextScores, scores_of_texts
+from limelight.judging.candidates import Candidate, ScoredText, scored_texts
 from limelight.judging.measures import TextAgreement, text_agreement, text_columns
 from limelight.judging.plausibility import Rationales, marked_text
 from limelight.judging.removals import (
+    ExactRemovals,
     GreedySearch,
     JudgedOrder,
     Removals,
@@ -39,55 +40,53 @@ _IN_FLIGHT = 32  # texts that are searched at the same time, where the model has
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredText:
-    """A text with the scores of every candidate, or reasons why there are none."""
+class SearchedText:
+    """A scored text under one way to replace words: the order of each candidate, and a search."""
 
-    number: int
-    one: Reading
+    scored: ScoredText
     removals: Removals
-    candidates: Sequence[Candidate]
-    scored: Sequence[Scored]
     columns: tuple[TextColumn, ...] = ()
 
     @cached_property
-    def orders(self) -> list[JudgedOrder | None]:
-        """The order of each candidate, tied words together; None where it has no scores."""
-        groups = [
-            None if isinstance(scores, str) else tied_groups(scores, signed=candidate.signed)
-            for candidate, scores in zip(self.candidates, self.scored, strict=True)
-        ]
-        areas = iter(self.removals.areas([own for own in groups if own is not None]))
-        return [
-            None if own is None else JudgedOrder(candidate.name, own, next(areas))
-            for candidate, own in zip(self.candidates, groups, strict=True)
-        ]
+    def orders(self) -> list[JudgedOrder]:
+        """The order of each candidate that has scores, tied words together."""
+        names = [self.scored.candidates[i].name for i, _, _ in self.scored.rows]
+        groups = [tied_groups(own, signed=signed) for _, own, signed in self.scored.rows]
+        return list(map(JudgedOrder, names, groups, self.removals.areas(groups)))
 
     @cached_property
-    def search(self) -> GreedySearch | None:
-        """The search for a good order, to be run before the text is judged."""
-        return self.removals.search([order for order in self.orders if order is not None])
+    def search(self) -> GreedySearch | ExactRemovals:
+        """The search for a good order, to be run before the text is judged, if there is any."""
+        return self.removals.search(self.orders)
 
-    def text(self, *, seconds: float | None, curves: bool) -> JudgedText:
+    def text(self, *, seconds: float, curves: bool) -> JudgedText:
         """Return the text as it was judged; ``seconds`` are those for chance."""
-        if self.search is not None and self.search.refused is not None:
+        if self.search.refused is not None:
             raise self.search.refused
-        unsigned = any(
-            order is not None and not candidate.signed
-            for order, candidate in zip(self.orders, self.candidates, strict=True)
-        )
-        found = self.removals.judged(
-            self.number, self.orders, self.search, change=unsigned, seconds=seconds
-        )
-        (target,) = self.one.targets.names()
-        return replace(
-            found,
+        of_all, unsigned = self.scored.of_all, not all(signed for *_, signed in self.scored.rows)
+        found = self.search.levels(change=unsigned, seconds=seconds)
+        measures: dict[str, Any] = {
+            name: Measure(
+                chance=chance,
+                stderr=stderr,
+                ceiling=ceiling,
+                areas=of_all(getattr(own.areas, name) for own in self.orders),
+            )
+            for name, (chance, stderr, ceiling) in found.of.items()
+        }
+        return JudgedText(
+            id=self.scored.number,
             d=self.removals.d,
-            target=target,
+            target=self.scored.one.targets.names()[0],
             full=self.removals.full,
-            has_room=_has_room(found.deletion, self.removals.full),
-            ties=tuple(0 if own is None else tied(own.groups) for own in self.orders),
+            ceiling_kind=found.ceiling_kind,
+            best=found.best,
+            greedy=found.greedy,
+            has_room=_has_room(measures["deletion"], self.removals.full),
+            **measures,
+            ties=of_all((tied(own.groups) for own in self.orders), 0),
+            reasons=tuple(s if isinstance(s, str) else None for s in self.scored.scores),
             notices=self.removals.notices,
-            reasons=tuple(s if isinstance(s, str) else None for s in self.scored),
             columns=self.columns,
             words=self._words() if curves else (),
             curves=self._curves() if curves else (),
@@ -95,7 +94,7 @@ class ScoredText:
 
     def _words(self) -> tuple[str, ...]:
         """Return the words as a file can hold them."""
-        (features,), (document,) = self.one.features, self.one.documents
+        (features,), (document,) = self.scored.one.features, self.scored.one.documents
         names = features.strings
         if document.parts:
             names = with_sides(names, side_names(features.spans, document.parts))
@@ -103,39 +102,33 @@ class ScoredText:
 
     def _curves(self) -> tuple[RemovalCurve | None, ...]:
         """Return the curve of one order of each method: of tied words, the first there is."""
-        known = [flat(order.groups) for order in self.orders if order is not None]
-        if not known or self.removals.d > _MOST_WORDS:
-            return (None,) * len(self.orders)
-        drawn = np.array(known)
-        made = iter(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
-        return tuple(None if own is None else next(made) for own in self.orders)
+        if not self.orders or self.removals.d > _MOST_WORDS:
+            return (None,) * len(self.scored.candidates)
+        drawn = np.array([flat(order.groups) for order in self.orders])
+        return self.scored.of_all(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
 
 
-def _has_room(found: Measure | None, full: float) -> bool:
-    if found is None:
-        return False
+def _has_room(found: Measure, full: float) -> bool:
     room = found.ceiling - found.chance
     # Where chance is sampled, room within two of its standard errors may be none at all.
     return room > max(_NOTHING * (1 + abs(full)), 2 * (found.stderr or 0.0))
 
 
-def search_together(texts: Sequence[ScoredText], seconds: float | None) -> None:
+def search_together(texts: Sequence[SearchedText], seconds: float) -> None:
     """Take the next step of every search, all in one question, as long as there is time."""
-    going: list[tuple[ScoredText, GreedySearch]] = []
+    going: list[GreedySearch] = []
     for one in texts:
         # A refusal is said when the text is judged, which asks the same again.
         with suppress(InputError):
-            if one.search is not None:
-                going.append((one, one.search))
-    deadline = math.inf if seconds is None else time.monotonic() + seconds
-    while (going := [pair for pair in going if pair[1].going_on]) and time.monotonic() < deadline:
-        asked = [(one, search, search.masks()) for one, search in going]
-        games = [(one.removals.asks, masks) for one, _, masks in asked]
-        known = [(game, masks) for game, masks in games if game is not None]
-        TextGame.ask_ahead([game for game, _ in known], [masks for _, masks in known])
-        for one, search, masks in asked:
+            if isinstance(one.search, GreedySearch):
+                going.append(one.search)
+    deadline = time.monotonic() + seconds
+    while (going := [one for one in going if one.going_on]) and time.monotonic() < deadline:
+        asked = [search.masks() for search in going]
+        TextGame.ask_ahead([search.removals.game.of_outputs for search in going], asked)
+        for search, masks in zip(going, asked, strict=True):
             try:
-                search.choose(one.removals.values(masks))
+                search.choose(search.removals.values(masks))
             except InputError as error:
                 search.refused = error
 
@@ -144,11 +137,11 @@ class TimeBudget:
     """Deals a budget out: each text gets its share of what is left; None is without end."""
 
     def __init__(self, budget: int | float | None, texts: int) -> None:
-        self._left, self._texts = budget, texts
+        self._left, self._texts = math.inf if budget is None else budget, texts
 
-    def seconds(self, texts: int = 1) -> float | None:
+    def seconds(self, texts: int = 1) -> float:
         """Return the time for the next ``texts`` texts."""
-        return None if self._left is None else self._left * texts / max(self._texts, texts)
+        return self._left * texts / max(self._texts, texts)
 
     @contextmanager
     def spent(self, texts: int = 0) -> Iterator[None]:
@@ -158,20 +151,19 @@ class TimeBudget:
             yield
         finally:
             self._texts -= texts
-            if self._left is not None:
-                self._left = max(0.0, self._left - (time.monotonic() - start))
+            self._left = max(0.0, self._left - (time.monotonic() - start))
 
 
 class Outcome(NamedTuple):
     """What was found on one text: a row under each replacement, and what its scores say beside.
 
-    ``scored`` is the text under each replacement before it is judged, none where it was refused.
+    ``searched`` is the text under each replacement before it is judged; none where it was refused.
     ``marked`` is None where there are no rationales; ``cut`` tells that the model does not read
     the text to its end; ``predicted`` is the number of the class that the model gives it.
     """
 
     texts: list[JudgedText]
-    scored: Sequence[ScoredText] = ()
+    searched: Sequence[SearchedText] = ()
     agreement: TextAgreement | None = None
     marked: MarkedText | None = None
     cut: bool = False
@@ -233,20 +225,19 @@ class Setup:
         """Search on all texts together, then judge each."""
         seconds = budget.seconds(len(prepared))
         with budget.spent():  # half of the time is kept for chance, which comes after
-            every = [one for outcome in prepared for one in outcome.scored]
-            search_together(every, None if seconds is None else seconds / 2)
+            every = [one for outcome in prepared for one in outcome.searched]
+            search_together(every, seconds / 2)
         for outcome in prepared:
             with budget.spent(1):
-                seconds = budget.seconds()
-                share = None if seconds is None else seconds / max(len(outcome.scored), 1)
-                found = [self._text(one, share) for one in outcome.scored]
-            yield outcome._replace(texts=found or outcome.texts, scored=())
+                share = budget.seconds() / max(len(outcome.searched), 1)
+                found = [self._text(one, share) for one in outcome.searched]
+            yield outcome._replace(texts=found or outcome.texts, searched=())
 
-    def _text(self, one: ScoredText, seconds: float | None) -> JudgedText:
+    def _text(self, one: SearchedText, seconds: float) -> JudgedText:
         try:
             return one.text(seconds=seconds, curves=self.curves)
         except InputError as error:
-            return JudgedText(id=one.number, reason=str(error))
+            return JudgedText(id=one.scored.number, reason=str(error))
 
     def _refused(self, number: int, error: InputError) -> list[JudgedText]:
         return [JudgedText(id=number, reason=str(error))] * len(self.replacements)
@@ -268,18 +259,17 @@ class Setup:
             targets = replace(targets, against=1 - targets.index)  # the log-odds of the class
         reading = replace(found, targets=targets)
         again = "stability" in self.columns
-        scored = scores_of_texts(self.candidates, reading, again=again, twin=self._twin)
-        for i, one in enumerate(reading.apart()):
-            yield self._of_one(start + i, one, scored[i], among=(reading, i))
+        twin = self._twin
+        scored = scored_texts(self.candidates, reading, start=start, again=again, twin=twin)
+        for i, text in enumerate(scored):
+            yield self._of_one(text, among=(reading, i))
 
-    def _of_one(
-        self, number: int, one: Reading, scored: TextScores, *, among: tuple[Reading, int]
-    ) -> Outcome:
+    def _of_one(self, text: ScoredText, *, among: tuple[Reading, int]) -> Outcome:
+        one = text.one
         outcome = Outcome(
             [],
-            agreement=text_agreement(self.candidates, one, scored.scores, scored.again),
-            marked=self.rationales
-            and marked_text(number, one, self.rationales, self.candidates, scored.scores),
+            agreement=text_agreement(text),
+            marked=self.rationales and marked_text(text, self.rationales),
             cut=one.documents[0].cut is not None,
             predicted=int(class_probabilities(one.outputs).argmax()),
         )
@@ -290,18 +280,15 @@ class Setup:
             ]
             columns = text_columns(
                 self.columns,
-                one,
+                text,
                 several[0],
-                scored,
-                signed=[candidate.signed for candidate in self.candidates],
                 replacement=self.replacements[0],
                 rng=text_rng(self.seed + 1, one.documents[0].text),
             )
         except InputError as error:
-            return outcome._replace(texts=self._refused(number, error))
+            return outcome._replace(texts=self._refused(text.number, error))
         # Other measures stand beside the share under the first replacement alone.
         found = [
-            ScoredText(number, one, removals, self.candidates, scored.scores, () if i else columns)
-            for i, removals in enumerate(several)
+            SearchedText(text, removals, () if i else columns) for i, removals in enumerate(several)
         ]
-        return outcome._replace(scored=found)
+        return outcome._replace(searched=found)

@@ -19,17 +19,16 @@ from limelight.judging.estimate import Estimate, estimated, metered
 from limelight.judging.measures import method_agreement, wanted_columns
 from limelight.judging.plausibility import Rationales, plausibility
 from limelight.judging.statistics import (
-    greedy_share,
     judged_rows,
     judging_notices,
     second_notice,
     verdict,
 )
-from limelight.judging.texts import Outcome, Setup
+from limelight.judging.texts import Setup
 from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import answered_once, asked_of_spans
 from limelight.question import JudgedSettings, Question
-from limelight.results.judgement import JudgedText, Judgement, Plausibility
+from limelight.results.judgement import JudgedText, Judgement
 from limelight.text import Unit, joined, name_of_one, unit_name
 
 
@@ -195,26 +194,21 @@ def judge(
         agreement=method_agreement(
             candidates, [one.agreement for one in outcomes if one.agreement is not None], seed=seed
         ),
-        plausibility=_plausibility(setup, outcomes),
+        plausibility=marked
+        and plausibility(
+            [one.name for one in candidates],
+            [one.marked for one in outcomes if one.marked is not None],
+            share=marked.share,
+            cut=sum(
+                one.cut and one.marked is not None and one.marked.reason is None for one in outcomes
+            ),
+            seed=seed,
+        ),
     )
     if not others:
         return found
     notices = (*found.notices, second_notice(found, others[0]))
     return replace(found, second=others[0], notices=notices)
-
-
-def _plausibility(setup: Setup, outcomes: Sequence[Outcome]) -> Plausibility | None:
-    if setup.rationales is None:
-        return None
-    return plausibility(
-        [one.name for one in setup.candidates],
-        [one.marked for one in outcomes if one.marked is not None],
-        share=setup.rationales.share,
-        cut=sum(
-            one.cut and one.marked is not None and one.marked.reason is None for one in outcomes
-        ),
-        seed=setup.seed,
-    )
 
 
 def _read(data: Any) -> LabelledRows:
@@ -257,8 +251,7 @@ def _judgement(
 ) -> Judgement:
     """Return what follows over the texts."""
     room = [text for text in texts if text.has_room]
-    methods, pairs = judged_rows(setup.candidates, room, seed=setup.seed)
-    greedy, interval = greedy_share(room, seed=setup.seed)
+    methods, pairs, (greedy, interval) = judged_rows(setup.candidates, room, seed=setup.seed)
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]

@@ -13,8 +13,6 @@ from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, why_not
 from limelight.models.attention import AttentionClassifier, PictureClassifier, Tables
-from limelight.models.attention.hidden_units import UnitTables
-from limelight.models.protocol import playing
 from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable
 from limelight.shapes import Float
@@ -41,24 +39,8 @@ def live_page(
     Its tables are stored in ``precision``; every bound on the page counts what that costs. The page
     starts with ``text``, unless its address names another.
     """
-    own = _with_tables(model)
-    return whole_page(
-        writable(title),
-        rendered("live.html"),
-        sheets=("words.css", "page.css", "elements.css", _PAGE / "live.css"),
-        script=_PAGE / "live.js",
-        data=json.dumps(
-            live_data(own, precision, text),
-            ensure_ascii=False,
-            separators=(",", ":"),
-            allow_nan=False,
-        ),
-    )
-
-
-def _with_tables(model: Model) -> AttentionClassifier:
     needed = f"a live page needs {CAPABILITIES['collapses']}"
-    if not isinstance(model, AttentionClassifier) and playing(model) is not None:
+    if not isinstance(model, AttentionClassifier) and why_not(model, "games") is None:
         raise InputError(  # exact, but by words that code of its own finds
             f"{needed}, and no page can read words as this one does; 'limelight serve' shows it as "
             "you type."
@@ -67,7 +49,14 @@ def _with_tables(model: Model) -> AttentionClassifier:
         raise InputError(f"{needed}, and {why}.")
     if not isinstance(model, AttentionClassifier) or isinstance(model, PictureClassifier):
         raise InputError(f"{needed}; a {type(model).__name__} has no tables of words.")
-    return model
+    data = live_data(model, precision, text)
+    return whole_page(
+        writable(title),
+        rendered("live.html"),
+        sheets=("words.css", "page.css", "elements.css", _PAGE / "live.css"),
+        script=_PAGE / "live.js",
+        data=json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False),
+    )
 
 
 def live_data(model: AttentionClassifier, precision: Precision, text: str) -> dict[str, Any]:
@@ -116,15 +105,20 @@ class StoredTables:
             "positionLogit": _array(tables.position_logit, "float64"),
             "positionValue": _array(tables.position_value, "float64"),
         }
-        units = tables.units
+        units, hidden = tables.units, None
         if units is not None:
             arrays["wordGiven"] = _array(units.word, short)
             arrays["positionGiven"] = _array(units.position, "float64")
+            hidden = {
+                "size": units.weight.shape[1],
+                "weight": units.weight.ravel().tolist(),
+                "offset": units.offset.ravel().tolist(),
+            }
         return {
             "K": tables.word_logit.shape[1],
             "attended": self.attended,
             "offset": self.offset.ravel().tolist(),
-            "units": None if units is None else _units(units),
+            "units": hidden,
             "tables": arrays,
             "rounding": {"unit": self.unit, "least": self.least},
             "own": {"logit": _known(self.logit_error), "value": _known(self.value_error)},
@@ -158,14 +152,6 @@ def stored_tables(model: AttentionClassifier, precision: Precision = "float32") 
         offset=model.directions.offset,
         attended=model.sizes["K"],
     )
-
-
-def _units(units: UnitTables) -> dict[str, Any]:
-    return {
-        "size": units.weight.shape[1],
-        "weight": units.weight.ravel().tolist(),
-        "offset": units.offset.ravel().tolist(),
-    }
 
 
 def _array(table: np.ndarray, dtype: str) -> dict[str, str]:

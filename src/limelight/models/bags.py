@@ -77,8 +77,10 @@ class Bag:
 
     def apart(self, document: Document, features: Features) -> bool:
         """Whether every column belongs to one of the features, so that a game is exact."""
-        entries: _Entries = document.input
-        return self.proportional or _apart(entries.part, _owners(entries, features))
+        part, owner = document.input.part, _owners(document.input, features)
+        first = np.zeros(part.max(initial=-1) + 1, dtype=owner.dtype)
+        first[part] = owner
+        return self.proportional or bool((owner == first[part]).all())
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents; removed words vanish, and the rest is divided anew."""
@@ -165,10 +167,3 @@ def blanked(document: Document, features: Features, keep: Bool[np.ndarray, " d"]
 def _owners(entries: _Entries, features: Features) -> Int[np.ndarray, " entries"]:
     """The feature of every entry; -1 where it always stays."""
     return np.where(entries.word < 0, -1, features.of_token[entries.word])
-
-
-def _apart(part: Int[np.ndarray, " entries"], owner: Int[np.ndarray, " entries"]) -> bool:
-    """Whether the entries of every part have one owner."""
-    first = np.zeros(part.max(initial=-1) + 1, dtype=owner.dtype)
-    first[part] = owner
-    return bool((owner == first[part]).all())

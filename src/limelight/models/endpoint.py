@@ -22,7 +22,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, said
-from limelight.models.functions import Function, removed_words
+from limelight.models.functions import Function, segments
 from limelight.models.protocol import (
     CAPABILITIES,
     NOTHING_WRITTEN,
@@ -207,10 +207,11 @@ class Endpoint:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the log-probability of the same answer after what is left of the text."""
-        left = removed_words(document, None)
+        (whole,) = segments(document)
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
-            text, _ = left(np.append(keep, True)[features.of_token])  # at -1 the last: no feature
+            stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
+            text, _ = whole.without(stays, None)
             if not (prompt := self._prompt(text)) and self._traffic.scores_first is False:
                 raise self._refusal(
                     "says nothing about the first token that it reads, which is the answer's where "
@@ -235,13 +236,8 @@ class Endpoint:
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(
-            self._answers,
-            size=lambda item: len(item[0]),
-            key=lambda item: item,
-            budget=sys.maxsize,
-            most=4 * self.parallel,  # what a progress bar hears of at a time
-        )
+        # As many as a progress bar hears of at a time.
+        return Engine(self._answers, size=lambda item: len(item[0]), most=4 * self.parallel)
 
     def _prompt(self, text: str) -> str:
         # What is left of a text may begin or end with the space beside a part that is gone; the
@@ -268,14 +264,14 @@ class Endpoint:
         """
         stop = {"stop": list(self.stop)} if self.stop else {}
         found = self._posted({"prompt": prompt, "max_tokens": most, **stop})
-        text, wrote = found["choices"][0]["text"], _Scores.of(found)
+        text, wrote = found["choices"][0]["text"], _shown(found)
         answer = text.removeprefix(self._gap(text.lstrip(" ")))
         notes = []
         if found["choices"][0].get("finish_reason") == "length":
             notes.append(cut_after(most, "max_new_tokens"))
         if answer.strip():
             self._traffic.keep((prompt, answer), echo := self._echoed(prompt, answer))
-            own = wrote.rows[: len(echo.tokens)]
+            own = wrote[: len(echo.tokens)]
             if [token for _, token, _ in own] != [token for _, token, _ in echo.tokens]:
                 notes.append(OTHER_TOKENS)
                 own = []  # there is nothing to compare
@@ -313,26 +309,35 @@ class Endpoint:
     def _echoed(self, prompt: str, answer: str) -> "_Echo":
         """Return the tokens of a given answer as the server reads it after a prompt."""
         gap = self._gap(answer)
-        found = self._posted({"prompt": prompt + gap + answer, "max_tokens": 1, "echo": True})
-        scores = _Scores.of(found)
-        if (tokens := scores.ending(gap + answer)) is None:
-            last = [token for _, token, _ in scores.rows[-6:]]
+        whole = gap + answer
+        found = self._posted({"prompt": prompt + whole, "max_tokens": 1, "echo": True})
+        match found:
+            case {"usage": {"completion_tokens": int(written)}}:
+                pass
+            case _:
+                written = 1  # as many were asked for
+        shown = _shown(found)
+        tokens, own = shown[: max(len(shown) - written, 0)], []
+        if tokens:
+            end = shown[-written][0] if written else tokens[-1][0] + len(tokens[-1][1])
+            # Counted from the end: some servers show the token that begins a text, some do not.
+            first = end - len(whole)
+            own = [(at - first, token, log) for at, token, log in tokens if at >= first]
+        if not own or own[0][0] != 0 or not all(_stands(whole, *one) for one in own):
+            last = [token for _, token, _ in shown[-6:]]
             raise self._refusal(
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
                 f"the last tokens that it shows are {one_line(repr(last), 80)}"
             )
-        self._traffic.scores_first = scores.from_start(len(prompt + gap + answer))
-        for _, token, log in tokens:
+        known = [at for at, _, log in tokens if log is not None]
+        self._traffic.scores_first = min(known) <= first - len(prompt)
+        letters = []
+        for start, token, log in own:
             if not math.isfinite(log):
                 raise self._refusal(f"gives {token!r} the logarithm {log}, which is not finite")
-        letters = (
-            len(token) - len(token.lstrip()) if token.strip() else 0 for _, token, _ in tokens
-        )
-        own = [
-            (max(start - len(gap) + letter, 0), token, log)
-            for (start, token, log), letter in zip(tokens, letters, strict=True)
-        ]
-        return _Echo(own, len(scores.rows))
+            letter = len(token) - len(token.lstrip()) if token.strip() else 0
+            letters.append((max(start - len(gap) + letter, 0), token, log))
+        return _Echo(letters, len(shown))
 
     def _posted(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the server answers to a request; one that fails for now is sent again."""
@@ -452,58 +457,25 @@ def _logs_of(one: Answer, echo: _Echo) -> list[float]:
     return own
 
 
-class _Scores(NamedTuple):
-    """Offset, token and log-probability of what a server shows; the last ones were ``written``."""
+def _shown(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
+    """Return offset, token and log-probability, which may be None, of all that a server shows."""
+    match found["choices"][0].get("logprobs"):
+        case {"tokens": [*tokens], "token_logprobs": [*logs], **rest}:
+            strings = [str(token) for token in tokens]
+            offsets = rest.get("text_offset")
+            if not isinstance(offsets, list) or not all(isinstance(x, int) for x in offsets):
+                offsets = list(accumulate(map(len, strings), initial=0))[:-1]
+            if len(logs) == len(offsets) == len(strings):
+                known = [float(log) if isinstance(log, int | float) else None for log in logs]
+                return list(zip(offsets, strings, known, strict=True))
+    return []
 
-    rows: list[tuple[int, str, float | None]]
-    written: int
 
-    @staticmethod
-    def of(found: dict[str, Any]) -> "_Scores":
-        match found:
-            case {"usage": {"completion_tokens": int(written)}}:
-                pass
-            case _:
-                written = 1  # as many were asked for
-        match found["choices"][0].get("logprobs"):
-            case {"tokens": [*tokens], "token_logprobs": [*logs], **rest}:
-                strings = [str(token) for token in tokens]
-                offsets = rest.get("text_offset")
-                if not isinstance(offsets, list) or not all(isinstance(x, int) for x in offsets):
-                    offsets = list(accumulate(map(len, strings), initial=0))[:-1]
-                if len(logs) == len(offsets) == len(strings):
-                    known = [log if isinstance(log, int | float) else None for log in logs]
-                    return _Scores(list(zip(offsets, strings, known, strict=True)), written)
-        return _Scores([], 0)
-
-    @property
-    def _end(self) -> int:
-        """Where the prompt ends, and with it what was echoed."""
-        offset, token, _ = self.rows[-max(self.written, 1)]
-        return offset if self.written else offset + len(token)
-
-    def from_start(self, length: int) -> bool:
-        """Return whether the first token of a prompt so long has a log-probability."""
-        return any(log is not None and at <= self._end - length for at, _, log in self.rows)
-
-    def ending(self, answer: str) -> list[tuple[int, str, float]] | None:
-        """Return start, token and log-probability of each token of ``answer``, which was echoed.
-
-        None where no token begins where the answer does, or one does not stand where it should.
-        """
-        if self.written >= len(self.rows):
-            return None
-        found = []
-        for offset, token, log in self.rows[: len(self.rows) - self.written]:
-            # Counted from the end: some servers show the token that begins a text, some do not.
-            if (start := len(answer) - (self._end - offset)) < 0:
-                continue
-            # A character may be cut into tokens that show nothing, or a mark in its place.
-            whole = "\ufffd" not in token and not token.startswith("bytes:")
-            if log is None or (whole and not answer.startswith(token, start)):
-                return None
-            found.append((start, token, float(log)))
-        return found if found and found[0][0] == 0 else None
+def _stands(answer: str, start: int, token: str, log: float | None) -> bool:
+    """Whether a token has a log-probability and stands in the answer where it says."""
+    # A character may be cut into tokens that show nothing, or a mark in its place.
+    part = "\ufffd" in token or token.startswith("bytes:")
+    return log is not None and (part or answer.startswith(token, start))
 
 
 def _json(data: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ class Engine:
 
     ``size`` is what an item costs; a batch costs its largest item times its length and at most
     ``budget``, which is halved, for good, when memory runs out, and has ``most`` items at most.
+    Items with one ``key`` are one; without it those that are equal are.
     With ``alike``, only items of one size stand in a batch: for models whose answers would change
     with what fills the shorter ones up.
     """
@@ -27,8 +29,8 @@ class Engine:
         answer: Callable[[list[Any]], Float[np.ndarray, "n C"]],
         *,
         size: Callable[[Any], int],
-        key: Callable[[Any], Hashable],
-        budget: int,
+        key: Callable[[Any], Hashable] = lambda item: item,
+        budget: int = sys.maxsize,
         most: int = 4096,
         alike: bool = False,
     ) -> None:
@@ -143,7 +145,8 @@ def answers_of(
         items, error = half, found or error
     alone = error if together == 1 else _error(ask, items)
     if alone is not None:
-        raise _failure(who, shown(items[0]), alone) from error
+        with naming(who, shown(items[0])):
+            raise alone
     raise InputError(
         f"{who} fails on {together} texts together and on none alone; the first is "
         f"{short(shown(first))} ({said(error)}).{advice}"
@@ -160,11 +163,7 @@ def naming(who: str, text: str) -> Iterator[None]:
     except Exception as error:
         if out_of_memory(error):
             raise
-        raise _failure(who, text, error) from error
-
-
-def _failure(who: str, text: str, error: Exception) -> InputError:
-    return InputError(f"{who} fails on the text {short(text)} ({said(error)}).")
+        raise InputError(f"{who} fails on the text {short(text)} ({said(error)}).") from error
 
 
 def said(error: BaseException) -> str:

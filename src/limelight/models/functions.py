@@ -157,18 +157,13 @@ class Function:
                 raise
         whole, parts = joined(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
-        spans = [
-            (start + a, start + b)
-            for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True)
-            for a, b in self._words(name, whole[start:end])
-        ]
+        spans = list[Span]()
+        for name, (start, end) in zip(names, parts or [(0, len(whole))], strict=True):
+            if not (found := word_spans(whole[start:end], self.words)):
+                raise InputError(f"{name} has no words; give at least one word.")
+            spans += [(start + a, start + b) for a, b in found]
         strings = tuple(whole[start:end] for start, end in spans)
         return Document(whole, Tokens(strings, tuple(spans)), parts=parts, divisible=True)
-
-    def _words(self, name: str, text: str) -> list[Span]:
-        if not (found := word_spans(text, self.words)):
-            raise InputError(f"{name} has no words; give at least one word.")
-        return found
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
@@ -215,10 +210,14 @@ class Function:
         if self.bag is not None and self.bag.apart(document, features):
             known = one_document(self.bag.games([document], [features]), 0)
             return lambda keep: value(known, keep).T
-        if document.picture is not None:
-            return self._of_masks(_without(document.picture, features, replacement))
+        if (cut := document.picture) is not None:
+            shown, size = _without(cut, features, replacement), cut.picture.pixels.nbytes
+            # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.
+            return lambda keep: self._engine.rows(
+                np.full(len(keep), size), lambda some: self._answer([shown(keep[i]) for i in some])
+            )
         mask = self.mask if replacement == "mask" else None
-        sides = _segments(document)
+        sides = segments(document)
 
         def written(keep: Bool[np.ndarray, " d"]) -> Given:
             stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
@@ -226,20 +225,6 @@ class Function:
             return texts if len(texts) == 2 else texts[0]
 
         return lambda keep: self._engine([written(row) for row in keep])
-
-    def _of_masks(self, shown: Callable[[Bool[np.ndarray, " d"]], Picture]) -> Game:
-        def asked(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-            # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.
-            masks, row, copies = np.unique(keep, axis=0, return_inverse=True, return_counts=True)
-            size = self._engine.size(shown(masks[0]))
-            answered = self._engine.rows(
-                np.full(len(masks), size),
-                lambda some: self._answer([shown(masks[i]) for i in some]),
-                copies=copies,
-            )
-            return answered[row.ravel()]
-
-        return asked
 
     def __getstate__(self) -> dict[str, Any]:
         # Answers that are remembered, and how, are made again in another process.
@@ -250,7 +235,6 @@ class Function:
         return Engine(
             self._answer,
             size=lambda given: given.pixels.nbytes if self.images else len(joined(given)[0]),
-            key=lambda given: given,
             # Nobody knows what a text costs in there; of a picture, what it takes at least.
             budget=_PIXELS if self.images else sys.maxsize,
             most=self.batch_size,
@@ -270,16 +254,26 @@ class Function:
 
     def _checked(self, found: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
         """Return ``found`` as float64, one row per text and one column per class."""
+        n, C = len(texts), len(self.classes)
         try:
             answers = _numbers(found)
         except (TypeError, ValueError):
-            rows = f"{len(texts)} row{'s' * (len(texts) != 1)} of {len(self.classes)}"
             raise InputError(
-                f"the function must return numbers, {rows}; got {_described(found)}"
+                f"the function must return numbers, {n} row{'s' * (n != 1)} of {C}; got "
+                f"{_described(found)}"
             ) from None
-        if answers.shape == (len(texts),) and len(self.classes) <= 2:
+        if answers.shape == (n,) and C <= 2:
             answers = answers[:, None]  # one number per text, as regressors answer
-        _check_shape(answers, len(texts), self.classes)
+        if answers.ndim != 2 or len(answers) != n:
+            raise InputError(
+                f"the function must return one row per text, ({n}, {C}) for {n} text(s); got shape "
+                f"{answers.shape}."
+            )
+        if answers.shape[1] not in ({1, 2} if C == 2 else {C}):
+            raise InputError(
+                f"there are {C} classes ({', '.join(self.classes)}), but the function returns "
+                f"{answers.shape[1]} columns; name as many classes as there are columns."
+            )
         if not np.isfinite(answers).all():
             bad = int((~np.isfinite(answers)).any(axis=1).argmax())
             raise InputError(
@@ -322,20 +316,6 @@ def _described(found: Any) -> str:
     return f"{kind}."
 
 
-def _check_shape(answers: np.ndarray, texts: int, classes: tuple[str, ...]) -> None:
-    if answers.ndim != 2 or len(answers) != texts:
-        raise InputError(
-            f"the function must return one row per text, ({texts}, {len(classes)}) for {texts} "
-            f"text(s); got shape {answers.shape}."
-        )
-    allowed = {len(classes), 1} if len(classes) == 2 else {len(classes)}
-    if answers.shape[1] not in allowed:
-        raise InputError(
-            f"there are {len(classes)} classes ({', '.join(classes)}), but the function returns "
-            f"{answers.shape[1]} columns; name as many classes as there are columns."
-        )
-
-
 def _check_probabilities(
     answers: Float[np.ndarray, "n C"], texts: Sequence[str], *, multi_label: bool
 ) -> None:
@@ -343,8 +323,7 @@ def _check_probabilities(
     if low < -_SLACK or high > 1 + _SLACK:
         raise InputError(
             f"probabilities must lie between 0 and 1; the function returned {low:.4g} to "
-            f"{high:.4g}. "
-            "Pass scale='logit' if these are logits."
+            f"{high:.4g}. Pass scale='logit' if these are logits."
         )
     sums = answers.sum(axis=1)
     if answers.shape[1] > 1 and not multi_label and np.abs(sums - 1).max() > _SLACK:
@@ -426,7 +405,7 @@ def is_sent(model: object) -> bool:
     return hasattr(model, "function")
 
 
-class _Segments(NamedTuple):
+class Segments(NamedTuple):
     """The words of a text with their numbers in the document, and what stands around them."""
 
     gaps: list[str]
@@ -450,15 +429,7 @@ class _Segments(NamedTuple):
         return text, places
 
 
-def removed_words(
-    document: Document, mask: str | None
-) -> Callable[[Bool[np.ndarray, " T"]], tuple[str, list[Span]]]:
-    """Return how a single text is written where some words stay, and where each then stands."""
-    (whole,) = _segments(document)
-    return lambda stays: whole.without(stays, mask)
-
-
-def _segments(document: Document) -> list[_Segments]:
+def segments(document: Document) -> list[Segments]:
     """Return what each text of a document is made of: one, or the two of a pair."""
     found = []
     for first, last in document.parts or [(0, len(document.text))]:
@@ -466,5 +437,5 @@ def _segments(document: Document) -> list[_Segments]:
         numbers = [i for i, (start, _) in enumerate(spans) if first <= start < last]
         edges = [first, *(edge for i in numbers for edge in spans[i]), last]
         cut = [document.text[a:b] for a, b in pairwise(edges)]
-        found.append(_Segments(cut[::2], cut[1::2], np.array(numbers)))
+        found.append(Segments(cut[::2], cut[1::2], np.array(numbers)))
     return found

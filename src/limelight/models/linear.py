@@ -7,7 +7,7 @@ left to scikit-learn itself; what comes after it becomes part of the weights.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -25,9 +25,6 @@ from limelight.theory.ratio_game import one_document, value
 _SAME = 1e-6  # of the largest output; single precision is ten times better
 _LEFT_OUT = 4  # words of each, one at a time
 _PROBES = 12  # words of the vocabulary in a text to try out, at most
-
-
-_IN_CONTEXT = "its tokenizer reads a word otherwise among others than alone"
 _AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds, and what stood before
 
 
@@ -85,7 +82,9 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
         raise _NotLinearError("hashed columns with signs are not there or not there")
 
     read = _Vectors(vectorizer, tuple(before), tuple(after), classifier)
-    arrays = read.rows(["a text"]), _learned(last)
+    one = last.estimators_[0] if hasattr(last, "estimators_") else last
+    learned = getattr(one, "coef_", getattr(one, "feature_log_prob_", None))
+    arrays = read.rows(["a text"]), learned
     single = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
     bag = Bag(
         words=read.words,
@@ -147,10 +146,7 @@ class _Vectors:
     def words(self, text: str) -> ReadWords:
         """Return the words of a text as the vectorizer cuts it, with the columns of each."""
         wanted = list(self._analyze(text))
-        cuts = [partial(_by_words, self._analyze, spans) for spans in (word_spans, _between_spaces)]
-        cuts.insert(0, partial(_by_pattern, self.vectorizer))
-        for number, cut in enumerate(cuts):
-            words = cut(text)
+        for number, words in enumerate(self._cuts(text)):
             flat = [(i, token) for i, (_, _, own) in enumerate(words) for token in own]
             if not words or [token for _, token in flat] != wanted:
                 continue
@@ -162,7 +158,19 @@ class _Vectors:
                 return ReadWords(names, spans, word[known], column[known])
         if not text.strip():
             raise InputError("the text has no words; give at least one word.")
-        raise AskInsteadError(_IN_CONTEXT)
+        raise AskInsteadError("its tokenizer reads a word otherwise among others than alone")
+
+    def _cuts(self, text: str) -> Iterator["_Words"]:
+        """Yield the text cut into words, with the tokens of each; what it may be, one by one."""
+        yield _by_pattern(self.vectorizer, text)
+        # Words and marks, or what stands between spaces: most tokenizers begin with one of them.
+        # Each word is read alone; spellings of one token are one word.
+        for spans in (word_spans(text), [match.span() for match in re.finditer(r"\S+", text)]):
+            tokens = [list(self._analyze(text[start:end])) for start, end in spans]
+            yield [
+                ((start, end), " ".join(own) or text[start:end], own)
+                for (start, end), own in zip(spans, tokens, strict=True)
+            ]
 
     def _apart(self, text: str, words: "_Words") -> bool:
         """Whether no word changes how another is read: each is left out once."""
@@ -301,12 +309,6 @@ def _pulled_back(
     return mixed @ weights, np.abs(mixed) @ sizes
 
 
-def _learned(last: Any) -> Any:
-    """Return the weights that a classifier has learned, whatever it calls them."""
-    one = last.estimators_[0] if hasattr(last, "estimators_") else last
-    return getattr(one, "coef_", getattr(one, "feature_log_prob_", None))
-
-
 def _classifier(last: Any) -> _Linear:
     """Return the weights of a linear classifier or regressor, by what it has learned."""
     kinds = _kinds(last)
@@ -364,10 +366,8 @@ _Words = list[tuple[Span, str, list[str]]]
 
 def _by_pattern(vectorizer: Any, text: str) -> _Words:
     """Return the matches of the token pattern; nothing where another function cuts the text."""
-    own = ("tokenizer", "preprocessor")
-    if any(getattr(vectorizer, name, None) is not None for name in own) or callable(
-        vectorizer.analyzer
-    ):
+    own = any(getattr(vectorizer, name, None) for name in ("tokenizer", "preprocessor"))
+    if own or callable(vectorizer.analyzer):
         return []
     pattern, prepared = re.compile(vectorizer.token_pattern), vectorizer.build_preprocessor()
     group = pattern.groups
@@ -382,27 +382,10 @@ def _by_pattern(vectorizer: Any, text: str) -> _Words:
     return [(span, name, [] if name in stop else [name]) for span, name in found]
 
 
-def _between_spaces(text: str) -> list[Span]:
-    return [match.span() for match in re.finditer(r"\S+", text)]
-
-
-# Words and marks, or what stands between spaces: one of them is what most tokenizers begin with.
-def _by_words(
-    analyze: Callable[[str], list[str]], spans: Callable[[str], list[Span]], text: str
-) -> _Words:
-    """Return words, with the tokens that each is alone; spellings of one token are one word."""
-    words = []
-    for start, end in spans(text):
-        tokens = list(analyze(text[start:end]))
-        words.append(((start, end), " ".join(tokens) or text[start:end], tokens))
-    return words
-
-
 def _probes(vectorizer: Any) -> list[str]:
     """Return a few texts of words that the pipeline knows, and of others."""
-    known = list(
-        getattr(vectorizer, "vocabulary_", ("good", "film", "plot", "bad", "dull", "cast"))
-    )
+    others = ("good", "film", "plot", "bad", "dull", "cast")
+    known = list(getattr(vectorizer, "vocabulary_", others))
     picked = known[:: max(1, len(known) // _PROBES)][:_PROBES]
     return [" ".join(picked), f"{picked[0]} {picked[-1]} {picked[0]}", "a text of other words"]
 

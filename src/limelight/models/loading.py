@@ -127,7 +127,7 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
     if asked is not None and path is None:
         raise InputError("template and labels are about a language model; give its path.")
     if path is None:
-        return _moved(_shipped(), device)
+        return _shipped().on(device)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
             f"load takes a path or a name; got {type(path).__name__}. A model in memory goes to "
@@ -155,7 +155,7 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
             f"template and labels are about a language model; '{folder}' is not one of Hugging "
             "Face's."
         )
-    return _moved(load_folder(folder), device)
+    return load_folder(folder).on(device)
 
 
 def imported(name: str, what: str) -> Any:
@@ -196,10 +196,6 @@ def _of_skops(file: Path) -> Any:
 @cache
 def _shipped() -> AttentionClassifier:
     return load_folder(SHIPPED)
-
-
-def _moved(model: AttentionClassifier, device: str | None) -> AttentionClassifier:
-    return model if device is None else model.on(device)
 
 
 def _pretrained(name: str, *, network: bool, device: str | None, asked: _Asked) -> Model:
@@ -316,9 +312,9 @@ def wrap(
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if images and callable(anything):
         return wrapped_function(anything, **options)
-    from limelight.models.spans import from_spacy, is_spacy, span_function
+    from limelight.models.spans import from_spacy, span_function
 
-    if is_spacy(anything):
+    if callable(anything) and hasattr(anything, "pipe_labels"):  # of spaCy, or much like it
         return from_spacy(anything, **options)
     if tags is not None and callable(anything):
         return span_function(anything, **options)
@@ -328,7 +324,11 @@ def wrap(
         return from_scikit(anything, **options)
     if callable(anything):
         return wrapped_function(anything, **options)
-    raise InputError(_unknown(anything))
+    raise InputError(
+        "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a "
+        f"function from a list of texts to scores; got {type(anything).__name__}."
+        + (" For a path or a name use limelight.load." if isinstance(anything, str) else "")
+    )
 
 
 def _with_nothing(model: Model, options: Mapping[str, Any]) -> Model:
@@ -336,12 +336,3 @@ def _with_nothing(model: Model, options: Mapping[str, Any]) -> Model:
     for name in options:
         raise InputError(f"{name} is for functions; {model!r} needs no such option.")
     return model
-
-
-def _unknown(anything: Any) -> str:
-    kind = type(anything).__name__
-    return (
-        "wrap takes a Hugging Face model, a transformers pipeline, a scikit-learn pipeline, or a "
-        f"function from a list of texts to scores; got {kind}."
-        + (" For a path or a name use limelight.load." if isinstance(anything, str) else "")
-    )

@@ -305,11 +305,6 @@ def asks(model: Model) -> bool:
     return None in (why_not(model, "spans"), why_not(model, "answers"))
 
 
-def writing(model: Model) -> Answers | None:
-    """Return ``model`` as one that writes answers; None where it classifies."""
-    return cast(Answers, model) if why_not(model, "answers") is None else None
-
-
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
     """Refuse what does not say how long an answer may be, or whether a mean is explained."""
     if type(max_new_tokens) is not int or max_new_tokens < 1:  # True is no number of tokens
@@ -402,11 +397,6 @@ def collapsing(model: Model) -> Collapses | None:
     """Return ``model`` as one that collapses into tables; None where it has to be asked."""
     # Said by the model itself, and so nothing that mypy can know.
     return cast(Collapses, model) if why_not(model, "collapses") is None else None
-
-
-def playing(model: Model) -> Games | None:
-    """Return ``model`` as one whose removals are known; None where it has to be asked."""
-    return cast(Games, model) if why_not(model, "games") is None else None
 
 
 def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
@@ -615,16 +605,12 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
             yield own
 
 
-def _kind(given: Any) -> str:
-    return one_line(given, 80) if isinstance(given, str) else type(given).__name__
-
-
 def _check_kind(model: Model, given: Any) -> None:
     if is_picture(given):
         if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
+            kind = one_line(given, 80) if isinstance(given, str) else type(given).__name__
             raise InputError(
-                f"got a picture ({_kind(given)}), which needs {CAPABILITIES['pictures']}, "
-                f"and {why}."
+                f"got a picture ({kind}), which needs {CAPABILITIES['pictures']}, and {why}."
             )
     elif isinstance(given, tuple):
         checked_text_or_pair(given)
@@ -685,23 +671,19 @@ def checked_model(model: Any) -> Model:
         raise InputError(
             f"{type(model).__name__} is not a model yet; it lacks {', '.join(missing)}."
         )
-    _check_capabilities(model, own)
+    for name, why in model.capabilities.items():
+        if name not in CAPABILITIES:
+            raise InputError(nearest("capability", name, CAPABILITIES))
+        # A capability that a model claims must be there: its methods, by name.
+        needed = _BROUGHT.get(name, ()) if why is None else ()
+        lacking = [one for one in needed if not hasattr(family, one) and one not in own]
+        if lacking:
+            raise InputError(
+                f"{family.__name__} says that it {name}, but lacks {', '.join(lacking)}."
+            )
     if not model.replacements:
         raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")
     if len(set(model.classes)) != len(model.classes):
         raise InputError(f"class names must differ; got {list(model.classes)}.")
     checked: Model = model
     return checked
-
-
-def _check_capabilities(model: Any, own: Mapping[str, Any]) -> None:
-    """A capability that a model claims must be there: its methods, by name."""
-    for name, why in model.capabilities.items():
-        if name not in CAPABILITIES:
-            raise InputError(nearest("capability", name, CAPABILITIES))
-        needed = _BROUGHT.get(name, ()) if why is None else ()
-        lacking = [one for one in needed if not hasattr(type(model), one) and one not in own]
-        if lacking:
-            raise InputError(
-                f"{type(model).__name__} says that it {name}, but lacks {', '.join(lacking)}."
-            )

@@ -16,6 +16,7 @@ from limelight.models.linear import linear_pipeline, unwrapped
 # Where in memory something is: vectorizers remember their stop words by that, and it differs from
 # one process to the next, so that no run of such a pipeline could be resumed.
 _PLACES = ("_stop_words_id",)
+_ANSWERS = ("predict_proba", "decision_function", "predict")  # methods, the most telling first
 _TABLES = (str, int, float, bytes, list, tuple, set, frozenset, dict, re.Pattern)
 
 
@@ -120,12 +121,19 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
             "model.predict_proba(texts)[0], classes=[…]), or fit a OneVsRestClassifier."
         )
     name = f"{type(pipeline).__name__} {object_fingerprint(pipeline)}"
-    names = [_REGRESSED] if classes is None else [str(name) for name in classes]
+    names = ["prediction"] if classes is None else [str(name) for name in classes]
     named = {"classes": names, "name": name, **options}
     kind = next(one for one in _ANSWERS if hasattr(pipeline, one))
     answer = getattr(pipeline, kind)
     tried = [("a text", "another") if options.get("pairs") else "a text"]
-    _check_reads_texts(pipeline, answer, tried)
+    try:
+        answer(tried)
+    except (ValueError, TypeError, AttributeError) as error:
+        (reason, *_) = str(error).splitlines() or [""]
+        raise InputError(
+            f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
+            f"({reason}). Put a vectorizer before it: make_pipeline(TfidfVectorizer(), model)."
+        ) from None
     # Options that only a function has; several labels must be the pipeline's own.
     own = {"scale", "mask", "words", "pairs", "multi_label"} & options.keys()
     if classes is not None and kind != "predict" and np.ndim(pipeline.predict(tried)) == 2:
@@ -144,18 +152,3 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
         "name": options.get("name", f"{name} {kind}"),
     }
     return wrapped_function(linear.outputs, **{**named, **more})
-
-
-_REGRESSED = "prediction"
-_ANSWERS = ("predict_proba", "decision_function", "predict")
-
-
-def _check_reads_texts(pipeline: Any, answer: Any, tried: list[Any]) -> None:
-    try:
-        answer(tried)
-    except (ValueError, TypeError, AttributeError) as error:
-        (reason, *_) = str(error).splitlines() or [""]
-        raise InputError(
-            f"the scikit-learn model must take texts; {type(pipeline).__name__} does not "
-            f"({reason}). Put a vectorizer before it: make_pipeline(TfidfVectorizer(), model)."
-        ) from None

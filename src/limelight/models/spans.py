@@ -1,6 +1,5 @@
 """Functions that find spans, spaCy's pipelines among them: a score of a tag at a place."""
 
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +9,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, answers_of, short
-from limelight.models.functions import Function, log_odds, removed_words, wrapped_function
+from limelight.models.functions import Function, log_odds, segments, wrapped_function
 from limelight.models.protocol import Capability, Link
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
@@ -87,7 +86,7 @@ class SpanFunction:
         """Return the scores for each mask, at the places as they stand in what is left."""
         spans, text = document.tokens.spans, document.text
         asked = [place.tokens(spans, text) for place in document.asked]
-        written = removed_words(document, self.words.mask if replacement == "mask" else None)
+        (whole,), mask = segments(document), self.words.mask if replacement == "mask" else None
         if replacement == "delete" and any(features.of_token[i] >= 0 for own in asked for i in own):
             raise InputError(
                 "with protect_span=False the words that are asked about are removed, and 'delete' "
@@ -96,20 +95,15 @@ class SpanFunction:
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Span, ...]]:
             stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
-            left, places = written(stays)
+            left, places = whole.without(stays, mask)
             return left, tuple((places[own[0]][0], places[own[-1]][1]) for own in asked)
 
         return lambda keep: self._engine([item(row) for row in keep])
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(
-            self._answer,
-            size=lambda item: len(item[0]),
-            key=lambda item: item,
-            budget=sys.maxsize,  # nobody knows what a text costs in there
-            most=self.words.batch_size,
-        )
+        # Nobody knows what a text costs in there, so there is no budget.
+        return Engine(self._answer, size=lambda item: len(item[0]), most=self.words.batch_size)
 
     def _answer(self, items: list[tuple[str, tuple[Span, ...]]]) -> Float[np.ndarray, "n C"]:
         found = self._found([text for text, _ in items])
@@ -186,11 +180,6 @@ def span_function(function: Any, tags: Any, **given: Any) -> SpanFunction:
         fingerprint=words.fingerprint,
         replacements=words.replacements,
     )
-
-
-def is_spacy(anything: Any) -> bool:
-    """Whether this is a pipeline of spaCy, or looks like one: it names the labels of its parts."""
-    return callable(anything) and hasattr(anything, "pipe_labels")
 
 
 def from_spacy(pipeline: Any, tags: Any = None, **given: Any) -> SpanFunction:

@@ -148,8 +148,7 @@ def _pictures(explanations: Sequence[Explanation], image: Image) -> Any:
     keys = [Patch(fc=colour, label=meaning) for colour, meaning in meanings.items()]
     keys.append(Patch(fc="none", ec=INK, label=f"strongest {explanations[0].noun}"))
     figure.legend(handles=keys, loc="outside lower left", ncols=4, fontsize=SMALL, frameon=False)
-    title = {"fontsize": SMALL, "color": SOFT, "x": 0.01, "ha": "left", "parse_math": False}
-    figure.suptitle("\n".join(said), **title)
+    _head(figure, said)
     return figure
 
 
@@ -158,6 +157,11 @@ def _opening(explanations: Sequence[Explanation], marked: str, letters: int) -> 
     marks: Marks = {hue: mark.replace("words", marked) for hue, mark in COLOURS.items()}
     said = visible(printed("".join(opening(explanations, marks))))
     return textwrap.wrap(said, letters, max_lines=4, placeholder=" …")
+
+
+def _head(figure: Any, said: Sequence[str]) -> None:
+    style = {"fontsize": SMALL, "color": SOFT, "x": 0.01, "ha": "left", "parse_math": False}
+    figure.suptitle("\n".join(said), **style)
 
 
 def explained(e: Explanation) -> str:
@@ -283,9 +287,7 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
     axes.axvline(0, color=SOFT, linewidth=0.8)
     _bare_rows(axes)
     axes.set_xlabel(f"{e.label}: {explained(e)}", parse_math=False)
-    figure.suptitle(
-        "\n".join(said), fontsize=SMALL, color=SOFT, x=0.01, ha="left", parse_math=False
-    )
+    _head(figure, said)
     return figure
 
 

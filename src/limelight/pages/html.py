@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
+from limelight.pages import wording
 from limelight.pages.markup import data_block, fragment, part, rendered, table_html, whole_page
 from limelight.pages.palette import (
     inline_colour,
@@ -31,33 +32,11 @@ from limelight.pages.pieces import (
     pieces,
     shortened,
     token_strings_of,
+    without_picture,
     writable,
     writable_explanation,
 )
-from limelight.pages.wording import (
-    aims,
-    all_occurrences,
-    anchor_sentence,
-    base_sentence,
-    disagreement_table,
-    hues,
-    minus,
-    notices,
-    opening,
-    pair_table,
-    precision_sentence,
-    protected_sentence,
-    scale_note,
-    shown_outcomes,
-    span_labels,
-    stretches,
-    strongest_disagreements,
-    thing,
-    unranked,
-    where,
-    written,
-)
-from limelight.results import Comparison, Explanation, Pairs, SpanExplanations
+from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.codec import settings_with_facts
 from limelight.results.table import Cell, Column, Table
 from limelight.shapes import Float
@@ -98,7 +77,7 @@ def words(
     """
     if e.image is not None:
         return picture_html(e, e.image, original=original)
-    sizes, peak, top = strengths(e), largest(e), marked(e)
+    sizes, top = strengths(e), marked(e)
     found: list[Span] = []
     cut = shortened(pieces(e))
     for piece, room in zip(cut, _room(cut), strict=True):
@@ -109,18 +88,14 @@ def words(
                 found.append(Span(piece.text, "" if piece.seen else "cut"))
         else:
             j = piece.feature
-            shade = _shade(e, sizes[j])
+            hue, step = side(e, sizes[j]), level(sizes[j])
+            shade = f"{hue[0]}{step}" if step else ""
             drawn = ("w", "b" if e.in_blocks else room, shade, "top" if j == top else "")
             classes = " ".join(filter(None, drawn))
-            title = written(float(e.scores[j]), peak=peak, signed=e.signed) if titles else ""
-            style = inline_colour(side(e, sizes[j]), level(sizes[j])) if inline else None
+            title = wording.score_text(e, j) if titles else ""
+            style = inline_colour(hue, step) if inline else None
             found.append(Span(piece.text, "word", classes, j, title, style or ""))
     return part("words", found)
-
-
-def _shade(e: Explanation, strength: float) -> str:
-    step = level(strength)
-    return f"{side(e, strength)[0]}{step}" if step else ""
 
 
 def _room(cut: Sequence[Piece]) -> list[str]:
@@ -143,7 +118,7 @@ def _room(cut: Sequence[Piece]) -> list[str]:
 def legend(explanations: Sequence[Explanation]) -> "Markup":
     """Say what the colours mean; they are told apart by colour-blind readers too."""
     first = explanations[0]
-    known = hues(explanations, unsigned="size only: the method gives no sign")
+    known = wording.hues(explanations, unsigned="size only: the method gives no sign")
     keys = [(hue[0], meaning) for hue, meaning in known.items()]
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
@@ -153,7 +128,7 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
             each, after = "sentence of the answer", ""
         note += f" Each {each} has its own scale{after}."
     if any(len(spans) > 1 for spans in first.spans):
-        note += f" {all_occurrences(first)}"
+        note += f" {wording.all_occurrences(first)}"
     cut, pictured = any(not piece.seen for piece in pieces(first)), first.image is not None
     note += " Under the colours the picture is grey." * pictured
     return part("legend", keys, cut, note, first.noun, pictured)
@@ -176,36 +151,42 @@ def whisker(low: float, high: float) -> str:
 
 def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
     """Return the strongest features with their scores, errors and bars."""
-    peak, sampled = largest(e), e.stderr is not None
-    reach = peak if e.stderr is None else float((np.abs(e.scores) + e.stderr).max(initial=0.0))
-    rows = []
-    for j in strongest(e.scores, count):
-        error = None if e.stderr is None else float(e.stderr[j])
-        rows.append(
-            {
-                "feature": j,
-                "name": e.names[j],
-                "count": len(e.spans[j]),
-                "score": minus(written(float(e.scores[j]), peak=peak, signed=e.signed)),
-                "error": "" if error is None else written(error, peak=peak, signed=False),
-                "bar": _bar(float(e.scores[j]), error, reach or 1.0, signed=e.signed),
-            }
-        )
+    error = 0.0 if e.stderr is None else e.stderr
+    reach = float((np.abs(e.scores) + error).max(initial=0.0)) or 1.0
+    rows = [
+        {
+            "feature": j,
+            "name": e.names[j],
+            "count": len(e.spans[j]),
+            "score": wording.minus(wording.score_text(e, j)),
+            "error": wording.error_text(e, j),
+            "bar": _bar(e, j, reach),
+        }
+        for j in strongest(e.scores, count)
+    ]
     few = len(rows) < len(e.features)
     several = plural(e.noun)
     caption = (
         f"The {len(rows)} strongest of {len(e.features)} {several}" if few else f"All {several}"
     )
-    return part("score_table", f"{caption}, {e.label}", sampled, rows, e.noun)
+    return part("score_table", f"{caption}, {e.label}", e.stderr is not None, rows, e.noun)
 
 
-def _bar(score: float, error: float | None, reach: float, *, signed: bool) -> Bar:
+def _bar(e: Explanation, j: int, reach: float) -> Bar:
     """Return a bar from zero, with a whisker of one standard error each way."""
-    zero, unit = (50.0, 50 / reach) if signed else (0.0, 100 / reach)
-    end = zero + (score if signed else abs(score)) * unit
-    hue = "n" if not signed else "f" if score >= 0 else "a"
-    ends = "" if error is None else whisker(end - error * unit, end + error * unit)
-    return Bar(f"{min(zero, end):.2f}", f"{abs(end - zero):.2f}", hue, ends, signed)
+    zero, unit = (50.0, 50 / reach) if e.signed else (0.0, 100 / reach)
+    score = float(e.scores[j]) if e.signed else abs(float(e.scores[j]))
+    end, ends = zero + score * unit, ""
+    if e.stderr is not None:
+        error = float(e.stderr[j]) * unit
+        ends = whisker(end - error, end + error)
+    return Bar(f"{min(zero, end):.2f}", f"{abs(end - zero):.2f}", side(e, score)[0], ends, e.signed)
+
+
+def _shaded(value: float | None, strength: float, hues: str = "fa") -> Cell:
+    """Return a number under a colour; ``hues`` are those of strengths above 0 and below."""
+    step = level(strength)
+    return Cell(value, f"{hues[strength < 0]}{step}" if step else "")
 
 
 def head_tables(explanations: Sequence[Explanation]) -> "list[Markup]":
@@ -214,18 +195,16 @@ def head_tables(explanations: Sequence[Explanation]) -> "list[Markup]":
 
 
 def _head_table(e: Explanation, heads: Float[np.ndarray, "K d"]) -> "Markup":
-    sizes = heads if e.signed else np.abs(heads)
+    sizes, hues = (heads, "fa") if e.signed else (np.abs(heads), "nn")
     peak = float(np.abs(heads).max(initial=0.0))
-    number = partial(written, peak=peak, signed=e.signed)
+    number = partial(wording.written, peak=peak, signed=e.signed)
     rows = [
-        (e.names[j], *(Cell(x, _shade(e, x / peak) if peak else "") for x in sizes[:, j].tolist()))
+        (e.names[j], *(_shaded(x, x / (peak or 1.0), hues) for x in sizes[:, j].tolist()))
         for j in strongest(e.scores, SHOWN_FEATURES)
     ]
-    columns = [
-        Column(e.noun, words=True),
-        *(Column(f"head {k + 1}", number) for k in range(len(heads))),
-    ]
-    table = Table(columns, rows, f"{e.label} of each head alone")
+    columns = [Column(f"head {k + 1}", number) for k in range(len(heads))]
+    title = f"{e.label} of each head alone"
+    table = Table([Column(e.noun, words=True), *columns], rows, title)
     return table_html(table, label="Head by head", kind="numbers matrix")
 
 
@@ -234,39 +213,38 @@ def _pair_tables(e: Explanation) -> "list[Markup]":
     pairs = e.pairs
     if pairs is None or not len(pairs.scores):
         return []
-    listed = replace(pair_table(e, pairs, SHOWN_PAIRS), title=f"The strongest pairs, {e.label}")
-    matrix = table_html(_pair_matrix(e, pairs), label="Pairs", kind="numbers matrix")
-    return [matrix, table_html(listed)]
-
-
-def _pair_matrix(e: Explanation, pairs: Pairs) -> Table:
-    order, peak = strongest(pairs.scores, len(pairs.scores)), float(np.abs(pairs.scores).max())
-    shown = sorted(list(dict.fromkeys(pairs.features[order].ravel().tolist()))[:SHOWN_WORDS])
+    strong = pairs.features[strongest(pairs.scores, len(pairs.scores))].ravel().tolist()
+    shown = sorted(list(dict.fromkeys(strong))[:SHOWN_WORDS])
     scores = dict(zip(map(frozenset, pairs.features.tolist()), pairs.scores.tolist(), strict=True))
+    peak = float(np.abs(pairs.scores).max())
+    number = partial(wording.written, peak=peak)
 
-    def cell(pair: frozenset[int]) -> Cell:
-        score = scores.get(pair)  # None also of a word with itself
-        step = level(score / peak) if score is not None and peak else 0
-        return Cell(score, f"{'f' if (score or 0) >= 0 else 'a'}{step}" * bool(step))
+    def cell(i: int, j: int) -> Cell:
+        score = scores.get(frozenset((i, j)))  # None also of a word with itself
+        return _shaded(score, (score or 0.0) / (peak or 1.0))
 
-    number = partial(written, peak=peak)
-    return Table(
+    matrix = Table(
         [Column(words=True), *(Column(e.names[j], number) for j in shown)],
-        [(e.names[i], *(cell(frozenset((i, j))) for j in shown)) for i in shown],
+        [(e.names[i], *(cell(i, j) for j in shown)) for i in shown],
         f"What two {plural(e.noun)} do together beyond what each does alone",
     )
+    listed = wording.pair_table(e, pairs, SHOWN_PAIRS)
+    return [
+        table_html(matrix, label="Pairs", kind="numbers matrix"),
+        table_html(replace(listed, title=f"The strongest pairs, {e.label}")),
+    ]
 
 
 def _all_scores(explanations: Sequence[Explanation]) -> "Markup":
     """Return every score of every method as one table: the page in text."""
     columns = [
-        Column(e.label, partial(written, peak=largest(e), signed=e.signed, digits=4))
+        Column(e.label, partial(wording.written, peak=largest(e), signed=e.signed, digits=4))
         for e in explanations
     ]
     rows = list(zip(explanations[0].names, *(e.scores.tolist() for e in explanations), strict=True))
     word = Column(explanations[0].noun, words=True)
     table = Table(
-        [word, *columns], rows, f"Every score, in the order of the {thing(explanations[0])}"
+        [word, *columns], rows, f"Every score, in the order of the {wording.thing(explanations[0])}"
     )
     return table_html(table, label="All scores")
 
@@ -274,27 +252,22 @@ def _all_scores(explanations: Sequence[Explanation]) -> "Markup":
 def disagreement_section(c: Comparison, *, matrix: bool = True) -> "Markup":
     """Return the table against the reference, the worst pairs, and all rank correlations."""
     many = len(c.explanations) > 2
-    worst = strongest_disagreements(c) if many else []
+    worst = wording.strongest_disagreements(c) if many else []
     return part(
         "disagreement",
-        table_html(disagreement_table(c, "Held against")),
-        unranked(c),
-        [(f"{one.first} and {one.second}", minus(one.sentence)) for one in worst],
+        table_html(wording.disagreement_table(c, "Held against")),
+        wording.unranked(c),
+        [(f"{one.first} and {one.second}", wording.minus(one.sentence)) for one in worst],
         _correlations(c) if matrix and many else "",
     )
 
 
 def _correlations(c: Comparison) -> "Markup":
     """Return the rank correlation of every pair; deeper colour, closer agreement."""
-
-    def cell(value: float | None) -> Cell:
-        step = 0 if value is None else level(value * 0.8)
-        return Cell(value, f"{'n' if (value or 0) > 0 else 'a'}{step}" * bool(step))
-
     table = Table(
         [Column(), *(Column(e.label, "+.2f", missing="–") for e in c)],
         [
-            (e.label, *map(cell, line))
+            (e.label, *(_shaded(x, (x or 0.0) * 0.8, "na") for x in line))
             for e, line in zip(c, c.agreement.rank_correlation, strict=True)
         ],
         "Rank correlation of the sizes of the scores, every pair of methods",
@@ -341,17 +314,18 @@ def _settings(explanations: Sequence[Explanation]) -> list[tuple[str, list[tuple
     for e, known in zip(explanations, every, strict=True) if len(explanations) > 1 else ():
         own = {key: value for key, value in known.items() if key not in shared}
         groups.append((e.label, {"method": e.method, **own}))
-    return [(name, [(key, _setting(value)) for key, value in one.items()]) for name, one in groups]
 
+    def said(value: object) -> str:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
-def _setting(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [(name, [(key, said(value)) for key, value in one.items()]) for name, one in groups]
 
 
 def explanation_page(e: Explanation) -> str:
     """Return one explanation as a page that needs no network."""
     e = writable_explanation(e)
-    return _page([e], _data(e), by=e.label, several=False, told=notices([e]))
+    data = without_picture(e).to_json()
+    return _page([e], data, by=e.label, several=False, told=wording.notices([e]))
 
 
 def comparison_page(c: Comparison) -> str:
@@ -359,33 +333,21 @@ def comparison_page(c: Comparison) -> str:
     c = replace(c, explanations=tuple(map(writable_explanation, c)))
     return _page(
         c.explanations,
-        _data(c),
+        replace(c, explanations=tuple(map(without_picture, c))).to_json(),
         by=f"{len(c.explanations)} methods",
         several=True,
-        told=[*c.notices, *notices(c)],
+        told=[*c.notices, *wording.notices(c)],
         disagreement=disagreement_section(c) if len(c.explanations) > 1 else "",
         attention=attention_data(c),
     )
 
 
-def _data(value: Explanation | Comparison) -> str:
-    """Return the JSON that a page holds: without the picture, which stands in its markup."""
-    if isinstance(value, Comparison):
-        return replace(value, explanations=tuple(map(without_picture, value))).to_json()
-    return without_picture(value).to_json()
-
-
-def without_picture(e: Explanation) -> Explanation:
-    """Return ``e`` without the bytes of its picture, where its markup has them."""
-    return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))
-
-
 def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> str:
-    first, known = found[0], shown_outcomes(found[0])
-    title = f"What speaks for {aims(first)}{where(first)}?"
+    first, known = found[0], wording.shown_outcomes(found[0])
+    title = f"What speaks for {wording.aims(first)}{wording.where(first)}?"
     if isinstance(first.asked, Answer):
         made = "made the model write" if first.asked.written else "speak for the answer"
-        title = f"Which {plural(first.noun)} {made}{where(first)}?"
+        title = f"Which {plural(first.noun)} {made}{wording.where(first)}?"
     rest = first.text[first.explained_end :]
     view = {"outcomes": [one._asdict() for one in known], "attention": shown.get("attention")}
     body = rendered(
@@ -413,17 +375,17 @@ def _page(found: Sequence[Explanation], data: str, *, by: str, **shown: Any) -> 
 # What the templates of this module call with an explanation, or with several.
 _CALLED: dict[str, Any] = {
     "words": words,
-    "thing": thing,
+    "thing": wording.thing,
     "legend": legend,
     "score_table": score_table,
     "pair_tables": _pair_tables,
     "head_tables": head_tables,
-    "scale_note": scale_note,
-    "precision": precision_sentence,
-    "anchor_sentence": anchor_sentence,
-    "opening": opening,
-    "base_sentence": base_sentence,
-    "notices": notices,
+    "scale_note": wording.scale_note,
+    "precision": wording.precision_sentence,
+    "anchor_sentence": wording.anchor_sentence,
+    "opening": wording.opening,
+    "base_sentence": wording.base_sentence,
+    "notices": wording.notices,
     "LONG": LONG,
 }
 
@@ -434,9 +396,11 @@ def spans_page(found: SpanExplanations) -> str:
         said = "The model finds no span in this text."
         body = rendered("message.html", title=said, sentence=found.text, trouble=False)
         return whole_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
-    protected = "" if found.answer else protected_sentence(found)  # the opening says it of answers
+    protected = (
+        "" if found.answer else wording.protected_sentence(found)
+    )  # the opening says it of answers
     # Each is called by its span: the method is the same for all.
-    named = zip(found, span_labels(found), strict=True)
+    named = zip(found, wording.span_labels(found), strict=True)
     several = [writable_explanation(replace(e, label=label)) for e, label in named]
     stored = [msgspec.Raw(e.to_json().encode()) for e in several]
     return _page(
@@ -444,8 +408,8 @@ def spans_page(found: SpanExplanations) -> str:
         msgspec.json.encode({"explanations": stored}).decode(),
         by=found.of,
         several=True,
-        told=notices(several),
-        spans=list(stretches(found)),
+        told=wording.notices(several),
+        spans=list(wording.stretches(found)),
         answer=found.answer,
         protected=f"Scores by {found[0].label}. {protected}",
         title="What speaks for each span?"

@@ -10,8 +10,8 @@ import numpy as np
 
 from limelight.errors import MissingExtraError
 from limelight.pages.markup import part
-from limelight.pages.palette import cover, full_colour, largest, marked, side, strengths
-from limelight.pages.wording import minus, written
+from limelight.pages.palette import cover, full_colour, marked, side, strengths
+from limelight.pages.wording import error_text, minus, score_text
 from limelight.results import Explanation
 from limelight.shapes import Bool, Int, Num
 from limelight.text import Image, picture_of
@@ -68,20 +68,12 @@ def _shapes(e: Explanation, image: Image) -> list[Shape]:
             full_colour(side(e, sizes[j])),  # also where it covers nothing: "none" hears no pointer
             f"{cover(sizes[j]):.3g}",
             j,
-            f"{e.names[j]}: {score_with_error(e, j)}",
+            f"{e.names[j]}: {minus(score_text(e, j))}"
+            + f" ± {error_text(e, j)}" * (e.stderr is not None),
             j == top,
         )
         for j, loops in enumerate(outlines(image))
     ]
-
-
-def score_with_error(e: Explanation, j: int) -> str:
-    """Return the score of one feature, with its standard error where it has one."""
-    peak = largest(e)
-    said = minus(written(float(e.scores[j]), peak=peak, signed=e.signed))
-    if e.stderr is None:
-        return said
-    return f"{said} ± {written(float(e.stderr[j]), peak=peak, signed=False)}"
 
 
 def _path(loop: Loop) -> str:

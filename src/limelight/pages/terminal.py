@@ -1,15 +1,15 @@
 """Explanations on a terminal of any width and colour, and in a pipe.
 
-What other views need is here too: a :class:`View` is drawn once the console is known, with its
+What other views need is here too: what is drawn :func:`on_terminal` is drawn with the
 :class:`Look`; :func:`table_text` prints any ``results.table.Table``.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from rich.color import Color
@@ -20,6 +20,7 @@ from rich.style import Style
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from limelight.pages import wording
 from limelight.pages.palette import (
     FAINTEST,
     TERMINAL_INK,
@@ -35,28 +36,6 @@ from limelight.pages.palette import (
 )
 from limelight.pages.pictures import features_of_pixels, grey, pixels_of
 from limelight.pages.pieces import Piece, pieces, shortened, visible
-from limelight.pages.wording import (
-    COLOURS,
-    SIGNS,
-    aims,
-    all_occurrences,
-    anchor_sentence,
-    base_sentence,
-    disagreement_table,
-    hues,
-    notices,
-    opening,
-    pair_table,
-    precision_sentence,
-    protected_sentence,
-    scale_note,
-    span_labels,
-    stretches,
-    strongest_disagreements,
-    unranked,
-    where,
-    written,
-)
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Table
 from limelight.shapes import Int, Num
@@ -68,20 +47,23 @@ PAST_WINDOW = Style(dim=True, italic=True)
 CUT_MARK = " ⟦not read⟧"
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
+ALL = 10**6  # columns: as wide as the terminal
 PICTURE = 48  # columns of a picture at most: more say little, and scroll the numbers away
 SHOWN_FEATURES, SHOWN_PAIRS, SHOWN_SPANS = 10, 5, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
 _LEAST = 4  # letters of a text that stay on a narrow terminal
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the console can show."""
+    """What the console can show, and on how many columns."""
 
     colour: bool
     encoding: str
+    width: int
 
     @property
     def ascii(self) -> bool:
@@ -109,21 +91,28 @@ class Look:
 
 @dataclass(frozen=True)
 class View:
-    """Parts that are made once the console is known: its look, and at most ``widest`` columns."""
+    """Parts that are made once the console is known, on at most ``widest`` columns."""
 
-    draw: Callable[[Look, int], Iterable[RenderableType]]
-    widest: int = MEASURE
+    draw: Callable[[Look], Iterable[RenderableType]]
+    widest: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Constrain]:
         # NO_COLOR and pipes have no colour.
         colour = console.color_system is not None and not console.no_color
-        width = min(options.max_width, self.widest)
-        parts = self.draw(Look(colour, options.encoding), width)
-        yield Constrain(Group(*parts), width)
+        look = Look(colour, options.encoding, min(options.max_width, self.widest))
+        yield Constrain(Group(*self.draw(look)), look.width)
 
 
-def table_text(table: Table, look: Look, width: int) -> RichTable:
-    """Return a table of at most ``width`` letters, where texts and headings give way to numbers."""
+def on_terminal(
+    widest: int = MEASURE,
+) -> Callable[[Callable[[Value, Look], Iterable[RenderableType]]], Callable[[Value], View]]:
+    """Let a function that draws a value with a look return a :class:`View` of the value."""
+    return lambda draw: lambda value: View(partial(draw, value), widest)
+
+
+def table_text(table: Table, look: Look) -> RichTable:
+    """Return a table as wide as there is room; texts and headings give way to numbers."""
+    width = look.width
     several = [(i, c) for i, c in enumerate(table.columns) if width >= c.wide]
     heads = {i: look.line(c.short or c.heading) for i, c in several}
     cells = {i: [_cell(row[i], c, look) for row in table.rows] for i, c in several if not c.room}
@@ -162,14 +151,16 @@ def table_text(table: Table, look: Look, width: int) -> RichTable:
     return shown
 
 
-def shown_table(table: Table) -> RenderableType:
-    """Return a table that prints itself, as wide as the terminal allows."""
-    return View(lambda look, width: [table_text(table, look, width)], widest=10**6)
+@on_terminal(ALL)
+def shown_table(table: Table, look: Look) -> Iterator[RenderableType]:
+    """Return a table that prints itself."""
+    yield table_text(table, look)
 
 
 def _cell(value: Any, column: Column, look: Look) -> Text:
     value, mark = value if isinstance(value, Cell) else (value, column.mark)
-    shown = look.line(re.sub(r"\s+", " ", column.text(value)), _style(mark, look))
+    style = look.ink(mark) if mark in TERMINAL_INK else _STYLES.get(mark, "")
+    shown = look.line(re.sub(r"\s+", " ", column.text(value)), style)
     return shown if column.fold else _kept(shown, look)
 
 
@@ -177,14 +168,6 @@ def _kept(text: Text, look: Look) -> Text:
     """Return ``text`` on the lines that it has, cut where there is no room."""
     text.no_wrap, text.overflow = True, "crop" if look.ascii else "ellipsis"
     return text
-
-
-def _style(mark: str, look: Look) -> str | Style:
-    match mark:
-        case "for" | "against" | "neutral":
-            return look.ink(mark)
-        case _:
-            return _STYLES.get(mark, "")
 
 
 def bar(strength: float, hue: Side, letters: int, look: Look) -> Text:
@@ -197,9 +180,31 @@ def bar(strength: float, hue: Side, letters: int, look: Look) -> Text:
     return Text(drawn, look.ink(hue))
 
 
-def explanation_text(e: Explanation) -> RenderableType:
-    """Return the coloured text, its strongest features, and what the reader must know."""
-    return View(partial(_explanation, e))
+@on_terminal()
+def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
+    """Yield the coloured text, its strongest features, and what the reader must know."""
+    yield from _headings([e], e.label, look)
+    if e.image is None:
+        yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
+    else:
+        yield _pictures([e], e.image, look)
+    yield Text()
+    yield legend([e], look)
+    yield Text()
+    yield table_text(_feature_table(e, look.width), look)
+    yield Text()
+    yield look.line(wording.precision_sentence(e), "dim")
+    if base := wording.base_sentence(e):
+        yield look.line(base, "dim")
+    if e.intercept is not None:
+        yield look.line(f"Intercept {e.intercept:+.3f}.", "dim")
+    if e.pairs is not None and len(e.pairs.scores):
+        yield Text()
+        yield table_text(wording.pair_table(e, e.pairs, SHOWN_PAIRS), look)
+    if e.anchor is not None:
+        yield Text()
+        yield look.line(wording.anchor_sentence(e, e.anchor))
+    yield from look.notices(wording.notices([e]))
 
 
 def explanations_text(several: Sequence[Explanation]) -> RenderableType:
@@ -208,12 +213,9 @@ def explanations_text(several: Sequence[Explanation]) -> RenderableType:
     return Group(*views[:-1])
 
 
-def spans_text(found: SpanExplanations) -> RenderableType:
-    """Return the text with its spans, and what each word does for each of them."""
-    return View(partial(_spans, found))
-
-
-def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[RenderableType]:
+@on_terminal()
+def spans_text(found: SpanExplanations, look: Look) -> Iterator[RenderableType]:
+    """Yield the text with its spans, and what each word does for each of them."""
     if not len(found):
         yield look.line("The model finds no span in this text.")
         return
@@ -221,22 +223,23 @@ def _spans(found: SpanExplanations, look: Look, width: int) -> Iterator[Renderab
     yield look.line(f"{first.label} of {found.of}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
     each = 12 if first.stderr is None else 20
-    at_a_time = min(max((width - 14) // each, 1), SHOWN_SPANS)  # so that the words stay beside them
+    room = max((look.width - 14) // each, 1)  # so that the words stay beside them
+    at_a_time = min(room, SHOWN_SPANS)
     for start in range(0, len(found), at_a_time):
         chosen = slice(start, start + at_a_time)
-        labels = span_labels(found, "for {}")[chosen]
-        yield table_text(span_table(found.explanations[chosen], labels), look, width)
+        labels = wording.span_labels(found, "for {}")[chosen]
+        yield table_text(span_table(found.explanations[chosen], labels), look)
         yield Text()
-    if said := protected_sentence(found):
+    if said := wording.protected_sentence(found):
         yield look.line(said, "dim")
-    yield look.line(precision_sentence(first), "dim")
-    yield from look.notices(notices(found))
+    yield look.line(wording.precision_sentence(first), "dim")
+    yield from look.notices(wording.notices(found))
 
 
 def _with_spans(found: SpanExplanations, look: Look) -> Text:
     """Return the text with every span in brackets, its class behind it; an answer as a list."""
     text = Text(overflow="fold")
-    for part, number, tag in stretches(found):
+    for part, number, tag in wording.stretches(found):
         if number is not None:
             listed = f"{chr(10) * bool(number)}{number + 1}. {part.strip()}"
             part = f"[{part}]" if found.answer is None else listed
@@ -256,7 +259,7 @@ def span_table(
     columns = [Column(several[0].noun, widest=60 if several[0].in_blocks else 24)]
     values: list[list[Any]] = [[several[0].names[j] for j in order]]
     for e, label, peak, size in zip(several, labels, peaks, sizes, strict=True):
-        number = partial(written, peak=peak)
+        number = partial(wording.written, peak=peak)
         columns.append(Column(label, partial(number, signed=e.signed)))
         marks = [side(e, e.scores[j]) if size[j] >= FAINTEST else "dim" for j in order]
         values.append([Cell(float(e.scores[j]), m) for j, m in zip(order, marks, strict=True)])
@@ -267,52 +270,26 @@ def span_table(
     return Table(columns, list(zip(*values, strict=True)), left_out=left_out)
 
 
-def comparison_text(c: Comparison) -> RenderableType:
-    """Return the paper's Figure 1: one line per method, then where they disagree."""
-    return View(partial(_comparison, c), widest=10**6)  # as wide as the terminal
-
-
-def _explanation(e: Explanation, look: Look, width: int) -> Iterator[RenderableType]:
-    yield from _headings([e], e.label, look)
-    if e.image is None:
-        yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
-    else:
-        yield _pictures([e], e.image, look, width)
-    yield Text()
-    yield legend([e], look)
-    yield Text()
-    yield table_text(_feature_table(e, width), look, width)
-    yield Text()
-    yield look.line(precision_sentence(e), "dim")
-    if base := base_sentence(e):
-        yield look.line(base, "dim")
-    if e.intercept is not None:
-        yield look.line(f"Intercept {e.intercept:+.3f}.", "dim")
-    if e.pairs is not None and len(e.pairs.scores):
-        yield Text()
-        yield table_text(pair_table(e, e.pairs, SHOWN_PAIRS), look, width)
-    if e.anchor is not None:
-        yield Text()
-        yield look.line(anchor_sentence(e, e.anchor))
-    yield from look.notices(notices([e]))
-
-
-def _comparison(c: Comparison, look: Look, width: int) -> Iterator[RenderableType]:
+@on_terminal(ALL)
+def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
+    """Yield the paper's Figure 1: one line per method, then where they disagree."""
     yield from _headings(c.explanations, f"{len(c)} methods", look)
     if (image := c.explanations[0].image) is not None:
-        yield _pictures(c.explanations, image, look, width)
+        yield _pictures(c.explanations, image, look)
     else:
-        yield from _stacked(c, look) if width < NARROW else [_side_by_side(c, look)]
+        yield from _stacked(c, look) if look.width < NARROW else [_side_by_side(c, look)]
     yield Text()
-    width = min(width, MEASURE)
-    yield Constrain(Group(*_below(c, look, width)), width)
+    look = replace(look, width=min(look.width, MEASURE))
+    yield Constrain(Group(*_below(c, look)), look.width)
 
 
 def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Iterator[Text]:
     """Return who speaks for which class, what the model says, and what the words' marks mean."""
-    aim = look.safe(aims(explanations[0]) + where(explanations[0]))
+    aim = look.safe(wording.aims(explanations[0]) + wording.where(explanations[0]))
     yield Text.assemble((look.safe(what), "bold"), " for ", (aim, "bold"))
-    before, name, after = opening(explanations, COLOURS if look.colour else SIGNS)
+    before, name, after = wording.opening(
+        explanations, wording.COLOURS if look.colour else wording.SIGNS
+    )
     yield look.line(before).append(look.safe(name), "bold").append(look.safe(after))
     yield Text()
 
@@ -320,7 +297,7 @@ def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Ite
 def _feature_table(e: Explanation, width: int) -> Table:
     """Return the strongest features with scores, standard errors and bars."""
     order, sizes = strongest(e.scores, SHOWN_FEATURES), strengths(e)
-    number = partial(written, peak=largest(e), signed=e.signed)
+    number = partial(wording.written, peak=largest(e), signed=e.signed)
     error = [] if e.stderr is None else [Column("±", partial(number, signed=False), "dim")]
     word = Column(e.noun, widest=max(8, width // 3) if e.image is None else 22)
     rows = []
@@ -379,40 +356,39 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
     score, peak = float(e.scores[feature]), largest(e)
     if abs(score) < FAINTEST * peak or not peak:
         return shown
-    number = written(score if e.signed else abs(score), peak=peak, signed=e.signed, digits=2)
+    number = wording.written(
+        score if e.signed else abs(score), peak=peak, signed=e.signed, digits=2
+    )
     return f"*{shown}[{number}]*" if strongest else f"{shown}[{number}]"
 
 
-def _pictures(
-    several: Sequence[Explanation], image: Image, look: Look, width: int
-) -> RenderableType:
+def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> RenderableType:
     """Return the picture and its scores, as many as there is room for in a line.
 
     Two pixels are one letter, its upper and its lower half. Without colours every cell is a sign
     and tenths of the largest score, and there is no picture to see.
     """
     drawn = look.colour and not look.ascii
-    columns, rows = _cells(image, min(width - _GAP, PICTURE), drawn)
-    at = features_of_pixels(image, columns, rows)
-    if drawn:
-        pixels = pixels_of(image, columns, rows)
-        cards = [_blocks(_tinted(e, at, pixels)) for e in several]
-        labels = [f"{e.label}  {scale_note(e)}" for e in several]
-        if len(several) > 1 or 2 * (columns + _GAP) <= width:
-            cards, labels = [_blocks(pixels), *cards], [several[0].text, *labels]
-    else:
-        cards = [_signs(e, at) for e in several]
-        labels = [f"{e.label}  {scale_note(e)}" for e in several]
-    wide = cards[0].cell_len if not cards[0].plain.count("\n") else cards[0].plain.index("\n")
-    grid, beside = RichTable.grid(padding=(0, _GAP, 0, 0)), max(1, width // (wide + _GAP))
+    columns, rows = _cells(image, min(look.width - _GAP, PICTURE), drawn)
+    at, wide = features_of_pixels(image, columns, rows), columns if drawn else 2 * columns
+    pixels, beside = pixels_of(image, columns, rows), max(1, look.width // (wide + _GAP))
+    cards = [
+        (
+            f"{e.label}  {wording.scale_note(e)}",
+            _blocks(_tinted(e, at, pixels)) if drawn else _signs(e, at),
+        )
+        for e in several
+    ]
+    if drawn and (len(several) > 1 or beside > 1):
+        cards.insert(0, (several[0].text, _blocks(pixels)))
+    grid = RichTable.grid(padding=(0, _GAP, 0, 0))
     for _ in range(min(beside, len(cards))):
         grid.add_column(max_width=wide)
     for i in range(0, len(cards), beside):
+        labels, pictures = zip(*cards[i : i + beside], strict=True)
         if len(cards) > 1:
-            grid.add_row(
-                *(_kept(look.line(label, "bold"), look) for label in labels[i : i + beside])
-            )
-        grid.add_row(*cards[i : i + beside])
+            grid.add_row(*(_kept(look.line(label, "bold"), look) for label in labels))
+        grid.add_row(*pictures)
         if i + beside < len(cards):
             grid.add_row("")
     return Padding(grid, (0, 0, 0, 2))
@@ -472,31 +448,29 @@ def _signs(e: Explanation, at: Int[np.ndarray, "h w"]) -> Text:
 
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     """Say what colours, signs and marks mean."""
-    meanings = {hue: look.safe(meaning) for hue, meaning in hues(explanations).items()}
+    meanings = {hue: look.safe(meaning) for hue, meaning in wording.hues(explanations).items()}
     if meanings.get("against", "").startswith("against "):
         meanings["against"] = "against"  # it stands beside "for …", and lines are short
-    text = Text(style="dim", overflow="fold")
+    text, noun = Text(style="dim", overflow="fold"), explanations[0].noun
+    pictured = explanations[0].image is not None
     if look.colour:
         for hue, meaning in meanings.items():
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
         text.append(f"stronger colour: larger score{scale}; ")
-        if explanations[0].image is None:
-            text.append(f"strongest {explanations[0].noun}", "underline").append("; ")
+        if not pictured:
+            text.append(f"strongest {noun}", "underline").append("; ")
         text.append("colours safe for colour-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
-        pair = ", ".join(sign for hue, sign in signs.items() if hue != "neutral")
-        noun = explanations[0].noun
-        faint = f"bare {plural(noun)} are below {FAINTEST:.0%} of it."
-        parts = [pair, signs.get("neutral"), f"*strongest {noun}*", faint]
-        if explanations[0].image is not None:
-            tenths = f"tenths of the largest score, which is *; . is below {FAINTEST:.0%} of it."
-            parts = [pair, signs.get("neutral"), tenths]
-        text.append("; ".join(filter(None, parts)))
+        neutral, below = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
+        rest = [f"*strongest {noun}*", f"bare {plural(noun)} are {below}"]
+        if pictured:
+            rest = [f"tenths of the largest score, which is *; . is {below}"]
+        text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *rest])))
     if any(len(spans) > 1 for spans in explanations[0].spans):
-        text.append(f" {all_occurrences(explanations[0])}")
+        text.append(f" {wording.all_occurrences(explanations[0])}")
     return text
 
 
@@ -507,7 +481,7 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
     grid.add_column("full colour" if look.colour else "largest", no_wrap=True, justify="right")
     long = len(c.text) > 2 * MEASURE
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
-        note = scale_note(e, zero_to="0…")  # the column is taken from the words
+        note = wording.scale_note(e, zero_to="0…")  # the column is taken from the words
         grid.add_row(Text(look.safe(e.label), "bold"), words, look.line(note, "dim"))
         if long:
             grid.add_row()
@@ -516,22 +490,22 @@ def _side_by_side(c: Comparison, look: Look) -> RichTable:
 
 def _stacked(c: Comparison, look: Look) -> Iterator[RenderableType]:
     for e, words in zip(c, coloured_words(c.explanations, look), strict=True):
-        note = look.safe(scale_note(e, zero_to="0…"))
+        note = look.safe(wording.scale_note(e, zero_to="0…"))
         yield look.line(e.label, "bold").append(f"  {note}", "not bold dim")
         yield Padding(words, (0, 0, 1, 2))
 
 
-def _below(c: Comparison, look: Look, width: int) -> Iterator[RenderableType]:
+def _below(c: Comparison, look: Look) -> Iterator[RenderableType]:
     """Return what the colours mean, and where the methods disagree."""
     yield legend(c.explanations, look)
     if len(c) > 1:
         yield Text()
-        yield table_text(disagreement_table(c, "Where they disagree with"), look, width)
-        if sentence := unranked(c):
+        yield table_text(wording.disagreement_table(c, "Where they disagree with"), look)
+        if sentence := wording.unranked(c):
             yield look.line(sentence)
-    if len(c) > 2 and (pairs := strongest_disagreements(c)):
+    if len(c) > 2 and (pairs := wording.strongest_disagreements(c)):
         yield Text()
         yield Text("Furthest apart", "bold")
         for pair in pairs:
             yield look.line(f"{pair.first} and {pair.second}: {pair.sentence}")
-    yield from look.notices([*c.notices, *notices(c)])
+    yield from look.notices([*c.notices, *wording.notices(c)])

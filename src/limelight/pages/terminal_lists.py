@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from limelight.pages.markup import table_html
-from limelight.pages.terminal import Look, View, table_text
+from limelight.pages.terminal import ALL, Look, on_terminal, table_text
 from limelight.results.method_table import MethodRow, WayRow
 from limelight.results.plan import SamplingPlan
-from limelight.results.table import Column, Table
+from limelight.results.table import Column, Table, plain_rows
 
 _SHOWN = 10
 _USUAL = 5000  # samples of the `lime` package
@@ -41,12 +40,9 @@ def plan_sentence(plan: SamplingPlan) -> str:
     return sentence
 
 
-def plan_text(plan: SamplingPlan) -> RenderableType:
-    """Return the number of samples, then the features that need the most."""
-    return View(partial(_plan, plan), widest=10**6)
-
-
-def _plan(plan: SamplingPlan, look: Look, width: int) -> Iterator[RenderableType]:
+@on_terminal(ALL)
+def plan_text(plan: SamplingPlan, look: Look) -> Iterator[RenderableType]:
+    """Yield the number of samples, then the features that need the most."""
     samples = plan.samples
     columns, values = [Column(), Column("samples", ",")], [samples.tolist()]
     if plan.overhead < _USUAL:
@@ -56,7 +52,7 @@ def _plan(plan: SamplingPlan, look: Look, width: int) -> Iterator[RenderableType
     rows = [(plan.names[j], *(numbers[j] for numbers in values)) for j in order]
     yield look.line(plan_sentence(plan))
     yield Text()
-    yield table_text(Table(columns, rows, left_out=len(samples) - len(rows)), look, width)
+    yield table_text(Table(columns, rows, left_out=len(samples) - len(rows)), look)
     if plan.notices:
         yield Text()
         yield from (look.line(notice, "dim") for notice in plan.notices)
@@ -81,25 +77,28 @@ MODELS = {
 }
 
 
-def method_list(rows: Sequence[MethodRow]) -> RenderableType:
-    """Return what each method computes, sees and cannot see, with its settings."""
-    return View(lambda look, _: [_entry(row, look) for row in rows], widest=10**6)
+@on_terminal(ALL)
+def method_list(rows: Sequence[MethodRow], look: Look) -> Iterator[RenderableType]:
+    """Yield what each method computes, sees and cannot see, with its settings."""
+    for row in rows:
+        title = look.line(row.id, "bold").append(look.safe(f"  {row.label}  "), "not bold")
+        yield title.append("" if row.signed else "no sign", "not bold dim")
+        yield Padding(_facts(row, look), (0, 0, 1, 2))
 
 
 def method_html(rows: Sequence[MethodRow]) -> str:
     """Return the methods as an HTML table."""
     names = ("method", "computes", "sees", "cannot see", "how", "settings")
-    return table_html(Table([Column(name) for name in names], list(map(_cells, rows))))
+    cells = []
+    for row in rows:
+        settings = dict.fromkeys(s.name for way in row.ways for s in way.settings)
+        how = row.refused or "; ".join(_how(way, several=len(row.ways) > 1) for way in row.ways)
+        called = f"{row.id} {row.label}"
+        cells.append((called, row.formula, row.sees, row.blind, how, ", ".join(settings)))
+    return table_html(plain_rows(names, cells))
 
 
-def _cells(row: MethodRow) -> tuple[str, ...]:
-    settings = dict.fromkeys(s.name for way in row.ways for s in way.settings)
-    how = row.refused or "; ".join(_how(way, several=len(row.ways) > 1) for way in row.ways)
-    return f"{row.id} {row.label}", row.formula, row.sees, row.blind, how, ", ".join(settings)
-
-
-def _entry(row: MethodRow, look: Look) -> RenderableType:
-    title = look.line(row.id, "bold").append(look.safe(f"  {row.label}  "), "not bold")
+def _facts(row: MethodRow, look: Look) -> RichTable:
     grid = RichTable.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -113,9 +112,7 @@ def _entry(row: MethodRow, look: Look) -> RenderableType:
             grid.add_row("", setting.append(look.safe(f"  {one.meaning}"), "not bold"))
     if row.refused is not None:
         grid.add_row("not here", look.line(row.refused))
-    return Group(
-        title.append("" if row.signed else "no sign", "not bold dim"), Padding(grid, (0, 0, 1, 2))
-    )
+    return grid
 
 
 def _how(way: WayRow, *, several: bool) -> str:

@@ -35,6 +35,18 @@ def written(value: float, *, peak: float, signed: bool = True, digits: int = 3) 
     return f"{value:{sign}.{max(decimals, 0)}f}"
 
 
+def score_text(e: Explanation, j: int, *, digits: int = 3) -> str:
+    """Return the score of one feature, with as many decimals as the largest needs."""
+    return written(float(e.scores[j]), peak=largest(e), signed=e.signed, digits=digits)
+
+
+def error_text(e: Explanation, j: int) -> str:
+    """Return the standard error of one feature; "" where there is none."""
+    if e.stderr is None:
+        return ""
+    return written(float(e.stderr[j]), peak=largest(e), signed=False)
+
+
 def aims(e: Explanation) -> str:
     """Return what the scores speak for, in quotes: “positive”, or “positive” against “negative”."""
     if isinstance(e.asked, Answer):

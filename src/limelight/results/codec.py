@@ -15,7 +15,7 @@ from limelight.errors import InputError
 from limelight.results.comparison import Agreement, Comparison
 from limelight.results.explanation import Anchor, Explanation, Pairs, check_indices
 from limelight.results.plan import SamplingPlan
-from limelight.results.values import each_value, read_value, written_value
+from limelight.results.values import each_value, own_numbers, read_value, written_value
 from limelight.shapes import Float
 from limelight.text import Image, read_asked
 
@@ -174,7 +174,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             stderr=_errors(rows),
             bound=math.inf if self.bound == "inf" else self.bound,
             prediction=self.prediction,
-            heads=self._heads(),
+            heads=None if self.heads is None else own_numbers("heads", self.heads, len(rows), 2),
             pairs=self._pairs(),
             anchor=self._anchor(),
             notices=tuple(self.notices),
@@ -185,16 +185,6 @@ class ExplanationRecord(_Record, omit_defaults=True):
             diagnostics=found | each_value(read_value, self.diagnostics or {}),
             **facts,
         )
-
-    def _heads(self) -> Float[np.ndarray, "K d"] | None:
-        if self.heads is None:
-            return None
-        d = len(self.features)
-        if (lengths := {len(row) for row in self.heads}) != {d}:
-            raise InputError(
-                f"heads must be rows of one number per feature ({d}); got {sorted(lengths)}."
-            )
-        return np.array(self.heads, dtype=np.float64)
 
     def _pairs(self) -> Pairs | None:
         if self.pairs is None:

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from types import EllipsisType, MappingProxyType
 from typing import Any
@@ -157,9 +157,6 @@ def check_indices(indices: Iterable[int], d: int, what: str) -> None:
             raise InputError(f"{what} must name features from 0 to {d - 1}; got {index}.")
 
 
-_MAPPINGS = ("prediction", "settings", "diagnostics")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     """Scores of the features of ``text`` for the class ``target``.
@@ -234,7 +231,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
             if (number := getattr(self, name)) is not None:
                 object.__setattr__(self, name, float(number))
         object.__setattr__(self, "label", self.label or self.method)
-        for name in _MAPPINGS:
+        for name in ("prediction", "settings", "diagnostics"):
             own = plain_value(dict(getattr(self, name)), name)
             object.__setattr__(self, name, MappingProxyType(own))
         check_explanation(self)
@@ -253,12 +250,6 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
             f"<Explanation {self.method} for {one_line(self.aim, 40)!r} of "
             f"{one_line(self.text, 40)!r}: {len(self)} features, {strongest}>"
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Read-only mappings cannot be pickled; a copy passes the same door as the original.
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        own |= {name: dict(own[name]) for name in _MAPPINGS}
-        return partial(Explanation, **own), ()
 
     @property
     def aim(self) -> str:

@@ -1,8 +1,7 @@
 """Which explanation may be trusted on a model: areas between chance and ceiling, over texts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from functools import partial
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.faces import Drawn, Page, Stored, Tabular, by_name
 from limelight.results.table import Table
-from limelight.results.values import plain_value
+from limelight.results.values import EqualByFields, plain_value
 from limelight.shapes import Float, Int
 from limelight.text import name_of_one, one_line
 
@@ -325,8 +324,8 @@ class JudgedMethod:
         return by_name(self.columns, column, "name")
 
 
-@dataclass(frozen=True, kw_only=True, eq=True)
-class Judgement(Page, Drawn, Tabular, Stored):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judgement(EqualByFields, Page, Drawn, Tabular, Stored):
     """How faithful methods are to a model on some texts, with intervals over the texts.
 
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
@@ -336,9 +335,9 @@ class Judgement(Page, Drawn, Tabular, Stored):
     same words, where rationales were given.
     """
 
-    _terminal = "terminal_judgement.judgement_text"
-    _page = "judgement_html.judgement_page"
-    _fragment = "judgement_html.judgement_fragment"
+    _terminal = "judgement.judgement_text"
+    _page = "judgement.judgement_page"
+    _fragment = "judgement.judgement_fragment"
     _figure = "figures.judgement_figure"
     _record = "judgement_json.JudgementRecord"
 
@@ -361,12 +360,6 @@ class Judgement(Page, Drawn, Tabular, Stored):
             raise InputError("a judgement needs at least one text and one method.")
         own = plain_value(dict(self.settings), "settings")
         object.__setattr__(self, "settings", MappingProxyType(own))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        return partial(Judgement, **own | {"settings": dict(self.settings)}), ()
 
     @property
     def noun(self) -> str:

@@ -1,9 +1,8 @@
 """Judgements as JSON, one versioned schema read strictly, and as rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from types import MappingProxyType
-from typing import Any, Literal
+from dataclasses import fields
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -25,136 +24,110 @@ from limelight.results.table import Table, plain_rows
 from limelight.results.values import each_value, read_value, written_value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedColumn:
-    """One measure; ``better`` says in which direction, "" where neither is."""
+class JudgedColumn(NamedTuple):
+    """One measure: what it ``means``, in which direction it is ``better``, and its ``flaw``.
 
-    name: str
+    ``short`` is for the heading of a narrow column.
+    """
+
     label: str
-    short: str  # for the heading of a narrow column
+    short: str
     means: str
-    better: Literal["larger", "smaller"]
+    better: Literal["larger", "smaller"] = "larger"
     flaw: str = ""
 
 
 _DELETES = "Words are deleted, or replaced where the model cannot do without them"
 _PROBABILITY = "It has neither chance nor ceiling, and probabilities near 0 and 1 hide most changes"
-
-COLUMNS: Mapping[str, JudgedColumn] = MappingProxyType(
-    {
-        one.name: one
-        for one in (
-            JudgedColumn(
-                name="additivity",
-                label="additivity",
-                short="additivity",
-                means="Correlation between the sum of the scores of some words and what removing "
-                "them together takes away, over random sets of words. It asks for the sizes of "
-                "the scores, not only for their order.",
-                better="larger",
-            ),
-            JudgedColumn(
-                name="lds",
-                label="LDS",
-                short="LDS",
-                means="Linear datamodelling score, as ContextCite reports it: Spearman's rank "
-                "correlation between the sum of the scores of the words that are kept and the "
-                "explained number, where every word is kept or not with probability ½.",
-                better="larger",
-                flaw="With half of the words gone, no text is like the whole one that was "
-                "explained.",
-            ),
-            *(
-                JudgedColumn(
-                    name=f"top_{k}_drop",
-                    label=f"drop without top {k}",
-                    short=f"top {k} drop",
-                    means="By how much the explained number, of an answer its log-probability, "
-                    f"falls without the {f'{k} strongest words' if k > 1 else 'strongest word'}.",
-                    better="larger",
-                    flaw="It has neither chance nor ceiling: how far it can fall differs from "
-                    "text to text.",
-                )
-                for k in (1, 3, 5)
-            ),
-            JudgedColumn(
-                name="loo_tau",
-                label="τ with leave-one-out",
-                short="loo tau",
-                means="Kendall's rank correlation (τ-b) with what removing each word alone takes "
-                "away.",
-                better="larger",
-                flaw="It calls the method best that is nearest to leave-one-out, which need not "
-                "be faithful itself.",
-            ),
-            JudgedColumn(
-                name="stability",
-                label="stability",
-                short="stability",
-                means="Spearman's rank correlation with the same method under another seed, for "
-                "methods that sample.",
-                better="larger",
-            ),
-            JudgedColumn(
-                name="sanity",
-                label="same with shuffled weights",
-                short="sanity",
-                means="Spearman's rank correlation of the sizes of the scores with those for a "
-                "model whose weights are shuffled. Near 0: the explanation depends on what the "
-                "model has learned; near 1: it would be the same had the model learned nothing.",
-                better="smaller",
-            ),
-            JudgedColumn(
-                name="eraser_comprehensiveness",
-                label="ERASER comprehensiveness",
-                short="ERASER c",
-                means="As ERASER computes it: the probability lost without the top 1, 5, 10, 20 "
-                f"and 50 % of the words, averaged. {_DELETES}.",
-                better="larger",
-                flaw=f"{_PROBABILITY}; in short texts the first bins are the same one word.",
-            ),
-            JudgedColumn(
-                name="eraser_sufficiency",
-                label="ERASER sufficiency",
-                short="ERASER s",
-                means="As ERASER computes it: the probability lost when only the top 1, 5, 10, 20 "
-                "and 50 % of the words are left, averaged.",
-                better="smaller",
-                flaw=f"{_PROBABILITY}; texts of so few words are like none the model has seen.",
-            ),
-            JudgedColumn(
-                name="ferret_comprehensiveness",
-                label="ferret aopc_compr",
-                short="ferret c",
-                means="As ferret computes it by default: the probability lost without the "
-                "positively scored among the top 10, 20, … 100 % of the words, averaged over those "
-                "of the ten steps that remove something new.",
-                better="larger",
-                flaw="Each method is averaged over thresholds of its own: one that calls few words "
-                "positive is judged by small removals only, which can turn the order of two "
-                "methods around.",
-            ),
-            JudgedColumn(
-                name="ferret_sufficiency",
-                label="ferret aopc_suff",
-                short="ferret s",
-                means="As ferret computes it by default: the probability lost when only the "
-                "positively scored among the top 10, 20, … 100 % of the words are left, averaged "
-                "over those of the ten steps that keep something new.",
-                better="smaller",
-                flaw="Each method is averaged over thresholds of its own, as in ferret's "
-                "comprehensiveness.",
-            ),
+COLUMNS: Mapping[str, JudgedColumn] = {
+    "additivity": JudgedColumn(
+        "additivity",
+        "additivity",
+        "Correlation between the sum of the scores of some words and what removing them together "
+        "takes away, over random sets of words. It asks for the sizes of the scores, not only for "
+        "their order.",
+    ),
+    "lds": JudgedColumn(
+        "LDS",
+        "LDS",
+        "Linear datamodelling score, as ContextCite reports it: Spearman's rank correlation "
+        "between the sum of the scores of the words that are kept and the explained number, where "
+        "every word is kept or not with probability ½.",
+        flaw="With half of the words gone, no text is like the whole one that was explained.",
+    ),
+    **{
+        f"top_{k}_drop": JudgedColumn(
+            f"drop without top {k}",
+            f"top {k} drop",
+            "By how much the explained number, of an answer its log-probability, falls without "
+            f"the {f'{k} strongest words' if k > 1 else 'strongest word'}.",
+            flaw="It has neither chance nor ceiling: how far it can fall differs from text to "
+            "text.",
         )
-    }
-)
+        for k in (1, 3, 5)
+    },
+    "loo_tau": JudgedColumn(
+        "τ with leave-one-out",
+        "loo tau",
+        "Kendall's rank correlation (τ-b) with what removing each word alone takes away.",
+        flaw="It calls the method best that is nearest to leave-one-out, which need not be "
+        "faithful itself.",
+    ),
+    "stability": JudgedColumn(
+        "stability",
+        "stability",
+        "Spearman's rank correlation with the same method under another seed, for methods that "
+        "sample.",
+    ),
+    "sanity": JudgedColumn(
+        "same with shuffled weights",
+        "sanity",
+        "Spearman's rank correlation of the sizes of the scores with those for a model whose "
+        "weights are shuffled. Near 0: the explanation depends on what the model has learned; "
+        "near 1: it would be the same had the model learned nothing.",
+        better="smaller",
+    ),
+    "eraser_comprehensiveness": JudgedColumn(
+        "ERASER comprehensiveness",
+        "ERASER c",
+        "As ERASER computes it: the probability lost without the top 1, 5, 10, 20 and 50 % of the "
+        f"words, averaged. {_DELETES}.",
+        flaw=f"{_PROBABILITY}; in short texts the first bins are the same one word.",
+    ),
+    "eraser_sufficiency": JudgedColumn(
+        "ERASER sufficiency",
+        "ERASER s",
+        "As ERASER computes it: the probability lost when only the top 1, 5, 10, 20 and 50 % of "
+        "the words are left, averaged.",
+        better="smaller",
+        flaw=f"{_PROBABILITY}; texts of so few words are like none the model has seen.",
+    ),
+    "ferret_comprehensiveness": JudgedColumn(
+        "ferret aopc_compr",
+        "ferret c",
+        "As ferret computes it by default: the probability lost without the positively scored "
+        "among the top 10, 20, … 100 % of the words, averaged over those of the ten steps that "
+        "remove something new.",
+        flaw="Each method is averaged over thresholds of its own: one that calls few words "
+        "positive is judged by small removals only, which can turn the order of two methods "
+        "around.",
+    ),
+    "ferret_sufficiency": JudgedColumn(
+        "ferret aopc_suff",
+        "ferret s",
+        "As ferret computes it by default: the probability lost when only the positively scored "
+        "among the top 10, 20, … 100 % of the words are left, averaged over those of the ten "
+        "steps that keep something new.",
+        better="smaller",
+        flaw="Each method is averaged over thresholds of its own, as in ferret's "
+        "comprehensiveness.",
+    ),
+}
 
 
 def described_column(name: str) -> JudgedColumn:
     """Return what the column ``name`` is; one that a newer version wrote has its name alone."""
-    return COLUMNS.get(name) or JudgedColumn(
-        name=name, label=name, short=name, means="", better="larger"
-    )
+    return COLUMNS.get(name) or JudgedColumn(name, name, "")
 
 
 class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -335,42 +308,37 @@ class JudgementRecord(_Record, kw_only=True):
 
 def judgement_table(judgement: Judgement) -> Table:
     """Return one row per text and method."""
-    rows = [
-        _row(judgement, text, number, i)
-        for number, text in enumerate(judgement.texts)
-        for i in range(len(judgement.methods))
-    ]
+    rows = []
+    for number, text in enumerate(judgement.texts):
+        of = text.deletion
+        for i, one in enumerate(judgement.methods):
+            row = {
+                "text": text.id,
+                "method": one.method,
+                "d": text.d,
+                "target": text.target,
+                "full": text.full if of else None,
+                "chance": of.chance if of else None,
+                "ceiling": of.ceiling if of else None,
+                "ceiling_kind": text.ceiling_kind,
+                "greedy": text.greedy,
+                "area": of.areas[i] if of else None,
+                "insertion": text.insertion.areas[i] if text.insertion else None,
+                "change": text.change.areas[i] if text.change else None,
+                **dict.fromkeys(COLUMNS),
+                **{own.name: own.values[i] for own in text.columns if own.name in COLUMNS},
+                "reason": text.reason or (text.reasons[i] if text.reasons else None),
+            }
+            if judgement.plausibility is not None:
+                marked = judgement.plausibility.texts[number]
+                precision, r_precision = marked.precision, marked.r_precision
+                row |= {
+                    "average_precision": precision.methods[i] if precision else None,
+                    "average_precision_chance": precision.chance if precision else None,
+                    "r_precision": r_precision.methods[i] if r_precision else None,
+                    "r_precision_chance": r_precision.chance if r_precision else None,
+                    "token_f1": marked.token_f1.methods[i] if marked.token_f1 else None,
+                    "rationale_reason": marked.reason,
+                }
+            rows.append(row)
     return plain_rows(rows[0], [list(row.values()) for row in rows])
-
-
-def _row(judgement: Judgement, text: JudgedText, number: int, i: int) -> dict[str, Any]:
-    deletion = text.deletion
-    row = {
-        "text": text.id,
-        "method": judgement.methods[i].method,
-        "d": text.d,
-        "target": text.target,
-        "full": text.full if deletion else None,
-        "chance": deletion.chance if deletion else None,
-        "ceiling": deletion.ceiling if deletion else None,
-        "ceiling_kind": text.ceiling_kind,
-        "greedy": text.greedy,
-        "area": deletion.areas[i] if deletion else None,
-        "insertion": text.insertion.areas[i] if text.insertion else None,
-        "change": text.change.areas[i] if text.change else None,
-        **dict.fromkeys(COLUMNS),
-        **{column.name: column.values[i] for column in text.columns if column.name in COLUMNS},
-        "reason": text.reason or (text.reasons[i] if text.reasons else None),
-    }
-    if judgement.plausibility is not None:
-        marked = judgement.plausibility.texts[number]
-        precision, r_precision = marked.precision, marked.r_precision
-        row |= {
-            "average_precision": precision.methods[i] if precision else None,
-            "average_precision_chance": precision.chance if precision else None,
-            "r_precision": r_precision.methods[i] if r_precision else None,
-            "r_precision_chance": r_precision.chance if r_precision else None,
-            "token_f1": marked.token_f1.methods[i] if marked.token_f1 else None,
-            "rationale_reason": marked.reason,
-        }
-    return row

@@ -167,8 +167,8 @@ _CHANGED = (
 class RunSummary(Page, Tabular):
     """What drives a model: one view for every method and explained class of a run."""
 
-    _terminal = "terminal_runs.summary_text"
-    _page = "summary_html.summary_page"
+    _terminal = "summary.summary_text"
+    _page = "summary.summary_page"
 
     name: str
     texts: int
@@ -230,8 +230,8 @@ class RunDifference(Page, Tabular):
     ``predictions`` those whose predicted class changed.
     """
 
-    _terminal = "terminal_runs.difference_text"
-    _page = "summary_html.difference_page"
+    _terminal = "summary.difference_text"
+    _page = "summary.difference_page"
 
     first: str
     second: str

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -103,7 +105,10 @@ def _name(key: Any, where: str) -> str:
 
 def own_numbers(name: str, given: Any, d: int, axes: int = 1) -> Float[np.ndarray, "..."]:
     """Return a frozen copy of one number per feature: freezing must not freeze the caller's."""
-    own = np.array(given, dtype=np.float64)
+    try:
+        own = np.array(given, dtype=np.float64)
+    except ValueError:  # rows of several lengths
+        raise InputError(f"{name} must hold one number per feature ({d}) in each row.") from None
     if own.ndim != axes or own.shape[-1] != d or not len(own) >= axes - 1:
         raise InputError(f"{name} must hold one number per feature ({d}); got {own.shape}.")
     if not np.isfinite(own).all():
@@ -115,10 +120,16 @@ def own_numbers(name: str, given: Any, d: int, axes: int = 1) -> Float[np.ndarra
 class EqualByFields:
     """A dataclass whose values are equal if their fields are, arrays element by element.
 
-    It has no hash unless it says so itself.
+    It has no hash unless it says so itself. A copy passes the same door as the original.
     """
 
     __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        # Read-only mappings cannot be pickled.
+        plain = {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in own.items()}
+        return partial(type(self), **plain), ()
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(

@@ -98,6 +98,9 @@ def compared_runs(
         )
         compared, words = _words(tables)
         changed = tables.table(_CHANGED.format(top)).to_pylist()
+    for one in changed:
+        one["predicted"] = first.classes[one["predicted"]]
+        one["other_predicted"] = second.classes[one["other_predicted"]]
     called = [
         np.array(run.classes)[pairs[name]]
         for run, name in ((first, "predicted"), (second, "other_predicted"))
@@ -113,7 +116,7 @@ def compared_runs(
         compared=compared,
         predictions=share_of(int((called[0] != called[1]).sum()), texts),
         words=tuple(words[:top]),
-        changed=tuple(ChangedText(**one | _called(first, second, one)) for one in changed),
+        changed=tuple(ChangedText(**one) for one in changed),
         units=unit_name(first.record.question.features),
     )
 
@@ -149,8 +152,3 @@ def _words(tables: Database) -> tuple[int, Any]:
         )
         groups.append((target, paired_words(*three)))
     return sum(len(one.word) for _, one in groups), corrected(found["word"].tolist(), groups)
-
-
-def _called(first: "Run", second: "Run", one: dict[str, Any]) -> dict[str, str]:
-    names = {"predicted": first.classes, "other_predicted": second.classes}
-    return {name: classes[one[name]] for name, classes in names.items()}

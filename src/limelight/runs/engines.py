@@ -26,7 +26,6 @@ from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import (
     Finished,
     Heard,
-    Job,
     LostWorkerError,
     Orders,
     ShardWork,
@@ -201,12 +200,11 @@ class SpawnedProcesses:
 
 
 class _Process(Worker):
-    def __init__(self, job: Job, workers: int) -> None:
+    def __init__(self, job: bytes, workers: int) -> None:
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
-        main = contextlib.nullcontext() if needs_main(job.pickled) else _without_main()
-        with _threads_shared(workers), main, _interrupts_held():
+        with _environment(workers, program=needs_main(job)), _interrupts_held():
             self._process.start()
         theirs.close()
 
@@ -223,7 +221,7 @@ class _Process(Worker):
         self._process.join(_PATIENCE)
 
 
-def _serve(pipe: Any, job: Job) -> None:
+def _serve(pipe: Any, job: bytes) -> None:
     """Explain one shard after another until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -259,36 +257,27 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Let processes that start in the block not run the program that starts them.
-
-    Spawned ones do, to find what it defines, and without ``if __name__ == "__main__":`` in it they
-    would start processes themselves. Where they need nothing of it, they are shown an empty one.
-    """
-    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-_environment = threading.Lock()
+_changing = threading.Lock()
 
 
 @contextlib.contextmanager
-def _threads_shared(workers: int) -> Iterator[None]:
-    """Let processes that start in the block use their share of the cores, unless told otherwise.
+def _environment(workers: int, *, program: bool) -> Iterator[None]:
+    """Let a process that starts in the block use its share of the cores, unless told otherwise.
 
-    They read these variables when their libraries are first imported.
+    Its libraries read these variables when they are first imported. A spawned process runs the
+    ``program`` that starts it, to find what that defines; without ``if __name__ == "__main__":`` in
+    it processes would start processes. Where nothing of it is needed, they are shown an empty one.
     """
     share = str(max(1, usable_cores() // workers))
-    with _environment:
+    with _changing:
+        main = sys.modules["__main__"]
         unset = [name for name in _THREADS if name not in os.environ]
         os.environ.update(dict.fromkeys(unset, share))
+        sys.modules["__main__"] = main if program else ModuleType("__main__")
         try:
             yield
         finally:
+            sys.modules["__main__"] = main
             for name in unset:
                 os.environ.pop(name, None)
 
@@ -341,7 +330,11 @@ class RayActors:
             raise MissingExtraError("the engine 'ray' needs Ray", "cluster") from None
         self._ray: Any = ray
         if not ray.is_initialized():
-            _connect(ray, address)
+            try:
+                ray.init(address=address, log_to_driver=False, configure_logging=False)
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
+                raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None
         self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
         self.workers = workers or self._room()
 
@@ -373,12 +366,12 @@ class _Explainer:
     def ready(self) -> bool:
         return True
 
-    def shard(self, job: Job, task: Task) -> Finished:
+    def shard(self, job: bytes, task: Task) -> Finished:
         return explain_shard(job, task)
 
 
 class _Actor(Worker):
-    def __init__(self, ray: Any, actors: Any, job: Job) -> None:
+    def __init__(self, ray: Any, actors: Any, job: bytes) -> None:
         self._ray, self._job = ray, job
         self._actor = actors.remote()
 
@@ -399,11 +392,3 @@ class _Actor(Worker):
         except (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError) as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise LostWorkerError(reason[0].rstrip(".")) from None
-
-
-def _connect(ray: Any, address: str | None) -> None:
-    try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None

@@ -40,19 +40,14 @@ class Estimate:
 
 def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> Estimate:
     """Return how long ``count`` texts will take if they are like some of ``texts``."""
-    sample = _sample(texts)
-    seconds = _seconds(work, sample) * count / workers
-    quicker = _quicker(work, sample, count / workers, seconds) if seconds > _LONG else None
-    return Estimate(seconds=seconds, texts=count, workers=workers, quicker=quicker)
-
-
-def _sample(texts: pa.Table) -> pa.Table:
-    """Return some of the texts, from the shortest to the longest."""
     usable = texts.filter(texts.column("error").is_null())
     lengths = [len(text) for text in usable.column("text").to_pylist()]
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    steps = min(_SAMPLED, len(order))
-    return usable.take([order[(2 * i + 1) * len(order) // (2 * steps)] for i in range(steps)])
+    steps = min(_SAMPLED, len(order))  # from the shortest to the longest
+    sample = usable.take([order[(2 * i + 1) * len(order) // (2 * steps)] for i in range(steps)])
+    seconds = _seconds(work, sample) * count / workers
+    quicker = _quicker(work, sample, count / workers, seconds) if seconds > _LONG else None
+    return Estimate(seconds=seconds, texts=count, workers=workers, quicker=quicker)
 
 
 def _seconds(work: ShardWork, sample: pa.Table) -> float:

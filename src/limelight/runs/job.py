@@ -6,11 +6,11 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,33 +19,33 @@ import pyarrow.parquet as pq
 from limelight import __version__
 from limelight.data.columns import INPUT, DataRecord, DataSet, opened_data
 from limelight.data.labels import Labels
-from limelight.errors import InputError
-from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
+from limelight.errors import InputError, check_count
+from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
-from limelight.explainers.registry import one_method, several_methods
+from limelight.explainers.registry import methods_and_budget
 from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
 from limelight.models.functions import is_sent
-from limelight.models.loading import source_of
-from limelight.models.protocol import asked_of_spans, playing, writing
+from limelight.models.loading import ModelSource, source_of
+from limelight.models.protocol import Answers, asked_of_spans
 from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
-from limelight.runs.record import ModelRecord, RunRecord, ShardPlan, record_bytes
+from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
     Engine,
     Finished,
-    Job,
     Orders,
     ShardWork,
     Task,
     finished_by,
     method_record,
     needs_main,
+    packed,
 )
 from limelight.text import AskedText, one_line
 
@@ -185,7 +185,7 @@ def planned(
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
-    writer = writing(model)
+    writes = why_not(model, "answers") is None
     return RunRecord(
         schema="limelight.run/1",
         version=__version__,
@@ -202,33 +202,14 @@ def planned(
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
         # Also where answers are given: room for what the model may write is kept of its input.
-        writing=None if writer is None else dict(writer.writing),
+        writing=dict(cast(Answers, model).writing) if writes else None,
     )
-
-
-def _chosen(
-    model: Model, method: Any, settings: Mapping[str, Any], budget: BudgetGiven | None
-) -> list[Chosen]:
-    if isinstance(method, Sequence) and not isinstance(method, str):
-        return several_methods(model, method, settings)
-    return [one_method(model, method, settings, budget)]
-
-
-def _calls(budget: Budget | None) -> Budget | None:
-    """Return a budget of calls; one of time would make other rows on another machine."""
-    if budget is not None and budget.calls is None:
-        raise InputError(
-            "a run must come out the same on every machine, which a budget of time does not grant; "
-            f'give calls of the model, such as "400 calls"; got "{budget}".'
-        )
-    return budget
 
 
 def _shard_size(chosen: Sequence[Chosen], budget: Budget | None, given: int | None) -> int:
     """Return how many texts make a shard: fewer where each costs many calls of the model."""
     if given is not None:
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-            raise InputError(f"shard_texts must be a whole number from 1; got {given!r}.")
+        check_count("shard_texts", given)
         return given
     asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
     calls = sum(count(settings, _USUAL_WORDS) for count, settings in asks)
@@ -356,29 +337,35 @@ def explain_data(
     if answer_column is not None and (question.answer is not None or at_column is not None):
         other = "answer" if question.answer is not None else "at_column"
         raise InputError(f"give {other} or answer_column, not both.")
-    asks: Capability = "spans" if answer_column is None else "answers"
     asked_column = at_column if answer_column is None else answer_column
-    if asked_column is not None and (why := why_not(model, asks)) is not None:
-        column = "at_column" if asks == "spans" else "answer_column"
-        raise InputError(f"{column} needs {CAPABILITIES[asks]}, and {why}. Leave it out.")
+    needs: dict[str, Capability] = {
+        "at_column": "spans", "answer_column": "answers", "sentences": "answers"
+    }  # fmt: skip
+    given = (at_column is not None, answer_column is not None, sentences)
+    for (name, asks), there in zip(needs.items(), given, strict=True):
+        if there and (why := why_not(model, asks)) is not None:
+            raise InputError(f"{name} needs {CAPABILITIES[asks]}, and {why}. Leave it out.")
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
     )
-    if sentences and (why := why_not(model, "answers")) is not None:
-        raise InputError(f"sentences needs {CAPABILITIES['answers']}, and {why}. Leave it out.")
     spans = why_not(model, "spans") is None and question.at is None and asked_column is None
     if sentences or spans:
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
-    chosen = _chosen(model, method, own, budget)
-    spent = _calls(agreed_budget(budget, chosen, own))
+    several = isinstance(method, Sequence) and not isinstance(method, str)
+    chosen, spent = methods_and_budget(model, method, own, budget, several=several)
+    if spent is not None and spent.calls is None:
+        raise InputError(
+            "a run must come out the same on every machine, which a budget of time does not grant; "
+            f'give calls of the model, such as "400 calls"; got "{spent}".'
+        )
     found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
     record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
     named = (value for one in chosen for value in vars(one.settings).values())
     learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
-    if workers is not None and (isinstance(workers, bool) or workers < 1):
-        raise InputError(f"workers must be a whole number from 1; got {workers!r}.")
+    if workers is not None:
+        check_count("workers", workers)
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)
@@ -422,50 +409,48 @@ def _engine(
     work: ShardWork,
     meter: Meter,
     expected: Callable[..., Estimate],
-) -> tuple[Engine, Job]:
+) -> tuple[Engine, bytes]:
     """Return who explains the shards, and what they must know."""
-    source = source_of(work.model)
-    job, cutter = Job(record_bytes(work.record), source), work.record.question.features
-    if work.learned:
-        job = job._replace(learned=pickle.dumps(dict(work.learned)))
     count = workers or usable_cores()
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        known = is_sent(work.model) and playing(work.model) is not None and not callable(cutter)
+        known = is_sent(work.model) and why_not(work.model, "games") is None
+        known = known and not callable(work.record.question.features)
         if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
             with contextlib.suppress(InputError):  # it cannot travel
-                pickled = _pickled(work.model, _MODEL)
-                if not needs_main(pickled):
-                    return SpawnedProcesses(count), job._replace(source=None, pickled=pickled)
+                if not needs_main(job := _packed(work, None)):
+                    return SpawnedProcesses(count), job
     if executor is None and workers in (None, 1):
-        return ThisProcess(work, meter), job
+        return ThisProcess(work, meter), b""
     if isinstance(executor, ThreadPoolExecutor):
-        return ExecutorEngine(executor, count, partial(finished_by, work)), job
-    if source is None:
-        job = job._replace(pickled=_pickled(work.model, _MODEL, sent=is_sent(work.model)))
-    if callable(cutter):
-        job = job._replace(cutter=_pickled(cutter, "a cutter"))
+        return ExecutorEngine(executor, count, partial(finished_by, work)), b""
+    job = _packed(work, source_of(work.model))
     if executor is None:
         return SpawnedProcesses(count), job
     return ExecutorEngine(executor, count) if isinstance(executor, Executor) else executor, job
 
 
+_IN_SESSION = "defined in a session or a notebook: put it in a file and import it"
 _MODEL = "a model that was loaded from a path, with limelight.load, or a function or pipeline"
 
 
-def _pickled(given: Any, need: str, *, sent: bool = True) -> bytes:
-    """Return a function or a pipeline for other processes; refuse what they could not unpickle."""
-    why = "this one is in memory only"
-    if sent:
-        try:
-            found = pickle.dumps(given)
-            # A session has no file that another process could read the function from.
-            if not needs_main(found) or hasattr(sys.modules["__main__"], "__file__"):
-                return found
-            why = "this one was defined in a session or a notebook: put it in a file and import it"
-        except Exception as error:  # what pickling calls may raise anything
-            why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
-    raise InputError(
-        f"other processes need {need} that can be pickled, as functions of a module can; {why}. "
-        "Leave executor and workers out to compute in this process."
-    )
+def _packed(work: ShardWork, source: ModelSource | None) -> bytes:
+    """Return what other processes must know; refuse what they could not unpickle."""
+    model, why = source or work.model, ""
+    for need, given in ((_MODEL, model), ("a cutter", work.record.question.features)):
+        if given is work.model and not is_sent(given):
+            why = "this one is in memory only"
+        else:
+            try:
+                # A session has no file that another process could read the function from.
+                has_file = hasattr(sys.modules["__main__"], "__file__")
+                if needs_main(pickle.dumps(given)) and not has_file:
+                    why = f"this one was {_IN_SESSION}"
+            except Exception as error:  # what pickling calls may raise anything
+                why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
+        if why:
+            raise InputError(
+                f"other processes need {need} that can be pickled, as functions of a module can; "
+                f"{why}. Leave executor and workers out to compute in this process."
+            )
+    return packed(work.record, model, work.learned)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -141,15 +141,11 @@ def _digest(written: dict[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(rest, order="sorted")).hexdigest()
 
 
-def difference(old: RunRecord, new: RunRecord) -> str | None:
-    """Return what keeps ``new`` from going on with ``old``, as a clause; None if nothing does.
+def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
+    """Yield what keeps ``new`` from going on with ``old``, as clauses; the first may be all.
 
     Files are compared by their bytes and models by their fingerprints: both may have moved.
     """
-    return next(_differences(old, new), None)
-
-
-def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     if old.version != new.version:
         yield f"it was begun with limelight {old.version}, and this is {new.version}"
     if old.model.fingerprint != new.model.fingerprint:
@@ -159,7 +155,8 @@ def _differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
         yield f"its methods are {', '.join(had)}, not {', '.join(asked_for)}"
     for mine, other in zip(old.methods, new.methods, strict=True):
         yield from _unequal("the {} of " + mine.id, mine.settings, other.settings)
-    asked = ({**_fields(one.question), "budget": one.budget} for one in (old, new))
+    # Made anew, an older question has the defaults of what could not be asked then.
+    asked = ({**_fields(replace(one.question)), "budget": one.budget} for one in (old, new))
     yield from _unequal("its {}", *asked)
     if old.cutter != new.cutter:
         yield f"its cutter, {unit_name(new.question.features)}, has changed since"
@@ -178,16 +175,14 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
     yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
     yield from _unequal("its {}", {"labels": old.labels}, {"labels": new.labels})
     if old.rows != new.rows:
-        yield f"it is about {_rows(old)} of its data, not {_rows(new)}"
+        ours, theirs = (
+            "all rows" if n is None else "the first row" if n == 1 else f"the first {n:,} rows"
+            for n in (old.limit, new.limit)
+        )
+        yield f"it is about {ours} of its data, not {theirs}"
     if old.texts_kept != new.texts_kept:
         kept = {True: "it stores the texts", False: "it stores no texts"}
         yield f"{kept[old.texts_kept]}, and now {kept[new.texts_kept].removeprefix('it ')}"
-
-
-def _rows(data: DataRecord) -> str:
-    if data.limit is None:
-        return "all rows"
-    return "the first row" if data.limit == 1 else f"the first {data.limit:,} rows"
 
 
 def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -197,13 +192,9 @@ def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
 
 
 def _fields(record: Any) -> dict[str, Any]:
-    """Return the fields as they are written."""
-    return msgspec.json.decode(record_bytes(record), type=dict[str, Any])
-
-
-def record_bytes(record: Any) -> bytes:
-    """Return a record as JSON; a cutter is known by where it is defined, and no more."""
-    return msgspec.json.encode(record, enc_hook=unit_name)
+    """Return the fields as they are written; a cutter is known by where it is defined."""
+    written = msgspec.json.encode(record, enc_hook=unit_name)
+    return msgspec.json.decode(written, type=dict[str, Any])
 
 
 def _ids(record: RunRecord) -> list[str]:

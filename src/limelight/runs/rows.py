@@ -26,51 +26,51 @@ def _list(kind: Any) -> pa.DataType:
 
 
 _PAIR = pa.struct(
-    [
-        ("first", pa.uint32()),
-        ("second", pa.uint32()),
-        ("score", pa.float32()),
-        ("stderr", pa.float32()),
-    ]
+    {"first": pa.uint32(), "second": pa.uint32(), "score": pa.float32(), "stderr": pa.float32()}
 )
-_ANCHOR = pa.struct(
-    [
-        ("features", _list(pa.uint32())),
-        ("precision", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("coverage", pa.float64()),
-    ]
-)
-OWN_COLUMNS: dict[str, pa.DataType] = {
-    "row": pa.int64(),
-    "id": pa.string(),
-    "text_hash": pa.string(),
-    "text": pa.large_string(),
-    "label": pa.string(),
-    "method": pa.string(),
-    "target": pa.string(),
-    "against": pa.string(),
-    "prediction": _list(pa.float32()),
-    "base_value": pa.float32(),
-    "starts": _list(_list(pa.uint32())),
-    "ends": _list(_list(pa.uint32())),
-    "features": _list(pa.string()),
-    "scores": _list(pa.float32()),
-    "stderr": _list(pa.float32()),
-    "bound": pa.float32(),
-    "intercept": pa.float32(),
-    "cut": pa.uint32(),
-    "parts": _list(_list(pa.uint32())),
-    "asked": pa.string(),
-    "shown": pa.string(),
-    "pairs": _list(_PAIR),
-    "anchor": _ANCHOR,
-    "notices": _list(pa.string()),
-    "settings": pa.string(),
-    "diagnostics": pa.string(),
-    "error": pa.string(),
-}
+_SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
+_ANCHOR = pa.struct({"features": _list(pa.uint32())} | _SHARES)
+
+
+def _of(value: Callable[[Explanation], Any]) -> Callable[[Any, Explanation | None], Any]:
+    return lambda _, e: None if e is None else value(e)
+
+
+# The columns: their types, and what stands in the row of an answer, which has an explanation or
+# none. Some are made of all rows at once (:func:`shard_table`).
+_Value = Callable[[Any, Any], Any] | None
+_COLUMNS: dict[str, tuple[pa.DataType, _Value]] = {
+    "row": (pa.int64(), lambda answer, _: answer.about.row),
+    "id": (pa.string(), lambda answer, _: answer.about.id),
+    "text_hash": (pa.string(), lambda answer, _: _map(text_hash, answer.text)),
+    "text": (pa.large_string(), None),
+    "label": (pa.string(), lambda answer, _: answer.about.label),
+    "method": (pa.string(), lambda answer, _: answer.method),
+    "target": (pa.string(), lambda answer, e: answer.target if e is None else e.target),
+    "against": (pa.string(), _of(lambda e: e.against)),
+    "prediction": (_list(pa.float32()), _of(lambda e: list(e.prediction.values()))),
+    "base_value": (pa.float32(), _of(lambda e: e.base_value)),
+    "starts": (_list(_list(pa.uint32())), None),
+    "ends": (_list(_list(pa.uint32())), None),
+    "features": (_list(pa.string()), None),
+    "scores": (_list(pa.float32()), _of(lambda e: _floats(e.scores))),
+    "stderr": (_list(pa.float32()), _of(lambda e: _map(_floats, e.stderr))),
+    "bound": (pa.float32(), _of(lambda e: _bound(e))),
+    "intercept": (pa.float32(), _of(lambda e: e.intercept)),
+    "cut": (pa.uint32(), _of(lambda e: e.cut)),
+    "parts": (_list(_list(pa.uint32())), _of(lambda e: [list(part) for part in e.parts] or None)),
+    "asked": (pa.string(), _of(lambda e: _map(lambda at: json.dumps(at.stored()), e.asked))),
+    "shown": (pa.string(), None),
+    "pairs": (_list(_PAIR), _of(lambda e: _map(_pair_rows, e.pairs))),
+    "anchor": (_ANCHOR, _of(lambda e: _map(_anchor_row, e.anchor))),
+    "notices": (_list(pa.string()), _of(lambda e: e.notices)),
+    "settings": (pa.string(), _of(lambda e: _json(e.settings))),
+    "diagnostics": (
+        pa.string(), _of(lambda e: _json(_diagnostics(e)) if e.diagnostics else None)
+    ),
+    "error": (pa.string(), None),
+}  # fmt: skip
+OWN_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
 # Older runs lack these.
 NEEDED = [name for name in OWN_COLUMNS if name not in ("parts", "asked", "shown")]
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
@@ -191,27 +191,17 @@ def shard_table(
     """Return the rows of ``answers``, in their order; ``carried`` has one value for each."""
     told = [_told(answer) for answer in answers]
     found = [None if isinstance(one, str) else one for one in told]
-    columns = {
-        "row": [one.about.row for one in answers],
-        "id": [one.about.id for one in answers],
-        "text_hash": [_map(text_hash, one.text) for one in answers],
+    columns = _features(found) | {
         "text": [one.text if keep_texts else None for one in answers],
         "shown": [_map(lambda e: e.shown(whole=keep_texts), e) for e in found],
-        "label": [one.about.label for one in answers],
-        "method": [one.method for one in answers],
-        "target": [
-            a.target if e is None else e.target for a, e in zip(answers, found, strict=True)
-        ],
         "error": [one if isinstance(one, str) else None for one in told],
-        **{name: _lists(found, of, name) for name, of in _LISTS.items()},
-        **{name: [_map(of, e) for e in found] for name, of in _VALUES.items()},
-        **_spans(found),
     }
-    arrays = {
-        name: one if isinstance(one, pa.Array) else pa.array(one, kind)
-        for name, kind in OWN_COLUMNS.items()
-        for one in [columns[name]]
-    }
+    arrays = {}
+    for name, (kind, value) in _COLUMNS.items():
+        if value is not None:
+            columns[name] = [value(*row) for row in zip(answers, found, strict=True)]
+        made = columns[name]
+        arrays[name] = made if isinstance(made, pa.Array) else pa.array(made, kind)
     return pa.table(arrays | dict(carried))
 
 
@@ -283,20 +273,6 @@ def _diagnostics(e: Explanation) -> Mapping[str, Any]:
     return {**e.diagnostics, "intercept_bound": bound}
 
 
-def _lists(
-    found: Sequence[Explanation | None], of: Callable[[Explanation], Any], name: str
-) -> pa.Array:
-    """Return a list column from flat values and offsets: a tenth of the time of nested lists."""
-    lists = [None if e is None else of(e) for e in found]
-    kind = OWN_COLUMNS[name].value_type
-    if kind == pa.string():
-        flat = pa.array(list(chain.from_iterable(one for one in lists if one is not None)), kind)
-    else:
-        parts = [np.asarray(one, dtype=np.float32) for one in lists if one is not None]
-        flat = pa.array(np.concatenate(parts) if parts else np.empty(0, np.float32), kind)
-    return _cut(flat, [None if one is None else len(one) for one in lists], OWN_COLUMNS[name])
-
-
 def _cut(flat: pa.Array, lengths: Sequence[int | None], kind: pa.DataType) -> pa.Array:
     """Return ``flat`` as lists of these lengths, null where the length is."""
     sizes = np.array([length or 0 for length in lengths], dtype=np.int64)
@@ -305,30 +281,25 @@ def _cut(flat: pa.Array, lengths: Sequence[int | None], kind: pa.DataType) -> pa
     return pa.ListArray.from_arrays(pa.array(offsets), flat, type=kind, mask=missing)
 
 
-def _spans(found: Sequence[Explanation | None]) -> dict[str, pa.Array]:
+def _features(found: Sequence[Explanation | None]) -> dict[str, pa.Array]:
+    """Return the columns of names and places, from flat values: far quicker than nested lists."""
+    names = pa.array(list(chain.from_iterable(e.features for e in found if e)), pa.string())
+    sizes = [None if e is None else len(e.features) for e in found]
     flat: list[np.ndarray] = []
     places: list[int] = []
-    features: list[int | None] = []
     known: tuple[Any, np.ndarray, list[int]] | None = None  # methods of one text share their spans
-    for e in found:
-        if e is None:
-            features.append(None)
-            continue
+    for e in filter(None, found):
         if known is None or known[0] is not e.spans:
             edges = np.array(list(chain.from_iterable(chain.from_iterable(e.spans))), np.uint32)
             known = e.spans, edges.reshape(-1, 2), [len(one) for one in e.spans]
         flat.append(known[1])
         places += known[2]
-        features.append(len(known[2]))
-    edges = np.concatenate(flat) if flat else np.empty((0, 2), np.uint32)
-    columns = {"starts": edges[:, 0], "ends": edges[:, 1]}
-    kind = OWN_COLUMNS["starts"]
-    return {
-        name: _cut(
-            _cut(pa.array(np.ascontiguousarray(column)), places, kind.value_type), features, kind
-        )
-        for name, column in columns.items()
-    }
+    edges, kind = np.concatenate([np.empty((0, 2), np.uint32), *flat]), OWN_COLUMNS["starts"]
+    columns = {"features": _cut(names, sizes, OWN_COLUMNS["features"])}
+    for name, ends in zip(("starts", "ends"), edges.T, strict=True):
+        column = _cut(pa.array(np.ascontiguousarray(ends)), places, kind.value_type)
+        columns[name] = _cut(column, sizes, kind)
+    return columns
 
 
 def _pair_rows(pairs: Pairs) -> list[dict[str, Any]]:
@@ -370,27 +341,9 @@ def _doubles(values: Any) -> np.ndarray:
     return np.array(values, dtype=np.float64)
 
 
+def _floats(values: Any) -> np.ndarray:
+    return np.asarray(values, dtype=np.float32)  # of another type Arrow takes ten times as long
+
+
 def _map(of: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else of(value)
-
-
-_LISTS: dict[str, Callable[[Explanation], Any]] = {
-    "prediction": lambda e: list(e.prediction.values()),
-    "features": lambda e: e.features,
-    "scores": lambda e: e.scores,
-    "stderr": lambda e: e.stderr,
-    "notices": lambda e: e.notices,
-}
-_VALUES: dict[str, Callable[[Explanation], Any]] = {
-    "against": lambda e: e.against,
-    "base_value": lambda e: e.base_value,
-    "bound": _bound,
-    "intercept": lambda e: e.intercept,
-    "cut": lambda e: e.cut,
-    "parts": lambda e: [list(part) for part in e.parts] or None,
-    "asked": lambda e: _map(lambda place: json.dumps(place.stored()), e.asked),
-    "pairs": lambda e: _map(_pair_rows, e.pairs),
-    "anchor": lambda e: _map(_anchor_row, e.anchor),
-    "settings": lambda e: _json(e.settings),
-    "diagnostics": lambda e: _json(_diagnostics(e)) if e.diagnostics else None,
-}

@@ -16,7 +16,7 @@ from limelight.errors import InputError, nearest
 from limelight.files import write_whole
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
-from limelight.runs.record import RunRecord, difference, read_record, write_record
+from limelight.runs.record import RunRecord, differences, read_record, write_record
 from limelight.runs.rows import NEEDED, explanation_of, is_as_written, stored_names, text_hash
 from limelight.text import Given, joined
 
@@ -55,7 +55,7 @@ class RunFolder:
         for part in (*self.path.glob(f".{_PLAN}.*.part"), *self.path.glob(f"{_SHARDS}/.*.part")):
             part.unlink()  # of a process that was killed while it wrote
         if self.plan.exists():
-            if (clause := difference(self.record(), record)) is not None:
+            if (clause := next(differences(self.record(), record), None)) is not None:
                 raise InputError(
                     f"'{self.path}' cannot go on with this run: {clause}. Choose another folder, "
                     "or ask the same as before."
@@ -365,12 +365,6 @@ class Run:
 
         ``target`` chooses among several classes. ``text`` is needed where a run stores no texts.
         """
-        stored = self._row(row, method, target)
-        if stored["error"] is not None:
-            raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
-        return self._explanation(stored, text)
-
-    def _row(self, row: int, method: str | None, target: str | None) -> dict[str, Any]:
         if isinstance(row, bool) or not hasattr(row, "__index__"):
             raise InputError(f"a text is named by its number in the data; got {row!r}.")
         if not 0 <= row < self.total:
@@ -389,7 +383,10 @@ class Run:
         found = {one["target"]: one for one in rows if one["method"] == method}
         if target is not None and target not in found:
             raise InputError(nearest("class explained here", target, map(str, found)))
-        return found[target] if target is not None else next(iter(found.values()))
+        stored = found[target] if target is not None else next(iter(found.values()))
+        if stored["error"] is not None:
+            raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
+        return self._explanation(stored, text)
 
     def _explanation(self, row: dict[str, Any], given: Given | None) -> Explanation:
         text = row["text"] if given is None else joined(given)[0]

@@ -120,7 +120,11 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
         connection.execute("SET lock_configuration = true")
         for name, one in reversed(runs.items()):  # "main" is in use from then on
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
-            source = _source(paths[name])
+            # A folder called "label=1" is no column: the rows have one of their own.
+            source = f"read_parquet({literal(paths[name])}, hive_partitioning = false)"
+            if not paths[name]:
+                source = f"nothing_{name}"
+                connection.register(source, pa.schema(OWN_COLUMNS).empty_table())
             # DuckDB's own list of names takes a time that is quadratic in how many there are.
             names = pq.read_schema(paths[name][0]).names if paths[name] else list(OWN_COLUMNS)
             _check_rows(one, connection, source, names)
@@ -128,9 +132,10 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
                 f"SELECT DISTINCT label FROM {source} WHERE label IS NOT NULL"
             ).fetchall()
             classes = {label: one.labels.number(label) for (label,) in labels}
-            for statement in _views(one.record, source, names, classes):
+            *views, texts = _views(one.record, source, names, classes)
+            for statement in views:
                 connection.execute(statement)
-        yield Database(connection, _texts(one.record, source, names))
+        yield Database(connection, texts)
 
 
 def _check_rows(
@@ -235,30 +240,16 @@ def entries(record: RunRecord, rows: str = "rows", *, more: str = "") -> str:
     return f"SELECT *, n * {_ENTRY} + place AS entry FROM ({found})"
 
 
-def _source(paths: Sequence[str]) -> str:
-    """Return the SQL of all rows; without a shard there are none, of the right kinds."""
-    if paths:
-        # A folder called "label=1" says nothing about the rows: they have a column of their own.
-        return f"read_parquet({literal(paths)}, hive_partitioning = false)"
-    kinds = dict.fromkeys(OWN_COLUMNS, "VARCHAR") | _KINDS
-    nothing = ", ".join(f"NULL::{kind} AS {_quoted(name)}" for name, kind in kinds.items())
-    return f"(SELECT {nothing} WHERE false)"
-
-
-_KINDS = {
-    "row": "BIGINT", "prediction": "FLOAT[]", "scores": "FLOAT[]", "features": "VARCHAR[]",
-    "starts": "UINTEGER[][]", "ends": "UINTEGER[][]", "parts": "UINTEGER[][]",
-}  # fmt: skip
-
-
 def _views(
     record: RunRecord, source: str, names: Sequence[str], class_of: Mapping[str, int | None]
 ) -> Iterator[str]:
-    """Yield the statements that make the views; ``names`` are the columns of ``source``.
+    """Yield the statements that make the views, that of ``texts`` last.
 
-    ``class_of`` is the number of the class that a label names.
+    ``names`` are the columns of ``source``, ``class_of`` is the number of the class that a label
+    names.
     """
     classes, data = record.model.classes, record.data.columns
+    called, sure = predicted(len(classes)), confidence(record.model.link)
     method = _number([one.id for one in record.methods], "method")
     aim = _number(classes, "target")
     own = [name for name in names if name in OWN_COLUMNS]
@@ -280,28 +271,20 @@ def _views(
         FROM (SELECT *, {named} AS named, {second} AS second, {label} AS labelled,
             ({method} * {len(classes)} + coalesce({aim}, 0)) * {len(classes) + 1} + {against}
                 AS view,
-            {predicted(len(classes))} AS predicted, {confidence(record.model.link)} AS confidence
+            {called} AS predicted, {sure} AS confidence
         FROM stored WHERE error IS NULL)"""
     yield f"CREATE VIEW entries AS {entries(record)}"
     yield """CREATE VIEW words AS SELECT row, method, target, against, word, score,
         times AS occurrences FROM entries"""
-
-
-def _texts(record: RunRecord, source: str, names: Sequence[str]) -> str:
-    """Return the statement that makes the view ``texts``."""
-    classes, own = record.model.classes, [name for name in names if name in OWN_COLUMNS]
     # DuckDB takes "Text" for "text": columns of the data are known by their places in a shard.
     # Two that differ by case only would be one to it.
     carried = stored_names(record.data.columns.carried)
-    called = stored_names(carried, taken=_OF_TEXT, key=str.lower)
+    shown = stored_names(carried, taken=_OF_TEXT, key=str.lower)
     places = [f"carried{i}" for i in range(len(names) - len(own))]
-    more = "".join(f", {at} AS {_quoted(new)}" for at, new in zip(places, called, strict=False))
-    made = {
-        "predicted": f"({literal(classes)}::VARCHAR[])[{predicted(len(classes))} + 1]",
-        "confidence": confidence(record.model.link),
-    }
+    more = "".join(f", {at} AS {_quoted(new)}" for at, new in zip(places, shown, strict=False))
+    made = {"predicted": f"({literal(classes)}::VARCHAR[])[{called} + 1]", "confidence": sure}
     kept = ", ".join(f"{made.get(name, name)} AS {name}" for name in _OF_TEXT)
     first = f"AND target = {literal(classes[0])}" if record.question.all_classes else ""
-    return f"""CREATE VIEW texts AS SELECT {kept} {more}
+    yield f"""CREATE VIEW texts AS SELECT {kept} {more}
         FROM {source} AS shard({", ".join(map(_quoted, own + places))})
         WHERE method = {literal(record.methods[0].id)} {first}"""

@@ -128,12 +128,13 @@ class Compared(NamedTuple):
 
     word: Int[np.ndarray, " k"]
     first: Float[np.ndarray, " k"]
+    first_texts: Int[np.ndarray, " k"]
     second: Float[np.ndarray, " k"]
+    second_texts: Int[np.ndarray, " k"]
     difference: Float[np.ndarray, " k"]
     low: Float[np.ndarray, " k"]
     high: Float[np.ndarray, " k"]
     p: Float[np.ndarray, " k"]
-    texts: tuple[Any, Any]
 
 
 def compared_words(first: Moments, second: Moments) -> Compared:
@@ -169,37 +170,27 @@ def _tested(
     return Compared(
         word=word,
         first=one.mean,
+        first_texts=one.texts.astype(np.int64),
         second=two.mean,
+        second_texts=two.texts.astype(np.int64),
         difference=gap,
         low=gap - quantile * error,
         high=gap + quantile * error,
         p=two_sided_p(t, freedom),
-        texts=(one.texts.astype(np.int64), two.texts.astype(np.int64)),
     )
 
 
 def corrected(words: Sequence[str], groups: list[tuple[str, Compared]]) -> list[DifferingWord]:
     """Return the words that differ, p < 0.05 by Holm over all groups, the largest gap first."""
     p = np.array(holm([x for _, found in groups for x in found.p.tolist()]))
-    rows, place = [], 0
-    for name, found in groups:
-        own = p[place : place + len(found.word)]
-        place += len(found.word)
-        rows += [
-            DifferingWord(
-                word=words[found.word[i]],
-                group=name,
-                first=float(found.first[i]),
-                first_texts=int(found.texts[0][i]),
-                second=float(found.second[i]),
-                second_texts=int(found.texts[1][i]),
-                difference=float(found.difference[i]),
-                low=float(found.low[i]),
-                high=float(found.high[i]),
-                p_holm=float(own[i]),
-            )
-            for i in np.flatnonzero(own < _SURE).tolist()
-        ]
+    rows = []
+    for group, found in groups:
+        own, p = np.split(p, [len(found.word)])
+        for i in np.flatnonzero(own < _SURE):
+            row = {name: values[i].item() for name, values in found._asdict().items()}
+            about = {"word": words[row.pop("word")], "group": group, "p_holm": float(own[i])}
+            del row["p"]
+            rows.append(DifferingWord(**row | about))
     return sorted(rows, key=lambda one: -abs(one.difference))
 
 

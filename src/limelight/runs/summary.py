@@ -2,16 +2,15 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from limelight.data.labels import below_chance
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError, check_count, nearest
 from limelight.results import Explanation
 from limelight.results.summary import (
     DifferingWord,
@@ -43,12 +42,12 @@ def summarized(
     run: "Run", *, method: str | None, by: str | None, top: int, representatives: int
 ) -> RunSummary:
     """Return the summary of a run; ``by`` says what it is sliced by, None for no slices."""
-    _check_count("top", top)
-    _check_count("representatives", representatives)
+    check_count("top", top)
+    check_count("representatives", representatives)
     with _words(run, method) as words:
         failed = _failed(words, method)
-        slices, numbers = (None, None) if by is None else sliced(words, by)
-        words.add_up(numbers)
+        slices = None if by is None else sliced(words, by)
+        words.add_up(None if slices is None else slices.numbers)
         views = _views(words, slices, top, representatives)
         notices = tuple(_notices(words, failed))
     return RunSummary(
@@ -72,14 +71,12 @@ def _words(run: "Run", method: str | None) -> Iterator[RunWords]:
     with database(run) as tables:
         words = RunWords(tables, run, method)
         if not words.views:
-            why = _why_none(run, _failed(words, method))
+            why = "no shard is finished yet; start the run again."
+            if run.shards:
+                failed = _failed(words, method)
+                why = f"all {failed:,} rows failed; see Run.errors()." if failed else "it is empty."
             raise InputError(f"'{run.path}' holds no explanations: {why}")
         yield words
-
-
-def _check_count(name: str, given: int) -> None:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise InputError(f"{name} must be a whole number from 1; got {given!r}.")
 
 
 def _failed(words: RunWords, method: str | None) -> int:
@@ -88,13 +85,7 @@ def _failed(words: RunWords, method: str | None) -> int:
     return int(words.tables.columns(query)["rows"][0])
 
 
-def _why_none(run: "Run", failed: int) -> str:
-    if not run.shards:
-        return "no shard is finished yet; start the run again."
-    return f"all {failed:,} rows failed; see Run.errors()." if failed else "it is empty."
-
-
-def _notices(words: RunWords, failed: int) -> Iterable[str]:
+def _notices(words: RunWords, failed: int) -> Iterator[str]:
     run = words.run
     if not run.finished:
         yield f"The run is not finished: {len(run):,} of {run.total:,} texts are in it."
@@ -117,15 +108,16 @@ def _views(
     methods = {one.id: one for one in words.run.record.methods}
     chosen = {
         v: words.leading(v, top, signed=methods[view.method].signed)
-        for v, view in enumerate(words.views)
+        for v, view in words.views.items()
     }
     examples = words.examples(chosen)
     mistakes = _mistakes(words, top)
     picked = words.representatives(representatives)
-    wanted = [one["n"] for one in mistakes] + [n for several in picked for n, _ in several]
+    wanted = [one["n"] for several in mistakes.values() for one in several]
+    wanted += [n for several in picked.values() for n, _ in several]
     stored, phrases = _stored(words, wanted), words.phrases()
     found = []
-    for v, view in enumerate(words.views):
+    for v, view in words.views.items():
         method, moments, sides = methods[view.method], words.moments(v), chosen[v]
         names, shown = [words.words[i] for i in sides], [examples.get((v, i), ()) for i in sides]
         both = list(
@@ -145,20 +137,12 @@ def _views(
                 opposing=tuple(one for one, side in both if side < 0),
                 phrases=_phrases(*phrases[v], top),
                 right=_right(words.outcomes(v)),
-                mistakes=tuple(_mistake(words, one, stored) for one in mistakes if one["v"] == v),
+                mistakes=tuple(_mistake(words, one, stored) for one in mistakes[v]),
                 compared=compared,
                 differing=differing,
-                representatives=tuple(
-                    RepresentativeText(
-                        row=n // words.run.record.rows_per_text,
-                        id=stored[n][0],
-                        covered=covered,
-                        explanation=stored[n][1],
-                    )
-                    for n, covered in picked[v]
-                ),
+                representatives=tuple(_representative(words, *one, stored) for one in picked[v]),
                 sliced_by=None if slices is None else slices.by,
-                slices=() if slices is None else _slices(words, slices, v),
+                slices=() if slices is None else _slices(words, slices.names, v),
             )
         )
     return tuple(found)
@@ -177,13 +161,13 @@ def _right(outcomes: Int[np.ndarray, "C 3"]) -> Part | None:
     return share_of(right, right + wrong) if right + wrong else None
 
 
-def _mistakes(words: RunWords, most: int) -> list[dict[str, Any]]:
-    """Return the most confident mistakes of each view, as rows with its place ``v``."""
+def _mistakes(words: RunWords, most: int) -> dict[int, list[dict[str, Any]]]:
+    """Return the most confident mistakes of each view, as rows."""
     found = words.tables.table(f"""SELECT n, row, view, predicted, labelled, confidence
         FROM {words.rows} WHERE wrong = 1
         QUALIFY row_number() OVER (PARTITION BY view ORDER BY confidence DESC, row) <= {most}
-        ORDER BY view, confidence DESC, row""")
-    return [one | {"v": words.place(one["view"])} for one in found.to_pylist()]
+        ORDER BY confidence DESC, row""").to_pylist()
+    return {view: [one for one in found if one["view"] == view] for view in words.views}
 
 
 def _mistake(words: RunWords, one: Mapping[str, Any], stored: _Stored) -> MistakenText:
@@ -201,6 +185,12 @@ def _mistake(words: RunWords, one: Mapping[str, Any], stored: _Stored) -> Mistak
     )
 
 
+def _representative(words: RunWords, n: int, covered: float, stored: _Stored) -> RepresentativeText:
+    id, explanation = stored[n]
+    row = n // words.run.record.rows_per_text
+    return RepresentativeText(row=row, id=id, covered=covered, explanation=explanation)
+
+
 def _stored(words: RunWords, wanted: Iterable[int]) -> _Stored:
     """Return the ids and explanations of these rows; None for one whose text is not stored."""
     n = np.unique(np.fromiter(wanted, dtype=np.int64))
@@ -208,15 +198,12 @@ def _stored(words: RunWords, wanted: Iterable[int]) -> _Stored:
     # By the number of the text whole shards are passed over; that of the row is computed.
     query = """SELECT r.* REPLACE (named AS features)
         FROM rows r JOIN asked a ON r.row = a.row AND r.n = a.n"""
-    return {
-        row["n"]: (
-            row["id"],
-            None
-            if row["text"] is None
-            else explanation_of(row, words.run.record, text=row["text"]),
-        )
-        for row in words.tables.table(query).to_pylist()
-    }
+    found: dict[int, tuple[str, Explanation | None]] = {}
+    for row in words.tables.table(query).to_pylist():
+        text = row["text"]
+        explained = None if text is None else explanation_of(row, words.run.record, text=text)
+        found[row["n"]] = row["id"], explained
+    return found
 
 
 def _differing(words: RunWords, v: int) -> tuple[int, tuple[DifferingWord, ...]]:
@@ -232,60 +219,64 @@ def _differing(words: RunWords, v: int) -> tuple[int, tuple[DifferingWord, ...]]
     return compared, tuple(corrected(words.words, groups)[:_DIFFERING])
 
 
-def _slices(words: RunWords, slices: "Slices", v: int) -> tuple[RunSlice, ...]:
+def _slices(words: RunWords, names: Sequence[str], v: int) -> tuple[RunSlice, ...]:
     """Return the slices that have texts, each with the words that score otherwise elsewhere."""
     run, target, every, groups = words.run, words.views[v].target, words.moments(v), []
-    for s, name in enumerate(slices.names):
+    for s, name in enumerate(names):
         here = words.moments(v, slice=s)
         rest = Moments(*(a - b for a, b in zip(every, here, strict=True)))
         groups.append((name, compared_words(rest, here)))
     sure = corrected(words.words, groups)
     found = []
-    for s, name in enumerate(slices.names):
+    for s, name in enumerate(names):
         outcomes = words.outcomes(v, slice=s)
         if not (texts := int(outcomes.sum())):
             continue
         called = int(outcomes[run.classes.index(target)].sum()) if target in run.classes else 0
-        differing = tuple(one for one in sure if one.group == name)[:_OF_A_SLICE]
-        part = share_of(called, texts)
-        right = _right(outcomes)
         found.append(
-            RunSlice(name=name, texts=texts, target=part, right=right, differing=differing)
+            RunSlice(
+                name=name,
+                texts=texts,
+                target=share_of(called, texts),
+                right=_right(outcomes),
+                differing=tuple(one for one in sure if one.group == name)[:_OF_A_SLICE],
+            )
         )
     return tuple(found)
 
 
-_ROW = {"method": pa.string(), "target": pa.string(), "row": pa.int64(), "id": pa.string()}
-_MISTAKES = pa.schema(
-    _ROW
-    | {"predicted": pa.string(), "label": pa.string(), "confidence": pa.float64()}
-    | {"words": pa.list_(pa.string())}
+_VIEW = {"method": pa.string(), "target": pa.string()}
+_TEXT = {"row": pa.int64(), "id": pa.string()}
+_CALLED = {"predicted": pa.string(), "label": pa.string(), "confidence": pa.float64()}
+_MISTAKES = _VIEW | _TEXT | _CALLED | {"words": pa.list_(pa.string())}
+_REPRESENTATIVES = _VIEW | _TEXT | {"covered": pa.float64(), "text": pa.string()}
+_SLICES = (
+    _VIEW
+    | {"slice": pa.string(), "texts": pa.int64()}
+    | {"predicted": pa.int64(), "predicted_low": pa.float64(), "predicted_high": pa.float64()}
+    | {"right": pa.int64(), "labelled": pa.int64()}
+    | {"right_low": pa.float64(), "right_high": pa.float64(), "differing": pa.list_(pa.string())}
 )
-_REPRESENTATIVES = pa.schema(_ROW | {"covered": pa.float64(), "text": pa.string()})
-_PREDICTED = {
-    "predicted": pa.int64(),
-    "predicted_low": pa.float64(),
-    "predicted_high": pa.float64(),
-}
-_RIGHT = {"labelled": pa.int64(), "right_low": pa.float64(), "right_high": pa.float64()}
-_SLICES = pa.schema(
-    {"method": pa.string(), "target": pa.string(), "slice": pa.string(), "texts": pa.int64()}
-    | _PREDICTED
-    | {"right": pa.int64(), **_RIGHT, "differing": pa.list_(pa.string())}
-)
+
+
+def _table(
+    words: RunWords, rows: Iterable[tuple[int, dict[str, Any]]], columns: dict[str, pa.DataType]
+) -> pa.Table:
+    """Return rows about views as a table."""
+    about = {v: {"method": one.method, "target": one.aim} for v, one in words.views.items()}
+    return pa.Table.from_pylist([about[v] | row for v, row in rows], pa.schema(columns))
 
 
 def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
     """Return the most confident mistakes of every view."""
-    _check_count("most", most)
+    check_count("most", most)
     with _words(run, method) as words:
-        found = sorted(_mistakes(words, most), key=lambda one: one["v"])
+        found = [one for several in _mistakes(words, most).values() for one in several]
         stored = _stored(words, [one["n"] for one in found])
-    rows = []
-    for view, one in ((words.views[one["v"]], _mistake(words, one, stored)) for one in found):
-        about = {name: getattr(one, name) for name in _MISTAKES.names[2:]}
-        rows.append(about | {"method": view.method, "target": view.aim})
-    return pa.Table.from_pylist(rows, _MISTAKES)
+    mistakes = ((one["view"], _mistake(words, one, stored)) for one in found)
+    names = [*_TEXT, *_CALLED, "words"]
+    rows = ((v, {name: getattr(one, name) for name in names}) for v, one in mistakes)
+    return _table(words, rows, _MISTAKES)
 
 
 def _spoke_for(e: Explanation, wrong: str) -> tuple[str, ...]:
@@ -304,47 +295,34 @@ def _spoke_for(e: Explanation, wrong: str) -> tuple[str, ...]:
 
 def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
     """Return the texts picked for every view, in the order in which they were."""
-    _check_count("count", count)
+    check_count("count", count)
     with _words(run, method) as words:
         words.add_up()
         picked = words.representatives(count)
-        stored = _stored(words, [n for several in picked for n, _ in several])
-    rows = [
-        {
-            "method": view.method,
-            "target": view.aim,
-            "row": n // run.record.rows_per_text,
-            "id": stored[n][0],
-            "covered": covered,
-            "text": None if (shown := stored[n][1]) is None else shown.text,
-        }
-        for view, several in zip(words.views, picked, strict=True)
-        for n, covered in several
-    ]
-    return pa.Table.from_pylist(rows, _REPRESENTATIVES)
+        stored = _stored(words, [n for several in picked.values() for n, _ in several])
+    rows = []
+    for v, several in picked.items():
+        for one in (_representative(words, *each, stored) for each in several):
+            text = None if one.explanation is None else one.explanation.text
+            rows.append((v, {"row": one.row, "id": one.id, "covered": one.covered, "text": text}))
+    return _table(words, rows, _REPRESENTATIVES)
 
 
 def slices_of_run(run: "Run", by: str, method: str) -> pa.Table:
     """Return one row per view and slice, shares with Wilson's intervals."""
     with _words(run, method) as words:
-        slices, numbers = sliced(words, by)
-        words.add_up(numbers)
-    rows = [
-        {"method": view.method, "target": view.aim, "slice": one.name, "texts": one.texts}
-        | _part("predicted", one.target)
-        | _part("right", one.right)
-        | {"labelled": one.right and one.right.of}
-        | {"differing": [word.word for word in one.differing]}
-        for v, view in enumerate(words.views)
-        for one in _slices(words, slices, v)
-    ]
-    return pa.Table.from_pylist(rows, _SLICES)
-
-
-def _part(name: str, part: Part | None) -> dict[str, Any]:
-    if part is None:
-        return {}
-    return {name: part.count, f"{name}_low": part.low, f"{name}_high": part.high}
+        slices = sliced(words, by)
+        words.add_up(slices.numbers)
+    rows = []
+    for v in words.views:
+        for one in _slices(words, slices.names, v):
+            row = {"slice": one.name, "texts": one.texts}
+            for name, part in (("predicted", one.target), ("right", one.right)):
+                if part is not None:
+                    row |= {name: part.count, f"{name}_low": part.low, f"{name}_high": part.high}
+            row |= {"labelled": one.right and one.right.of}
+            rows.append((v, row | {"differing": [word.word for word in one.differing]}))
+    return _table(words, rows, _SLICES)
 
 
 LENGTH = "length"  # how many features a text has
@@ -352,31 +330,16 @@ _MOST, _RANGES = 12, 6
 _MISSING, _OTHERS = "(no value)", "(others)"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Slices:
-    """How texts fall into slices: by ``values`` of a column, or between ``edges``."""
+class Slices(NamedTuple):
+    """The names of slices, and a table that has the ``slice`` of each text or of each row."""
 
     by: str
-    names: tuple[str, ...]
-    values: tuple[Any, ...] | None = None
-    edges: Any = None
-
-    def numbers(self, column: Any) -> Int[np.ndarray, " n"]:
-        """Return the slice of each value of ``column``, −1 for none."""
-        missing = np.asarray(pc.is_null(column))
-        if self.values is None:
-            place = np.searchsorted(self.edges, _numbers(column), side="right")
-            found = np.clip(place - 1, 0, len(self.edges) - 2)
-        else:
-            placed = pc.index_in(column, pa.array(self.values, column.type))
-            others = self.names.index(_OTHERS) if _OTHERS in self.names else -1
-            found = np.asarray(placed.fill_null(others)).astype(np.int64)
-        none = self.names.index(_MISSING) if _MISSING in self.names else -1
-        return np.where(missing, none, found)
+    names: list[str]
+    numbers: pa.Table
 
 
-def sliced(words: RunWords, by: str) -> tuple[Slices, pa.Table]:
-    """Return slices by "length", "label" or a column that is carried along, and that of each row.
+def sliced(words: RunWords, by: str) -> Slices:
+    """Return slices by "length", "label" or a column that is carried along.
 
     Arrow reads the column: its kinds of numbers and times say how ranges are named.
     """
@@ -386,43 +349,55 @@ def sliced(words: RunWords, by: str) -> tuple[Slices, pa.Table]:
     if by not in choices:
         raise InputError(nearest("column to slice by", by, choices))
     if by == LENGTH:
-        table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS words FROM {words.rows}")
-        n, parts, several = table["n"], [table["words"].combine_chunks()], 1
+        table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS value FROM {words.rows}")
     else:
         stored = dict(zip(data.carried, stored_names(data.carried), strict=True))
         column, several = by if by == "label" else stored[by], run.record.rows_per_text
-        parts = [_plain(table[column].combine_chunks()) for table in run.tables([column])]
-        first = [run.record.texts_of(number).start * several for number in run.shards]
-        rows = [np.arange(a, a + len(part)) for a, part in zip(first, parts, strict=True)]
-        n = np.concatenate(rows)
-    slices = _cut(by, pa.chunked_array([part[::several] for part in parts]))
-    numbers = np.concatenate([slices.numbers(part) for part in parts])
-    return slices, pa.table({"n": n, "slice": numbers})
+        parts = [
+            _plain(table[column].combine_chunks()[::several]) for table in run.tables([column])
+        ]
+        texts = np.concatenate([run.record.texts_of(number) for number in run.shards])
+        table = pa.table({"row": texts, "value": pa.chunked_array(parts)})
+    names, numbers = _cut(table["value"])
+    return Slices(by, names, table.set_column(1, "slice", pa.array(numbers)))
 
 
-def _cut(by: str, values: pa.ChunkedArray) -> Slices:
+def _cut(values: pa.ChunkedArray) -> tuple[list[str], Int[np.ndarray, " n"]]:
+    """Return the names of slices, and for each of the values the number of the one it is in.
+
+    Many numbers or times are cut into ranges that have equally many of them; else each value is a
+    slice, and the less frequent of many values are one together.
+    """
     counted = pc.value_counts(values.drop_null())
     distinct = counted.field("values")
-    missing = (_MISSING,) if values.null_count else ()
     kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal
     ordered = any(is_kind(values.type) for is_kind in kinds)
-    if ordered and len(distinct) > _MOST:
-        every = _numbers(values.drop_null())
-        finite = every[np.isfinite(every)]
-        edges = np.unique(np.quantile(finite, np.linspace(0, 1, _RANGES + 1)))
-        edges = edges if pa.types.is_temporal(values.type) else np.unique(_readable(edges))
-        edges[[0, -1]] = min(edges[0], every.min()), max(edges[-1], every.max())
-        if len(edges) > 2:
-            ranges = (*_range_names(edges, values.type), *missing)
-            return Slices(by=by, names=ranges, edges=edges)
-    if ordered:
-        order = np.argsort(_numbers(distinct), kind="stable")
+    edges = _edges(values) if ordered and len(distinct) > _MOST else ()
+    if len(edges) > 2:
+        shown = [_shown(edge, values.type) for edge in edges]
+        names = [f"{a} to below {b}" for a, b in itertools.pairwise(shown)]
+        names[-1] = f"{shown[-2]} to {shown[-1]}"
+        place = np.searchsorted(edges, _numbers(values), side="right")
+        numbers = np.clip(place - 1, 0, len(edges) - 2)
     else:
-        order = np.argsort(-np.asarray(counted.field("counts")), kind="stable")
-    kept = distinct.take(pa.array(order[:_MOST])).to_pylist()
-    others = (_OTHERS,) if len(distinct) > _MOST else ()
-    names = (*map(str, kept), *others, *missing)
-    return Slices(by=by, names=names, values=tuple(kept))
+        counts = np.asarray(counted.field("counts"))
+        order = np.argsort(_numbers(distinct) if ordered else -counts, kind="stable")
+        kept = distinct.take(pa.array(order[:_MOST]))
+        names = [*map(str, kept.to_pylist()), *[_OTHERS] * (len(distinct) > _MOST)]
+        numbers = np.asarray(pc.index_in(values, kept).fill_null(len(kept))).astype(np.int64)
+    if values.null_count:
+        numbers = np.where(np.asarray(values.is_null()), len(names), numbers)
+        names.append(_MISSING)
+    return names, numbers
+
+
+def _edges(values: pa.ChunkedArray) -> Any:
+    """Return where ranges of as many values each begin and end."""
+    every = _numbers(values.drop_null())
+    edges = np.unique(np.quantile(every[np.isfinite(every)], np.linspace(0, 1, _RANGES + 1)))
+    edges = edges if pa.types.is_temporal(values.type) else np.unique(_readable(edges))
+    edges[[0, -1]] = min(edges[0], every.min()), max(edges[-1], every.max())
+    return edges
 
 
 def _plain(values: Any) -> Any:
@@ -438,10 +413,8 @@ def _plain(values: Any) -> Any:
 def _numbers(values: Any) -> Any:
     """Return numbers, or times as numbers in their order; NaN where there is none."""
     if pa.types.is_temporal(values.type):
-        values = values.cast(
-            pa.timestamp("us") if not pa.types.is_time(values.type) else values.type
-        )
-        values = values.cast(pa.int64())
+        kind = values.type if pa.types.is_time(values.type) else pa.timestamp("us")
+        values = values.cast(kind).cast(pa.int64())
     # Whole numbers beyond 2^53 are rounded: that is near enough for an order of slices.
     return np.asarray(values.cast(pa.float64(), safe=False).fill_null(np.nan))
 
@@ -464,12 +437,6 @@ def _readable(edges: Any) -> Any:
             for one, edge, k in zip(rounding, edges, digits.tolist(), strict=True)
         ]
     )
-
-
-def _range_names(edges: Any, kind: pa.DataType) -> list[str]:
-    shown = [_shown(edge, kind) for edge in edges]
-    pairs = list(itertools.pairwise(shown))
-    return [f"{a} to below {b}" for a, b in pairs[:-1]] + [f"{pairs[-1][0]} to {pairs[-1][1]}"]
 
 
 def _shown(edge: float, kind: pa.DataType) -> str:

@@ -32,8 +32,9 @@ _SUMS = """count(*)::DOUBLE AS texts, sum(score) AS total, sum(score * score) AS
 class RunWords:
     """Sums over the texts of a run, or of one of its methods, and what they are made of.
 
-    ``views`` are numbered in the order in which the run has them, and so are ``words``. A row is in
-    the slice that the table ``slices`` gives its ``n``, or in none, −1.
+    ``views`` are by their numbers in the tables, in the order in which the run has them; ``words``
+    are numbered in that order. A row is in
+    the slice that the table ``slices`` gives its ``n``, or its text, or in none, −1.
     """
 
     def __init__(self, tables: Database, run: "Run", method: str | None) -> None:
@@ -44,8 +45,9 @@ class RunWords:
         if method is not None:
             self.rows = f"(SELECT * FROM rows WHERE method = {literal(method)})"
         found = tables.columns(f"SELECT view FROM {self.rows} GROUP BY view ORDER BY min(n)")
-        self._numbers = {int(number): place for place, number in enumerate(found["view"])}
-        self.views: list[View] = [view_of(run.record, number) for number in self._numbers]
+        self.views: dict[int, View] = {
+            number: view_of(run.record, number) for number in found["view"].tolist()
+        }
 
     def add_up(self, slices: pa.Table | None = None) -> None:
         """Make the sums, by view, predicted class, whether that is right, slice and word."""
@@ -53,19 +55,21 @@ class RunWords:
         if slices is not None:
             self.tables.put("slices", slices)
             rows = f"""(SELECT r.*, coalesce(slice, -1) AS slice
-                FROM {self.rows} r LEFT JOIN slices USING (n))"""
+                FROM {self.rows} r LEFT JOIN slices USING ({slices.column_names[0]}))"""
         groups = "view, predicted, wrong, slice"
-        self._outcomes = self._of_views(
-            self.tables.columns(f"SELECT {groups}, count(*) AS texts FROM {rows} GROUP BY ALL")
-        )
+        counted = f"SELECT {groups}, count(*) AS texts FROM {rows} GROUP BY ALL"
+        self._outcomes = self.tables.columns(counted)
         small = ", ".join(f"{name}::INTEGER AS {name}" for name in groups.split(", "))
         query = f"""SELECT {small}, word, {_SUMS}, min(entry) AS entry
             FROM ({entries(self.run.record, rows, more=", slice")}) GROUP BY ALL"""
-        parts = [_encoded(batch) for batch in self.tables.batches(query)]
-        named = pa.chunked_array([one for one, _ in parts]).unify_dictionaries()
+        encoded, parts = list[Any](), list[dict[str, Any]]()
+        for batch in self.tables.batches(query):
+            part = dict(zip(batch.schema.names, batch.columns, strict=True))
+            encoded.append(part.pop("word").dictionary_encode())
+            parts.append({x: column.to_numpy(zero_copy_only=False) for x, column in part.items()})
+        named = pa.chunked_array(encoded).unify_dictionaries()
         # Each column leaves its parts when it is whole: there may be millions of groups.
-        names = list(parts[0][1])
-        sums = {name: np.concatenate([one.pop(name) for _, one in parts]) for name in names}
+        sums = {x: np.concatenate([part.pop(x) for part in parts]) for x in list(parts[0])}
         sums["number"] = np.concatenate([np.asarray(one.indices) for one in named.chunks])
         words = named.chunk(0).dictionary.to_pylist()
         # Words are numbered in the order of the run: of equal ones, the first is shown first.
@@ -74,17 +78,7 @@ class RunWords:
         order = np.argsort(first)
         self.words: list[str] = [words[i] for i in order]
         sums["number"] = np.argsort(order)[sums["number"]]
-        self._sums = self._of_views(sums)
-
-    def place(self, number: int) -> int:
-        """Return the place in ``views`` of a view's number in the tables."""
-        return self._numbers[number]
-
-    def _of_views(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """Number the views by their places here."""
-        numbers = np.full(max(self._numbers, default=0) + 1, -1)
-        numbers[list(self._numbers)] = list(self._numbers.values())
-        return columns | {"view": numbers[columns["view"]]}
+        self._sums = sums
 
     def moments(self, view: int, **groups: int) -> Moments:
         """Return the moments of a view's words: of all its texts, or of some groups."""
@@ -102,25 +96,24 @@ class RunWords:
         return found
 
     def leading(self, view: int, top: int, *, signed: bool) -> dict[int, int]:
-        """Return the words furthest from 0 for certain, with the side they are on.
-
-        The background comes after the others, and rare words after that.
-        """
+        """Return the words furthest from 0 for certain, with the side they are on."""
         moments = self.moments(view)
         found = shrunken(moments)
-        size = found.strength
-        order = np.lexsort((-np.abs(found.mean), -size, self.behind(view, moments)))
-        sides = np.sign(found.mean).astype(int)
-        chosen: dict[int, int] = {}
+        size, sides = found.strength, np.sign(found.mean).astype(int)
+        order, chosen = self.order(view, moments, found), dict[int, int]()
         for side in (1, -1) if signed else (1,):
             here = order[(sides[order] == side)] if signed else order
             chosen |= {int(i): side for i in here[:top] if size[i] > 0 or len(size) <= top}
         return chosen
 
-    def behind(self, view: int, moments: Moments) -> Int[np.ndarray, " V"]:
-        """Return 0 for words that may lead a list, 1 for the background, 2 for rare ones."""
+    def order(self, view: int, moments: Moments, found: Shrunken) -> Int[np.ndarray, " V"]:
+        """Return the words by how far from 0 they are for certain, the furthest first.
+
+        The background comes after the others, and rare words after that.
+        """
         aside = background(moments, int(self.outcomes(view).sum()))
-        return np.where(moments.texts < RARE, 2, aside.astype(int))
+        behind = np.where(moments.texts < RARE, 2, aside.astype(int))
+        return np.lexsort((-np.abs(found.mean), -found.strength, behind))
 
     def examples(
         self, chosen: Mapping[int, Mapping[int, int]]
@@ -130,7 +123,7 @@ class RunWords:
         views, numbers, sides = zip(*several, strict=True) if several else ((), (), ())
         asked = pa.table(
             {
-                "view": pa.array([list(self._numbers)[v] for v in views], pa.int64()),
+                "view": pa.array(views, pa.int64()),
                 "word": pa.array([self.words[i] for i in numbers], pa.string()),
                 "side": pa.array(sides, pa.int64()),
             }
@@ -150,11 +143,11 @@ class RunWords:
         places = {word: i for i, word in zip(numbers, asked["word"].to_pylist(), strict=True)}
         grouped: dict[tuple[int, int], tuple[Example, ...]] = {}
         for one in found:
-            key = self.place(one["view"]), places[one["word"]]
+            key = one["view"], places[one["word"]]
             grouped[key] = (*grouped.get(key, ()), _example(one))
         return grouped
 
-    def representatives(self, count: int) -> list[list[tuple[int, float]]]:
+    def representatives(self, count: int) -> dict[int, list[tuple[int, float]]]:
         """Return the picked rows of every view, by their ``n``, and the share covered after each.
 
         Texts evenly spread over the run are looked at. Fewer come back where they cover all.
@@ -162,15 +155,13 @@ class RunWords:
         every = max(1, -(-self.run.total // _LOOKED_AT))
         some = f"(SELECT * FROM {self.rows} WHERE row % {every} = 0)"
         # Of equal words the first in the vocabulary counts, so all of them are fetched here.
-        found = self._of_views(
-            self.tables.columns(f"""SELECT view, n, word, score
-                FROM ({entries(self.run.record, some)}) WHERE score <> 0
-                QUALIFY rank() OVER (PARTITION BY n ORDER BY abs(score) DESC) <= {SHOWN}""")
-        )
+        found = self.tables.columns(f"""SELECT view, n, word, score
+            FROM ({entries(self.run.record, some)}) WHERE score <> 0
+            QUALIFY rank() OVER (PARTITION BY n ORDER BY abs(score) DESC) <= {SHOWN}""")
         known = {word: number for number, word in enumerate(self.words)}
         found["number"] = np.array([known[word] for word in found.pop("word")], dtype=np.int64)
-        picked = []
-        for view in range(len(self.views)):
+        picked = {}
+        for view in self.views:
             here = _chosen(found, view=view)
             n, number, score = (found[name][here] for name in ("n", "number", "score"))
             order = np.lexsort((number, -np.abs(score), n))
@@ -181,10 +172,25 @@ class RunWords:
             words[at[order][kept], place[kept]] = number[order][kept]
             weight = np.sqrt(self.moments(view).size)
             rows, covered = greedy_cover(words, weight, count)
-            picked.append(list(zip(texts[rows].tolist(), covered, strict=True)))
+            picked[view] = list(zip(texts[rows].tolist(), covered, strict=True))
         return picked
 
-    def phrases(self) -> list[tuple[list[str], Moments]]:
+    def _strong(self, view: int) -> pa.Table:
+        """Return the words of a view that may make phrases."""
+        moments = self.moments(view)
+        carried = carrying(moments)
+        # A phrase that occurs as often as it must is made of words that do.
+        words = np.flatnonzero((carried != 0) & (moments.occurrences >= FEWEST))
+        return pa.table(
+            {
+                "view": np.full(len(words), view),
+                "word": pa.array([self.words[i] for i in words], pa.string()),
+                "number": words,
+                "carried": carried[words],
+            }
+        )
+
+    def phrases(self) -> dict[int, tuple[list[str], Moments]]:
         """Return, for every view, phrases of two or three words, and their moments.
 
         An occurrence of a word carries its score in the text over the times it occurs there; a
@@ -194,11 +200,7 @@ class RunWords:
         that carry most, all are on one side, and none has less than a fifth of the sum. Most
         phrases would otherwise be a strong word after an article.
         """
-        strong = pa.concat_tables([_strong(self, view) for view in range(len(self.views))])
-        strong = strong.set_column(
-            0, "view", pa.array(np.array(list(self._numbers))[strong["view"].to_numpy()])
-        )
-        self.tables.put("strong", strong)
+        self.tables.put("strong", pa.concat_tables(self._strong(view) for view in self.views))
         self.tables.execute(_PHRASES)
         there = map(self.run.record.texts_of, self.run.shards)
         parts = {n for x in there for n in range(x[0] // _AT_ONCE, x[-1] // _AT_ONCE + 1)}
@@ -208,24 +210,16 @@ class RunWords:
             self.tables.execute(_PAIRS.format(rows=part))
             self.tables.execute(_FOUND)
         several = self.run.record.rows_per_text * self.run.record.shards.texts
-        found = self._of_views(
-            self.tables.columns(f"""SELECT view, first, second, third, {_SUMS} FROM phrases
-                GROUP BY view, first, second, third HAVING sum(times) >= {FEWEST}
-                ORDER BY view, min(n) // {several}, first, second, third NULLS LAST""")
-        )
-        by_view = []
-        for view in range(len(self.views)):
+        found = self.tables.columns(f"""SELECT view, first, second, third, {_SUMS} FROM phrases
+            GROUP BY view, first, second, third HAVING sum(times) >= {FEWEST}
+            ORDER BY view, min(n) // {several}, first, second, third NULLS LAST""")
+        by_view, columns = {}, self.run.record.data.columns
+        for view in self.views:
             here = _chosen(found, view=view)
-            numbers = zip(
-                *(found[name][here] for name in ("first", "second", "third")), strict=True
-            )
-            names = [
-                _phrase_name(
-                    [self.words[int(i)] for i in one if i == i], self.run.record.data.columns
-                )
-                for one in numbers
-            ]
-            by_view.append((names, Moments(*(found[name][here] for name in Moments._fields))))
+            numbers = zip(*(found[x][here] for x in ("first", "second", "third")), strict=True)
+            phrases = [[self.words[int(i)] for i in one if i == i] for one in numbers]
+            names = [_phrase_name(words, columns) for words in phrases]
+            by_view[view] = names, Moments(*(found[name][here] for name in Moments._fields))
         return by_view
 
 
@@ -258,13 +252,6 @@ _FOUND = f"""INSERT INTO phrases
     WHERE whole <> 0 AND list_min(list_transform(each, lambda x: x * sign(whole)))
         >= {_PART} * abs(whole)
     GROUP BY n, view, first, second, third"""
-
-
-def _encoded(batch: pa.RecordBatch) -> tuple[Any, dict[str, Any]]:
-    """Return the words of a batch by their numbers in it, and its other columns."""
-    names = [name for name in batch.schema.names if name != "word"]
-    others = {name: batch[name].to_numpy(zero_copy_only=False) for name in names}
-    return batch["word"].dictionary_encode(), others
 
 
 def _chosen(columns: Mapping[str, Any], **groups: int) -> Any:
@@ -301,21 +288,6 @@ def background(words: Moments, texts: int) -> Bool[np.ndarray, " V"]:
     return often & (np.abs(words.mean - center) <= 2 * spread)
 
 
-def _strong(words: RunWords, view: int) -> pa.Table:
-    moments = words.moments(view)
-    carried = carrying(moments)
-    # A phrase that occurs as often as it must is made of words that do.
-    number = np.flatnonzero((carried != 0) & (moments.occurrences >= FEWEST))
-    return pa.table(
-        {
-            "view": np.full(len(number), view),
-            "word": pa.array([words.words[i] for i in number], pa.string()),
-            "number": number,
-            "carried": carried[number],
-        }
-    )
-
-
 def _phrase_name(words: Sequence[str], columns: DataColumns) -> str:
     """Return the words of a phrase, which stand on one side, with the name of that side once."""
     if columns.pair is None:
@@ -341,9 +313,9 @@ def words_of_run(run: "Run", method: str, *, target: str | None, sort: str) -> p
         raise InputError(nearest("way to sort words", sort, SORTS))
     with database(run) as tables:
         words = RunWords(tables, run, method)
-        found = [v for v, view in enumerate(words.views) if target in (None, view.target)]
+        found = [v for v, view in words.views.items() if target in (None, view.target)]
         if target is not None and not found:
-            known = {view.target for view in words.views}
+            known = {view.target for view in words.views.values()}
             raise InputError(nearest("class explained here", target, known))
         if not found:
             raise InputError(f"'{run.path}' holds no explanations by {method}.")
@@ -352,20 +324,17 @@ def words_of_run(run: "Run", method: str, *, target: str | None, sort: str) -> p
 
 
 def _word_table(words: RunWords, view: int, sort: str) -> pa.Table:
-    """Return one row per word that any text has, the largest first; "word" sorts by the alphabet.
-
-    By "strength" the background comes after the others, and rare words after that.
-    """
+    """Return a row for each word that any text has, the largest first; "word" is the alphabet."""
     moments = words.moments(view)
     found = shrunken(moments)
-    there = np.flatnonzero(moments.texts > 0)
     columns = word_columns(moments, found)
     if sort == "word":
-        order = np.array(sorted(there.tolist(), key=words.words.__getitem__), dtype=np.int64)
+        order = np.array(sorted(range(len(words.words)), key=words.words.__getitem__), dtype=int)
+    elif sort == "strength":
+        order = words.order(view, moments, found)
     else:
-        first = (found.strength if sort == "strength" else columns[sort])[there]
-        behind = words.behind(view, moments)[there] * (sort == "strength")
-        order = there[np.lexsort((-np.abs(found.mean[there]), -first, behind))]
+        order = np.lexsort((-np.abs(found.mean), -columns[sort]))
+    order = order[moments.texts[order] > 0]
     about = {
         name: pa.array([value] * len(order), pa.string())
         for name, value in words.views[view]._asdict().items()

@@ -3,12 +3,10 @@
 import pickle
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import msgspec
 import pyarrow as pa
 
 from limelight.data.columns import INPUT
@@ -35,8 +33,7 @@ Heard = Callable[[int, int], None]  # texts done, and how many of them failed
 
 def method_record(one: Chosen, budget: Budget | None = None) -> MethodRecord:
     """Return the method with its settings, less those that follow from a budget text by text."""
-    counted = one.way.counted
-    left_out = () if budget is None or counted is None else counted.counts
+    left_out = () if budget is None else one.way.counts
     settings = {name: value for name, value in one.asked().items() if name not in left_out}
     asked = written_value(plain_value(settings, "settings"))
     return MethodRecord(
@@ -51,44 +48,45 @@ class ShardWork:
         self, model: Model, record: RunRecord, learned: Mapping[str, Learned] = MappingProxyType({})
     ) -> None:
         self.model, self.record, self.learned = model, record, learned
-        self.chosen: list[Chosen] = [self._configured(one) for one in record.methods]
+        self.chosen: list[Chosen] = []
+        for one in record.methods:
+            settings = {  # learned methods are recorded by their digests
+                name: learned.get(value, value) if isinstance(value, str) else value
+                for name, value in read_value(one.settings).items()
+            }
+            fitted = settings.pop("fitted", None) if one.id == LEARNED else None
+            self.chosen.append(configured(fitted or one.id, model, settings))
         self._labels = ClassLabels(model.classes, record.data.labels)
         self._budget = None if record.budget is None else Budget.of(record.budget)
-
-    def _configured(self, one: MethodRecord) -> Chosen:
-        """Return a method as it was recorded, where learned ones stand as their digests."""
-        settings = {
-            name: self.learned.get(value, value) if isinstance(value, str) else value
-            for name, value in read_value(one.settings).items()
-        }
-        fitted = settings.pop("fitted", None) if one.id == LEARNED else None
-        return configured(fitted or one.id, self.model, settings)
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
         asked, errors = self.texts(texts)
-        each = self.record.rows_per_text
-        found: list[list[Found]] = [[error or ""] * each for error in errors]
+        aims = self.model.classes if self.record.question.all_classes else [None]
+        kinds = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
+        found: list[list[Found]] = [[error or ""] * len(kinds) for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
         usable.sort(key=lambda i: (len(asked[i].whole or ""), i))
         done, failed = len(asked) - len(usable), len(asked) - len(usable)
-        for part in _parts(usable, max(together(self.model, self.chosen), _TOGETHER)):
-            for i, of_text in zip(
-                part, self._explained([asked[i].asked for i in part]), strict=True
-            ):
+        size = max(together(self.model, self.chosen), _TOGETHER)
+        for part in (usable[start : start + size] for start in range(0, len(usable), size)):
+            explained = self._explained([asked[i].asked for i in part])
+            for i, of_text in zip(part, explained, strict=True):
                 found[i] = of_text
                 failed += any(isinstance(one, str) for one in of_text)
             done += len(part)
             if heard is not None:
                 heard(done, failed)
+        answers = [
+            Answer(about, method, aim, one)
+            for about, of_text in zip(asked, found, strict=True)
+            for (method, aim), one in zip(kinds, of_text, strict=True)
+        ]
+        place = pa.array([i for i in range(len(asked)) for _ in kinds], pa.int64())
         names = texts.column_names[len(INPUT) :]
-        place = pa.array([i for i in range(len(asked)) for _ in range(each)], pa.int64())
-        return shard_table(
-            list(self._answers(asked, found)),
-            {name: texts.column(name).take(place) for name in names},
-            keep_texts=self.record.data.texts_kept,
-        )
+        carried = {name: texts.column(name).take(place) for name in names}
+        return shard_table(answers, carried, keep_texts=self.record.data.texts_kept)
 
     def texts(self, texts: pa.Table) -> tuple[list[DataText], list[str | None]]:
         """Return the texts that a worker got, and for each the sentence why it cannot be used.
@@ -110,15 +108,6 @@ class ShardWork:
         """Yield notices: labels that are one class by request, and those here that are none."""
         yield from self._labels.notices(texts.column("label").unique().to_pylist())
 
-    def _answers(
-        self, asked: Sequence[DataText], found: Sequence[Sequence[Found]]
-    ) -> Iterator[Answer]:
-        aims = self.model.classes if self.record.question.all_classes else [None]
-        rows = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
-        for about, of_text in zip(asked, found, strict=True):
-            for (method, aim), one in zip(rows, of_text, strict=True):
-                yield Answer(about, method, aim, one)
-
     def _explained(self, texts: list[Any]) -> list[list[Found]]:
         """Return what is found in every text: for each method, for each class.
 
@@ -131,18 +120,18 @@ class ShardWork:
             chosen=self.chosen,
             alone=self._budget is not None,
         )
+        found: list[list[Found]] = []
         try:
-            return [of_text for reading in asked for of_text in self._of_reading(reading)]
+            for reading in asked:
+                within = allotted(self._budget, self.chosen, reading)
+                columns = [self._of_method(one, aim) for one in within for aim in reading.aims()]
+                found += [list(of_text) for of_text in zip(*columns, strict=True)]
+            return found
         except Exception as error:
             if len(texts) == 1:
                 return [[_sentence(error)] * self.record.rows_per_text]
         half = len(texts) // 2
         return self._explained(texts[:half]) + self._explained(texts[half:])
-
-    def _of_reading(self, reading: Reading) -> list[list[Found]]:
-        aims, within = reading.aims(), allotted(self._budget, self.chosen, reading)
-        columns = [self._of_method(chosen, aimed) for chosen in within for aimed in aims]
-        return [list(of_text) for of_text in zip(*columns, strict=True)]
 
     def _of_method(self, chosen: Chosen, reading: Reading) -> Sequence[Found]:
         try:
@@ -165,27 +154,17 @@ def _sentence(error: Exception) -> str:
     return f"{type(error).__name__}: {said}"
 
 
-def _parts(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+def packed(record: RunRecord, model: Model | ModelSource, learned: Mapping[str, Learned]) -> bytes:
+    """Return what workers must know before they start: the plan, and the model or where it is.
 
-
-class Job(NamedTuple):
-    """What workers must know before they start: the plan, as JSON, and where the model is.
-
-    A function that is in memory only travels itself, ``pickled``, and so do a ``cutter`` and
-    ``learned`` methods.
+    A function that is in memory only travels itself, and so do cutters and learned methods.
     """
-
-    record: bytes
-    source: ModelSource | None
-    pickled: bytes | None = None
-    cutter: bytes | None = None
-    learned: bytes | None = None
+    return pickle.dumps((record, model, dict(learned)))
 
 
-def needs_main(pickled: bytes | None) -> bool:
-    """Whether a model uses what the program itself defines, which has to be run for it."""
-    return b"__main__" in (pickled or b"")
+def needs_main(pickled: bytes) -> bool:
+    """Whether a job uses what the program itself defines, which has to be run for it."""
+    return b"__main__" in pickled
 
 
 class Task(NamedTuple):
@@ -223,9 +202,9 @@ class LostWorkerError(Exception):
 
 
 class Orders(NamedTuple):
-    """The tasks of a job, read when they are taken, ``length`` of them."""
+    """The tasks of a job (:func:`packed`), read when they are taken, ``length`` of them."""
 
-    job: Job
+    job: bytes
     tasks: Iterator[Task]
     length: int
 
@@ -253,7 +232,7 @@ def finished_by(work: ShardWork, task: Task, heard: Heard | None = None) -> Fini
     )
 
 
-def explain_shard(job: Job, task: Task) -> Finished:
+def explain_shard(job: bytes, task: Task) -> Finished:
     """Return the shard of ``task`` from a process that loads the model the first time.
 
     A refusal travels as a sentence: not every exception survives the way from another process.
@@ -265,27 +244,18 @@ def explain_shard(job: Job, task: Task) -> Finished:
 
 
 @lru_cache(maxsize=1)
-def _work(job: Job) -> ShardWork:
-    record = msgspec.json.decode(job.record, type=RunRecord)
-    if job.cutter is not None:
-        cut = replace(record.question, features=_unpickled(job.cutter, "cutter"))
-        record = replace(record, question=cut)
-    learned = {} if job.learned is None else _unpickled(job.learned, "learned method")
-    if job.source is None:
-        return ShardWork(_unpickled(job.pickled or b"", "model"), record, learned)
-    model = record.question.grouped(job.source.loaded())
-    if model.fingerprint != record.model.fingerprint:
-        raise InputError(
-            f"the model at '{job.source.path}' is not the one of this run any more; put it back."
-        )
-    return ShardWork(model, record, learned)
-
-
-def _unpickled(content: bytes, what: str) -> Any:
+def _work(job: bytes) -> ShardWork:
     try:
-        return pickle.loads(content)  # noqa: S301  (our own bytes)
+        record, model, learned = pickle.loads(job)  # noqa: S301  (our own bytes)
     except Exception as error:
         raise InputError(
-            f"a worker cannot unpickle the {what} ({_sentence(error).rstrip('.')}); define it in a "
-            "module that workers can import."
+            f"a worker cannot unpickle what it needs ({_sentence(error).rstrip('.')}); define it "
+            "in a module that workers can import."
         ) from None
+    if isinstance(source := model, ModelSource):
+        model = record.question.grouped(source.loaded())
+        if model.fingerprint != record.model.fingerprint:
+            raise InputError(
+                f"the model at '{source.path}' is not the one of this run any more; put it back."
+            )
+    return ShardWork(model, record, learned)

@@ -1,7 +1,5 @@
 """Short texts: where a sample would ask as much, ask every mask and have no sampling error."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from limelight.sampling.pairs import pair_shares, pair_sums
@@ -9,6 +7,7 @@ from limelight.sampling.sample import Game
 from limelight.sampling.spread import explained
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import (
+    EnumeratedLime,
     all_keeps,
     banzhaf_weights,
     lime_weights,
@@ -20,20 +19,12 @@ _FEW = 1024  # masks: asked whatever a sample would ask, for sampling ten words 
 _MOST = 20  # words: a million masks as float64 take 170 MB
 
 
-class MaskedLime(NamedTuple):
-    """LIME's linear model of a game, in the limit of all samples."""
-
-    scores: Float[np.ndarray, "m d"]
-    intercept: Float[np.ndarray, " m"]
-    r2: Float[np.ndarray, " m"]
-
-
 def affordable(d: int, calls: int) -> bool:
     """Whether all 2^d masks of d words are few, or no more than the ``calls`` of a sample."""
     return d <= _MOST and 2**d <= max(_FEW, calls)
 
 
-def lime_of_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> MaskedLime:
+def lime_of_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> EnumeratedLime:
     """Minimise Σ over masks of P ψ (f − b − β·x)², sizes uniform on 1..d; no penalty, no row 0."""
     keep = all_keeps(d)
     (origin, f), weight = _relative(game(keep)), lime_weights(d, bandwidth=bandwidth)
@@ -41,7 +32,7 @@ def lime_of_all_masks(game: Game, d: int, *, bandwidth: float = 0.25) -> MaskedL
     coefficients = ridge_solution(x, weight, 0.0).T @ f
     left = weight @ (f - x @ coefficients) ** 2
     spread = weight @ (f - weight @ f / weight.sum()) ** 2
-    return MaskedLime(coefficients[1:].T, origin + coefficients[0], explained(left, spread))
+    return EnumeratedLime(coefficients[1:].T, origin + coefficients[0], explained(left, spread))
 
 
 def shapley_of_all_masks(game: Game, d: int) -> Float[np.ndarray, "m d"]:

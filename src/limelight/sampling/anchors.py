@@ -1,6 +1,7 @@
 """Anchors: words that hold a prediction whatever happens to the others (Ribeiro et al., 2018)."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -107,8 +108,7 @@ class _Trials:
 
     def __init__(self, holds: Holds, d: int, rng: np.random.Generator) -> None:
         self._holds, self.d, self._rng = holds, d, rng
-        self._held: dict[Words, int] = {}
-        self._count: dict[Words, int] = {}
+        self._held, self._count = Counter[Words](), Counter[Words]()
         self.spent = 0
 
     def draw(self, candidates: Sequence[Words], n: int) -> None:
@@ -120,8 +120,8 @@ class _Trials:
             masks = [coin_masks(self.d, n, self._rng, held=words) for words in some]
             held = self._holds(np.concatenate(masks)).reshape(len(some), n).sum(axis=1)
             for words, successes in zip(some, held, strict=True):
-                self._held[words] = self._held.get(words, 0) + int(successes)
-                self._count[words] = self._count.get(words, 0) + n
+                self._held[words] += int(successes)
+                self._count[words] += n
         self.spent += n * len(candidates)
 
     def untried(self, candidates: Sequence[Words]) -> list[Words]:
@@ -154,19 +154,15 @@ def _best(trials: _Trials, candidates: Sequence[Words], search: AnchorSearch) ->
         top, rest = order[:count], order[count:]
         if not len(rest) or trials.spent >= search.max_samples:
             break
-        level = _exploration(len(candidates), t, search.delta) / n
+        # β(t) of the paper, with its constants k = 405.5 and α = 1.1.
+        rate = math.log(405.5 * len(candidates) * t**1.1 / search.delta)
+        level = (rate + math.log(rate)) / n
         low, high = kl_limit(mean[top], level[top], 0), kl_limit(mean[rest], level[rest], 1)
         if high.max() - low.min() <= search.slack:
             break
         strongest = rest[np.argsort(-high, kind="stable")[:count]]
         trials.draw([candidates[i] for i in (*top, *strongest)], search.batch)
     return [candidates[i] for i in top]
-
-
-def _exploration(candidates: int, t: int, delta: float) -> float:
-    """β(t) of KL-LUCB with the constants of the paper: k = 405.5, α = 1.1."""
-    rate = math.log(405.5 * candidates * t**1.1 / delta)
-    return rate + math.log(rate)
 
 
 def _confirmed(trials: _Trials, words: Words, search: AnchorSearch) -> bool:
@@ -290,7 +286,10 @@ def sign_bracket(
     order = np.argsort(-np.abs(steps), kind="stable")
     large, small = steps[order[:_LARGEST]], steps[order[_LARGEST:]]
     slack += 4 * _EPS * (len(steps) + 4) * (abs(start) + float(np.abs(steps).sum()))
-    sums = start + _all_sums(large)
+    sums = np.zeros(1)
+    for step in large:
+        sums = np.concatenate([sums, sums + step])
+    sums = start + sums
     width = float(np.abs(small).sum()) / cells or 1.0  # of an empty grid: any but 0
     grid = np.rint(small / width).astype(np.int64)
     rounding = small - grid * width
@@ -307,13 +306,6 @@ def sign_bracket(
     low = positive(float(rounding[rounding < 0].sum()) - slack) - inflation
     high = positive(float(rounding[rounding > 0].sum()) + slack) + inflation
     return max(low, 0.0), min(high, 1.0)
-
-
-def _all_sums(steps: Float[np.ndarray, " m"]) -> Float[np.ndarray, " sums"]:
-    sums = np.zeros(1)
-    for step in steps:
-        sums = np.concatenate([sums, sums + step])
-    return sums
 
 
 def _sum_distribution(grid: Int[np.ndarray, " m"]) -> Float[np.ndarray, " cells"]:

@@ -7,13 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.masks import sized_masks
-from limelight.sampling.orders import ShapleySample
+from limelight.sampling.orders import ShapleySample, end_masks
 from limelight.sampling.sample import Game
-from limelight.sampling.spread import Spread, heavy_tailed, unseen_error
+from limelight.sampling.spread import ROUNDING, Spread, heavy_tailed
 from limelight.shapes import Bool, Float
 
 _PAIRS = 512  # asked at a time
-_ROUNDING = 1e-9  # of what one pair could do: residuals below this are those of a perfect fit
 _SINGULAR = 1e-12
 _COUNTLESS = 2**60  # sets: those of 200 words out of 400 are no number of double precision
 
@@ -116,7 +115,7 @@ def regression_shapley(
     # Of 12 words under MiniLM this has 0.8 to 0.5 times the error of as many calls in orders, and
     # drawing sizes evenly (leverage) no less; the more words, the more calls it takes to be better.
     masks = paired_masks(d, pairs, rng)
-    ends = game(np.array([np.zeros(d, bool), np.ones(d, bool)]))
+    ends = game(end_masks(d))
     answers, n = [ends], len(masks.keep)
     for start in range(0, n, _PAIRS):
         keep = masks.keep[start : start + _PAIRS]
@@ -131,18 +130,17 @@ def regression_shapley(
     inverse = np.linalg.pinv(pull.T @ x, rcond=_SINGULAR, hermitian=True)
     values = (inverse @ (pull.T @ y)).T + gap[:, None] / d
     influence = pull @ inverse
-    free = np.maximum(1 - (influence * x).sum(axis=1), _ROUNDING)
+    free = np.maximum(1 - (influence * x).sum(axis=1), ROUNDING)
     # The root: a sample of a share of all sets varies less by what it leaves out.
     influence *= (np.sqrt(masks.unasked) / free)[:, None]
     size = np.max([np.abs(gap), np.abs(values).max(axis=1), np.full_like(gap, known_range)], axis=0)
     residual = y - x @ (values - gap[:, None] / d).T
     moved = [residual[:, i : i + 1] * influence for i in range(len(gap))]
-    spread = Spread(*(np.stack(part) for part in zip(*map(_powers, moved), strict=True)))
+    spread = Spread(*(np.stack(part) for part in zip(*map(Spread.of, moved), strict=True)))
     drawn = int(np.count_nonzero(masks.unasked))
-    unseen = unseen_error(size[:, None] * np.abs(influence).max(axis=0))
-    flat = np.all(spread.largest <= _ROUNDING * unseen, axis=1) & (drawn > 0)
-    degrees = min(drawn, n - d + 1) - 1
-    stderr = np.where(flat[:, None], unseen, spread.error(max(drawn, 1), degrees=degrees))
+    step, degrees = size[:, None] * np.abs(influence).max(axis=0), min(drawn, n - d + 1) - 1
+    stderr, flat = spread.or_unseen(step, max(drawn, 1), degrees=degrees)
+    flat &= drawn > 0  # where all sets are asked, nothing is unseen
     return ShapleySample(
         values=values,
         stderr=stderr,
@@ -154,10 +152,4 @@ def regression_shapley(
         tail=heavy_tailed(np.concatenate(answers)),
         squared=stderr**2,
         drawn=np.full(d, n),
-    )
-
-
-def _powers(moved: Float[np.ndarray, "n d"]) -> Spread:
-    return Spread(
-        moved.sum(axis=0), (moved**2).sum(axis=0), (moved**4).sum(axis=0), np.abs(moved).max(axis=0)
     )

@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.sample import Game, expect
-from limelight.sampling.spread import ALLOWED, Spread, heavy_tailed, unseen_error
+from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, heavy_tailed, unseen_error
 from limelight.shapes import Bool, Float, Int
 
 FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
 _AGREE = 1e-4  # of the farthest draw: what rounding does to draws that agree
-_ROUNDING = 1e-9  # of the size of f: what it does to draws that are equal
 _MASKS = 1024  # asked at a time
 _STRETCH = 4  # masks that one word takes
 
@@ -75,7 +74,7 @@ def permutation_shapley(
     """
     # Regressions on paired masks (KernelSHAP, leverage sampling) were 0.5 to 1.9 times as good with
     # as many calls, 1.2 to 1.5 in the median, and worse on two of eight texts.
-    ends = game(np.array([np.zeros(d, bool), np.ones(d, bool)]))
+    ends = game(end_masks(d))
     answers = [ends]
 
     def ask(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
@@ -84,7 +83,8 @@ def permutation_shapley(
 
     # Draws relative to the first: identical draws have exactly no spread.
     def draw(count: int) -> Float[np.ndarray, "count m k"]:
-        found = _draws(ask, ends, random_orders(d, count, rng, levels))
+        orders = random_orders(d, count, rng, levels)
+        found = _draws(orders, ends, ask(_prefixes(orders)) if d > 1 else ends[:0])
         return found if into is None else found @ into
 
     origin = draw(1)[0]
@@ -130,24 +130,9 @@ def order_draws(
     ``ask`` answers the masks of all texts at once, which is what keeps a device busy. A draw is
     what :func:`permutation_shapley` takes the mean of.
     """
-    found = ask([_masks_asked(order) for order in orders])
+    found = ask([np.concatenate([end_masks(one.shape[1]), _prefixes(one)]) for one in orders])
     both = zip(orders, found, strict=True)
-    return [
-        (answers[:2], _draws(_known(answers[2:]), answers[:2], order)) for order, answers in both
-    ]
-
-
-def _known(answers: Float[np.ndarray, "n m"]) -> Game:
-    return lambda _: answers
-
-
-def _masks_asked(order: Int[np.ndarray, "n d"]) -> Bool[np.ndarray, "asked d"]:
-    """Both ends, then what :func:`_draws` asks about these orders."""
-    d = order.shape[1]
-    both = np.concatenate([order, order[:, ::-1]])
-    return np.concatenate(
-        [np.zeros((1, d), bool), np.ones((1, d), bool), _prefixes(both).reshape(-1, d)]
-    )
+    return [(answers[:2], _draws(one, answers[:2], answers[2:])) for one, answers in both]
 
 
 def inner_shapley(
@@ -168,13 +153,11 @@ def inner_shapley(
     place = rng.random((pairs, int(group.max()) + 1))
     others = [place < place[:, [own]], place > place[:, [own]]]
     order = random_orders(len(members), pairs, rng)
-    both, rank = (np.concatenate(x) for x in (others, [_places(order), _places(order[:, ::-1])]))
-    keep = np.repeat(both[:, None, group], len(members) + 1, axis=1)
-    keep[:, :, members] = rank[:, None, :] < np.arange(len(members) + 1)[None, :, None]
+    place = _places(order)
+    keep = np.repeat(np.concatenate(others)[:, None, group], len(members) + 1, axis=1)
+    keep[:, :, members] = place[:, None, :] < np.arange(len(members) + 1)[None, :, None]
     answers = game(keep.reshape(-1, len(group)))
-    steps = np.diff(answers.reshape(2 * pairs, len(members) + 1, -1), axis=1)
-    added = np.take_along_axis(steps, rank[:, :, None], axis=1)
-    draws = np.moveaxis((added[:pairs] + added[pairs:]) / 2, 1, 2)
+    draws = _pair_means(answers.reshape(2 * pairs, len(members) + 1, -1), place)
     draws = np.append(draws, draws.sum(axis=2, keepdims=True), axis=2)
     powers = _Powers.zero(draws[0].shape).plus(draws[1:] - draws[0])
     drawn = np.full(draws.shape[2], pairs)
@@ -182,8 +165,9 @@ def inner_shapley(
     return draws[0] + powers.mean(drawn), _errors(powers.spread(drawn), pairs, size)[0]
 
 
-def _places(order: Int[np.ndarray, "n d"]) -> Int[np.ndarray, "n d"]:
-    return np.argsort(order, axis=1)
+def _places(order: Int[np.ndarray, "n d"]) -> Int[np.ndarray, "two_n d"]:
+    """Where each word stands in every order, and then in every reverse."""
+    return np.argsort(np.concatenate([order, order[:, ::-1]]), axis=1)
 
 
 class _Powers(NamedTuple):
@@ -236,7 +220,7 @@ def _errors(
 ) -> tuple[Float[np.ndarray, "m d"], Bool[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Return the standard errors, where no draw differs, and the share of one draw in a spread."""
     farthest = spread.largest.max(axis=1, keepdims=True)
-    flat = n * farthest[:, 0] <= _ROUNDING * size
+    flat = n * farthest[:, 0] <= ROUNDING * size
     spike = np.where(flat | (n < FEWEST), 0.0, spread.spike())
     rare = (spike > ALLOWED)[:, None]
     seen = spread._replace(largest=np.where(rare, farthest, spread.largest))
@@ -257,21 +241,37 @@ def random_orders(
     return np.lexsort([words, *groups[::-1]], axis=1)  # the last key counts first
 
 
+def end_masks(d: int) -> Bool[np.ndarray, "two d"]:
+    """Return the masks that remove every word, and none."""
+    return np.repeat([[False], [True]], d, axis=1)
+
+
+def _prefixes(order: Int[np.ndarray, "n d"]) -> Bool[np.ndarray, "asked d"]:
+    """Masks of the first 1, 2, … d − 1 words of every order, and then of every reverse."""
+    d = order.shape[1]
+    return (_places(order)[:, None, :] < np.arange(1, d)[None, :, None]).reshape(-1, d)
+
+
 def _draws(
-    game: Game, ends: Float[np.ndarray, "two m"], order: Int[np.ndarray, "n d"]
+    order: Int[np.ndarray, "n d"],
+    ends: Float[np.ndarray, "two m"],
+    inner: Float[np.ndarray, "asked m"],
 ) -> Float[np.ndarray, "n m d"]:
-    """Return the pair means for each order: (n, outputs, words)."""
-    n, d = order.shape
-    both = np.concatenate([order, order[:, ::-1]])
-    path = np.empty((2 * n, d + 1, ends.shape[1]))
+    """Return the pair means for each order, ``inner`` being the answers to its prefixes."""
+    (n, d), m = order.shape, ends.shape[1]
+    path = np.empty((2 * n, d + 1, m))
     path[:, 0], path[:, -1] = ends
-    if d > 1:
-        inner = _prefixes(both)
-        path[:, 1:-1] = game(inner.reshape(-1, d)).reshape(2 * n, d - 1, -1)
-    steps = np.diff(path, axis=1)
-    place = np.argsort(both, axis=1)  # the inverse permutation: where each word stands
-    added = np.take_along_axis(steps, place[:, :, None], axis=1)
-    return np.moveaxis((added[:n] + added[n:]) / 2, 1, 2)
+    path[:, 1:-1] = inner.reshape(2 * n, d - 1, m)
+    return _pair_means(path, _places(order))
+
+
+def _pair_means(
+    path: Float[np.ndarray, "two_n steps m"], place: Int[np.ndarray, "two_n d"]
+) -> Float[np.ndarray, "n m d"]:
+    """Return what each word adds where it stands, the mean over an order and its reverse."""
+    added = np.take_along_axis(np.diff(path, axis=1), place[:, :, None], axis=1)
+    first, second = np.split(added, 2)
+    return np.moveaxis((first + second) / 2, 1, 2)
 
 
 def _stretch(
@@ -294,10 +294,3 @@ def _stretch(
     before[inner], after[inner] = np.split(game(np.concatenate([keep, ~keep])), 2)
     added = before[places + 1] - before[places] + after[places] - after[places + 1]
     return order[places], added.T / 2
-
-
-def _prefixes(order: Int[np.ndarray, "n d"]) -> Bool[np.ndarray, "n inner d"]:
-    """Masks of the first 1, 2, … d − 1 words of every order."""
-    d = order.shape[1]
-    place = np.argsort(order, axis=1)
-    return place[:, None, :] < np.arange(1, d)[None, :, None]

@@ -11,7 +11,7 @@ from limelight.errors import InputError, nearest
 from limelight.sampling.masks import coin_masks, sized_masks
 from limelight.sampling.regression import left_out_residuals
 from limelight.sampling.sample import Sample
-from limelight.sampling.spread import Spread, unseen_error
+from limelight.sampling.spread import ROUNDING, Spread, unseen_error
 from limelight.shapes import Bool, Float
 
 INDICES = ("shapley", "banzhaf")
@@ -68,7 +68,6 @@ def pair_sums(
 
 
 _CELLS = 2**20  # rows × pairs that are looked at together
-_ROUNDING = 1e-9  # of the range of f: residuals below this are those of a perfect fit
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) 
         ]
         farthest = np.maximum(farthest, np.abs(residual).max(axis=0))
     size = np.maximum(known_range, sample.range)
-    flat = farthest <= _ROUNDING * size
+    flat = farthest <= ROUNDING * size
     apart = 1 - np.eye(d)
     errors = np.stack([_error(spread, n, d) for spread in spreads])
     unseen = unseen_error(size * draws.typical / n)[:, None, None]

@@ -1,16 +1,15 @@
 """Ratio games fitted to what a model answers to masks, selected and judged by masks left out."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from limelight.sampling.masks import sized_masks
 from limelight.sampling.pairs import PairShares, pair_spread, shapley_shares
-from limelight.sampling.spread import ALLOWED, Spread, explained, unseen_error
-from limelight.shapes import Array, Bool, Float, Int
+from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, explained, unseen_error
+from limelight.shapes import Bool, Float, Int
 from limelight.theory.lime_weights import lime_design
-from limelight.theory.namespace import array_like, array_namespace, host_array
 from limelight.theory.ratio_game import RatioGame
 
 FOLDS = 5  # parts of a sample, each left out of a fit
@@ -30,29 +29,48 @@ _CELLS = 2**23  # numbers of derivatives held at a time, 64 MB
 _RIDGE = 10.0  # of the line from which all fits start
 
 _ROWS = 1024  # pairs of masks looked at together
-_ROUNDING = 1e-9  # of the range of f: what is left of answers that are met
 
 
 class RatioFit(NamedTuple):
     """``B`` fits: constants, log weights and numerators. The value of word j is A_j e^{−l_j} √d."""
 
-    c: Float[Array, " B"]
-    l: Float[Array, "B H d"]  # noqa: E741  (the letter of attention logits)
-    A: Float[Array, "B H d"]
+    c: Float[np.ndarray, " B"]
+    l: Float[np.ndarray, "B H d"]  # noqa: E741  (the letter of attention logits)
+    A: Float[np.ndarray, "B H d"]
+
+
+class LeftOut(NamedTuple):
+    """Masks, each followed by its complement, and what is left of the answers to them.
+
+    A mask's answer is compared with the game that was fitted without its ``part`` of the sample.
+    """
+
+    keep: Bool[np.ndarray, "n d"]
+    left: Float[np.ndarray, " n"]
+    part: Int[np.ndarray, " n"]
+    size: float  # how far f is known to move
+
+    @property
+    def flat(self) -> bool:
+        """Whether nothing is left."""
+        return float(np.abs(self.left).max()) <= ROUNDING * self.size
+
+    @property
+    def draws(self) -> int:
+        """Number of pairs of masks."""
+        return len(self.left) // 2
 
 
 class CrossFits(NamedTuple):
     """The ratio game of a sample, and those of the sample without each of its parts.
 
-    ``games`` is a batch: that of all masks first, then one for each part left out. ``left`` is what
-    the game without a mask's ``part`` leaves of the answer to it, ``r2`` how much of the variance
-    that explains, and ``r2_linear`` what the best linear model explains of the same masks, likewise
-    left out.
+    ``games`` is a batch: that of all masks first, then one for each part left out. ``out`` is what
+    the latter leave of the answers, ``r2`` how much of the variance they explain, and ``r2_linear``
+    what the best linear model explains of the same masks, likewise left out.
     """
 
     games: RatioGame
-    left: Float[np.ndarray, " n"]
-    part: Int[np.ndarray, " n"]
+    out: LeftOut
     r2: float
     r2_linear: float
     heads: int
@@ -70,33 +88,32 @@ def cross_fits(
     f: Float[np.ndarray, " n"],
     *,
     heads: int | None = None,
-    like: Array | None = None,
+    known_range: float = 0.0,
 ) -> CrossFits:
     """Return the ratio game that suits ``f`` best; ``heads`` None: as many as masks left out want.
 
     Pairs of masks stay together when parts are left out, because a game that has seen a mask knows
-    something about its complement. Computed by the array library of ``like``, on its device.
+    something about its complement. ``known_range`` is how far f is known to move, if it is more
+    than it does here.
     """
     mean, scale = float(f.mean()), float(f.std())
     if scale <= _STILL * float(np.abs(f).max(initial=0.0)):
         scale = 1.0  # the model never moves: any scale will do
     part = np.arange(len(f)) // 2 % FOLDS
-    own, y = np.zeros(1) if like is None else like, (f - mean) / scale
-    sample = _Sample(array_like(keep.astype(np.float64), own), array_like(y, own), part, y)
+    sample = _Sample(keep.astype(np.float64), (f - mean) / scale, part)
     count, penalties, found = _selected(sample, heads)
     rest = sample.fitted([*range(_LOOKED_AT, FOLDS), _NO_PART], count, [penalties])
     fit = _joined(_take(rest, slice(-1, None)), found, _take(rest, slice(0, -1)))
-    predicted = host_array(fitted_values(fit, sample.keep))[1:]
-    left = sample.left_out(predicted)
-    total = (sample.answers**2).sum()
+    # What the fit without a mask's part leaves of its answer.
+    left = sample.y - fitted_values(fit, sample.keep)[1:][part, np.arange(len(part))]
+    total = (sample.y**2).sum()
 
     def r2(left: Float[np.ndarray, " n"]) -> float:
         return float(explained((left**2).sum(), total))
 
     return CrossFits(
         games=fitted_game(fit, mean=mean, scale=scale),
-        left=scale * left,
-        part=part,
+        out=LeftOut(keep, scale * left, part, max(known_range, float(np.ptp(f)))),
         r2=r2(left),
         r2_linear=max(r2(_line_left(sample, ridge)) for ridge in _RIDGES),
         heads=count,
@@ -107,10 +124,9 @@ def cross_fits(
 class _Sample(NamedTuple):
     """Masks, their answers (mean 0, variance 1), and the part of the sample that each is in."""
 
-    keep: Float[Array, "n d"]
-    y: Float[Array, " n"]
+    keep: Float[np.ndarray, "n d"]
+    y: Float[np.ndarray, " n"]
     part: Int[np.ndarray, " n"]
-    answers: Float[np.ndarray, " n"]
 
     def fitted(
         self, without: list[int], heads: int, penalties: list[tuple[float, float]]
@@ -119,18 +135,8 @@ class _Sample(NamedTuple):
         seen = np.stack([self.part != one for one in without]).astype(np.float64)
         weight = np.tile(seen, (len(penalties), 1))
         table = np.repeat(np.array(penalties), len(without), axis=0)
-        xp = array_namespace(self.keep)
-        return fitted_ratios(
-            self.keep,
-            xp.broadcast_to(self.y, (len(weight), len(self.part))),
-            array_like(weight, self.keep),
-            heads=heads,
-            penalties=array_like(table, self.keep),
-        )
-
-    def left_out(self, predicted: Float[np.ndarray, "FOLDS n"]) -> Float[np.ndarray, " n"]:
-        """What the fit without a mask's part leaves of its answer."""
-        return self.answers - predicted[self.part, np.arange(len(self.part))]
+        y = np.broadcast_to(self.y, weight.shape)
+        return fitted_ratios(self.keep, y, weight, heads=heads, penalties=table)
 
 
 def _selected(sample: _Sample, heads: int | None) -> tuple[int, tuple[float, float], RatioFit]:
@@ -152,8 +158,8 @@ def _best(
 ) -> tuple[tuple[float, float], float, RatioFit]:
     looked_at = list(range(_LOOKED_AT))
     fit = sample.fitted(looked_at, heads, penalties)
-    predicted = host_array(fitted_values(fit, sample.keep))
-    square = (sample.answers - predicted.reshape(len(penalties), _LOOKED_AT, -1)) ** 2
+    predicted = fitted_values(fit, sample.keep)
+    square = (sample.y - predicted.reshape(len(penalties), _LOOKED_AT, -1)) ** 2
     out = sample.part == np.arange(_LOOKED_AT)[:, None]
     errors = (square * out).sum(axis=(1, 2))
     best = int(np.argmin(errors))
@@ -162,17 +168,16 @@ def _best(
 
 
 def _take(fit: RatioFit, some: slice) -> RatioFit:
-    return RatioFit(*(x[some, ...] for x in fit))
+    return RatioFit(*(x[some] for x in fit))
 
 
 def _joined(*fits: RatioFit) -> RatioFit:
-    xp = array_namespace(fits[0].c)
-    return RatioFit(*(xp.concat(list(parts), axis=0) for parts in zip(*fits, strict=True)))
+    return RatioFit(*map(np.concatenate, zip(*fits, strict=True)))
 
 
 def _line_left(sample: _Sample, ridge: float) -> Float[np.ndarray, " n"]:
     """What the linear model without a mask's part leaves of its answer."""
-    x, y, left = host_array(sample.keep), sample.answers, np.empty(len(sample.answers))
+    x, y, left = sample.keep, sample.y, np.empty(len(sample.y))
     for one in range(FOLDS):
         seen = sample.part != one
         mean_x, mean_y = x[seen].mean(axis=0), y[seen].mean()
@@ -181,25 +186,6 @@ def _line_left(sample: _Sample, ridge: float) -> Float[np.ndarray, " n"]:
         slope = np.linalg.solve(gram, centred.T @ (y[seen] - mean_y))
         left[~seen] = y[~seen] - mean_y - (x[~seen] - mean_x) @ slope
     return left
-
-
-class LeftOut(NamedTuple):
-    """Masks, each followed by its complement; what is left of their answers; their parts."""
-
-    keep: Bool[np.ndarray, "n d"]
-    left: Float[np.ndarray, " n"]
-    part: Int[np.ndarray, " n"]
-    size: float  # how far f is known to move
-
-    @property
-    def flat(self) -> bool:
-        """Whether nothing is left."""
-        return float(np.abs(self.left).max()) <= _ROUNDING * self.size
-
-    @property
-    def draws(self) -> int:
-        """Number of pairs of masks."""
-        return len(self.left) // 2
 
 
 class WordErrors(NamedTuple):
@@ -241,7 +227,9 @@ def word_errors(
         spread = spread._replace(largest=np.full_like(spread.largest, spread.largest.max()))
     error = spread.error(out.draws, degrees=out.draws - 1)
     if out.flat:
-        error = unseen_error(np.full_like(own, out.size * _typical(kept, removed) / out.draws))
+        share = np.linspace(0, 1, len(kept))  # of the masks of a size, those that keep the word
+        typical = np.sqrt(np.mean(share * kept**2 + (1 - share) * removed**2))
+        error = unseen_error(np.full_like(own, out.size * typical / out.draws))
     return WordErrors(np.sqrt(error**2 + np.mean((estimate - own) ** 2)), spike)
 
 
@@ -278,38 +266,34 @@ def _coefficients(
     return kept[::-1], removed[::-1]  # by the number of words kept, not removed
 
 
-def _typical(kept: Float[np.ndarray, " sizes"], removed: Float[np.ndarray, " sizes"]) -> float:
-    """The root of the mean square of κ over masks."""
-    share = np.linspace(0, 1, len(kept))  # of the masks of a size, those that keep the word
-    return float(np.sqrt(np.mean(share * kept**2 + (1 - share) * removed**2)))
-
-
 class _Rows(NamedTuple):
     """Masks with their answers and weights, which differ between the fits."""
 
-    keep: Float[Array, "n d"]
-    y: Float[Array, "B n"]
-    weight: Float[Array, "B n"]
-    penalty: Float[Array, "B 2"]
+    keep: Float[np.ndarray, "n d"]
+    y: Float[np.ndarray, "B n"]
+    weight: Float[np.ndarray, "B n"]
+    penalty: Float[np.ndarray, "B 2"]
 
 
 class _Point(NamedTuple):
     """A fit with what it makes of the masks: D and N/D of each head, and what is left of y."""
 
-    fit: RatioFit
-    D: Float[Array, "B H n"]
-    ratio: Float[Array, "B H n"]
-    left: Float[Array, "B n"]
-    loss: Float[Array, " B"]
+    c: Float[np.ndarray, " B"]
+    l: Float[np.ndarray, "B H d"]  # noqa: E741
+    A: Float[np.ndarray, "B H d"]
+    D: Float[np.ndarray, "B H n"]
+    ratio: Float[np.ndarray, "B H n"]
+    left: Float[np.ndarray, "B n"]
+    loss: Float[np.ndarray, " B"]
 
 
 def fitted_ratios(
-    keep: Float[Array, "n d"],
-    y: Float[Array, "B n"],
-    weight: Float[Array, "B n"],
+    keep: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, "B n"],
+    weight: Float[np.ndarray, "B n"],
     *,
     heads: int,
-    penalties: Float[Array, "B 2"],
+    penalties: Float[np.ndarray, "B 2"],
 ) -> RatioFit:
     r"""Return the ratio games of so many ``heads`` that are nearest to ``y``, one for each row.
 
@@ -326,158 +310,136 @@ def fitted_ratios(
     parts = []
     for start in range(0, y.shape[0], at_a_time):
         some = slice(start, start + at_a_time)
-        rows = _Rows(keep, y[some, ...], weight[some, ...], penalties[some, ...])
+        rows = _Rows(keep, y[some], weight[some], penalties[some])
         parts.append(_descended(rows, _start(rows, heads)))
     return _joined(*parts)
 
 
-def fitted_values(fit: RatioFit, keep: Float[Array, "n d"]) -> Float[Array, "B n"]:
+def fitted_values(fit: RatioFit, keep: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "B n"]:
     """g(Z) of every fit for each row Z of ``keep``."""
-    xp = array_namespace(keep)
     _, ratio = _ratios(fit.l, fit.A, keep)
-    return fit.c[:, None] + xp.sum(ratio, axis=1)
+    return fit.c[:, None] + np.sum(ratio, axis=1)
 
 
 def fitted_game(fit: RatioFit, *, mean: float, scale: float) -> RatioGame:
     """Return ``mean`` + ``scale`` g as a batch of ratio games of one class."""
-    xp = array_namespace(fit.l)
     heads, d = fit.l.shape[-2:]
-    a = xp.exp(fit.l)
+    a = np.exp(fit.l)
     constant = (mean + scale * fit.c)[:, None, None]
     # The value of a ratio game is the mean of its heads, g the sum of them.
     A = scale * heads * math.sqrt(d) * fit.A + constant * a
-    none = xp.zeros_like(a[..., 0])
-    b = xp.ones_like(a)
+    none = np.zeros_like(a[..., 0])
+    b = np.ones_like(a)
     return RatioGame(D0=none, a=a, b=b, N0=none[:, None], A=A[:, None], B=(constant * b)[:, None])
 
 
 def _ratios(
-    l: Float[Array, "B H d"],  # noqa: E741
-    A: Float[Array, "B H d"],
-    keep: Float[Array, "n d"],
-) -> tuple[Float[Array, "B H n"], Float[Array, "B H n"]]:
+    l: Float[np.ndarray, "B H d"],  # noqa: E741
+    A: Float[np.ndarray, "B H d"],
+    keep: Float[np.ndarray, "n d"],
+) -> tuple[Float[np.ndarray, "B H n"], Float[np.ndarray, "B H n"]]:
     """D and N/D of each head for each mask."""
-    xp = array_namespace(keep)
     d = keep.shape[1]
-    kept = xp.matrix_transpose(keep)
-    D = xp.exp(l) @ kept + (d - xp.sum(keep, axis=1))
-    return D, math.sqrt(d) * (A @ kept) / D
+    D = np.exp(l) @ keep.T + (d - keep.sum(axis=1))
+    return D, math.sqrt(d) * (A @ keep.T) / D
 
 
-def _point(rows: _Rows, l: Float[Array, "B H d"], A: Float[Array, "B H d"]) -> _Point:  # noqa: E741
+def _point(rows: _Rows, l: Float[np.ndarray, "B H d"], A: Float[np.ndarray, "B H d"]) -> _Point:  # noqa: E741
     """What weights and numerators make of the rows, with the constant that suits them best."""
-    xp = array_namespace(rows.keep)
     D, ratio = _ratios(l, A, rows.keep)
-    rest = rows.y - xp.sum(ratio, axis=1)
-    c = xp.sum(rows.weight * rest, axis=1) / xp.sum(rows.weight, axis=1)
+    rest = rows.y - np.sum(ratio, axis=1)
+    c = np.sum(rows.weight * rest, axis=1) / np.sum(rows.weight, axis=1)
     left = rest - c[:, None]
-    u, spread = A * xp.exp(-l), l - xp.mean(l, axis=-1, keepdims=True)
+    u, spread = A * np.exp(-l), l - np.mean(l, axis=-1, keepdims=True)
     loss = (
-        xp.sum(rows.weight * left**2, axis=1)
-        + rows.penalty[:, 0] * xp.sum(spread**2, axis=(1, 2))
-        + rows.penalty[:, 1] * xp.sum(u**2, axis=(1, 2))
+        np.sum(rows.weight * left**2, axis=1)
+        + rows.penalty[:, 0] * np.sum(spread**2, axis=(1, 2))
+        + rows.penalty[:, 1] * np.sum(u**2, axis=(1, 2))
     )
-    return _Point(RatioFit(c, l, A), D, ratio, left, loss)
+    return _Point(c, l, A, D, ratio, left, loss)
 
 
 def _start(rows: _Rows, heads: int) -> _Point:
     """The linear fit shared out among the heads, whose weights differ a little from the start."""
-    xp = array_namespace(rows.keep)
     d = rows.keep.shape[1]
     x = rows.keep - 0.5
-    gram = xp.matrix_transpose(x) @ x + array_like(_RIDGE * np.eye(d), rows.keep)
-    weighed = xp.matrix_transpose((rows.weight * rows.y) @ x)
-    slope = xp.matrix_transpose(xp.linalg.solve(gram, weighed))
+    gram = x.T @ x + _RIDGE * np.eye(d)
+    slope = np.linalg.solve(gram, ((rows.weight * rows.y) @ x).T).T
     # Heads that start alike stay alike: their derivatives are the same.
     rng = np.random.default_rng(0)
     apart = np.linspace(-1, 1, heads)[:, None] + 0.3 * rng.standard_normal((heads, d))
-    first = array_like(apart if heads > 1 else np.zeros((1, d)), rows.keep)
-    l = first[None] + xp.zeros_like(slope)[:, None, :]  # noqa: E741
-    A = xp.exp(l) * slope[:, None, :] * (math.sqrt(d) / heads)
+    first = apart if heads > 1 else np.zeros((1, d))
+    l = first[None] + np.zeros_like(slope)[:, None, :]  # noqa: E741
+    A = np.exp(l) * slope[:, None, :] * (math.sqrt(d) / heads)
     return _point(rows, l, A)
 
 
 def _descended(rows: _Rows, point: _Point) -> RatioFit:
     """Levenberg's steps: damped less after one that helped, and more after one that did not."""
-    xp = array_namespace(rows.keep)
-    damping = xp.full_like(point.loss, 0.1)
+    damping = np.full_like(point.loss, 0.1)
     for _ in range(_STEPS):
         l, A = _stepped(rows, point, damping)  # noqa: E741
-        new = _point(rows, xp.clip(l, -_HEAVIEST, _HEAVIEST), A)
-        better = xp.isfinite(new.loss) & (new.loss < point.loss)
-        gained = xp.where(better, point.loss - new.loss, xp.zeros_like(damping))
+        new = _point(rows, np.clip(l, -_HEAVIEST, _HEAVIEST), A)
+        better = np.isfinite(new.loss) & (new.loss < point.loss)
+        gained = np.where(better, point.loss - new.loss, 0.0)
         done = better & (gained <= _SETTLED * point.loss)
-        point = _chosen(xp, better, new, point)
-        damping = xp.clip(xp.where(better, damping / 5, damping * 6), 1e-9, 1e9)
-        if bool(xp.all(done | (damping >= 1e9))):
+        both = zip(new, point, strict=True)  # each fit's new point where that is better
+        point = _Point(*(np.where(better.reshape(-1, *(1,) * (a.ndim - 1)), a, b) for a, b in both))
+        damping = np.clip(np.where(better, damping / 5, damping * 6), 1e-9, 1e9)
+        if np.all(done | (damping >= 1e9)):
             break
-    return point.fit
-
-
-def _chosen(xp: Any, better: Array, new: _Point, old: _Point) -> _Point:
-    """Each fit's new point where that is better, else its old one."""
-
-    def pick(a: Array, b: Array) -> Array:
-        return xp.where(xp.reshape(better, (-1, *(1,) * (a.ndim - 1))), a, b)
-
-    fit = RatioFit(*(pick(a, b) for a, b in zip(new.fit, old.fit, strict=True)))
-    return _Point(fit, *(pick(a, b) for a, b in zip(new[1:], old[1:], strict=True)))
+    return RatioFit(point.c, point.l, point.A)
 
 
 def _stepped(
-    rows: _Rows, point: _Point, damping: Float[Array, " B"]
-) -> tuple[Float[Array, "B H d"], Float[Array, "B H d"]]:
+    rows: _Rows, point: _Point, damping: Float[np.ndarray, " B"]
+) -> tuple[Float[np.ndarray, "B H d"], Float[np.ndarray, "B H d"]]:
     """Log weights and numerators after a step (JᵀWJ + penalties + damping)⁻¹ of the gradient."""
-    xp = array_namespace(rows.keep)
-    B, H, d = point.fit.l.shape
+    B, H, d = point.l.shape
     # In (l, A), not in (l, u): at fixed numerators a weight acts on the denominator alone, and an
     # exact ratio game is met in a dozen steps where values as unknowns need hundreds.
     J = _derivatives(rows, point)
-    mean = xp.sum(rows.weight[..., None] * J, axis=1) / xp.sum(rows.weight, axis=1)[:, None]
+    mean = np.sum(rows.weight[..., None] * J, axis=1) / np.sum(rows.weight, axis=1)[:, None]
     J = J - mean[:, None, :]  # the constant follows every step
-    JW = xp.matrix_transpose(rows.weight[..., None] * J)
+    JW = (rows.weight[..., None] * J).swapaxes(1, 2)
     slope, curve = _penalised(rows, point)
     downhill = (JW @ point.left[..., None])[..., 0] - slope
-    eye = array_like(np.eye(2 * H * d), rows.keep)
-    curve = JW @ J + curve + damping[:, None, None] * eye
-    step = xp.linalg.solve(curve, downhill[..., None])[..., 0]
-    step = xp.reshape(step, (B, 2, H, d))
-    return point.fit.l + step[:, 0, ...], point.fit.A + step[:, 1, ...]
+    curve = JW @ J + curve + damping[:, None, None] * np.eye(2 * H * d)
+    step = np.linalg.solve(curve, downhill[..., None]).reshape(B, 2, H, d)
+    return point.l + step[:, 0], point.A + step[:, 1]
 
 
-def _derivatives(rows: _Rows, point: _Point) -> Float[Array, "B n p"]:
+def _derivatives(rows: _Rows, point: _Point) -> Float[np.ndarray, "B n p"]:
     r"""∂g/∂l_j = −Z_j e^{l_j} q/D and ∂g/∂A_j = √d Z_j/D, with q = N/D of the head."""
-    xp = array_namespace(rows.keep)
-    B, H, d = point.fit.l.shape
+    B, H, d = point.l.shape
     n = rows.keep.shape[0]
-    over = xp.matrix_transpose(1 / point.D)[..., None]  # B n H 1
-    slope = xp.matrix_transpose(-point.ratio / point.D)[..., None]
+    over = (1 / point.D).swapaxes(1, 2)[..., None]  # B n H 1
+    slope = (-point.ratio / point.D).swapaxes(1, 2)[..., None]
     keep = rows.keep[None, :, None, :]
-    by_weight = (slope * keep) * xp.exp(point.fit.l)[:, None, :, :]
+    by_weight = (slope * keep) * np.exp(point.l)[:, None, :, :]
     by_numerator = (math.sqrt(d) * over) * keep
-    shape = (B, n, H * d)
-    return xp.concat([xp.reshape(by_weight, shape), xp.reshape(by_numerator, shape)], axis=2)
+    return np.concatenate([x.reshape(B, n, H * d) for x in (by_weight, by_numerator)], axis=2)
 
 
-def _penalised(rows: _Rows, point: _Point) -> tuple[Float[Array, "B p"], Float[Array, "B p p"]]:
+def _penalised(
+    rows: _Rows, point: _Point
+) -> tuple[Float[np.ndarray, "B p"], Float[np.ndarray, "B p p"]]:
     """Slope and curvature (Gauss–Newton's, halved like the rest) of the penalties."""
-    xp = array_namespace(rows.keep)
-    B, H, d = point.fit.l.shape
+    B, H, d = point.l.shape
     m = H * d
-    l, A = (xp.reshape(x, (B, m)) for x in (point.fit.l, point.fit.A))  # noqa: E741
+    l, A = point.l.reshape(B, m), point.A.reshape(B, m)  # noqa: E741
     by_weight, by_value = rows.penalty[:, :1], rows.penalty[:, 1:]
-    over = xp.exp(-l)
+    over = np.exp(-l)
     u = A * over
-    spread = point.fit.l - xp.mean(point.fit.l, axis=-1, keepdims=True)
-    slope = [by_weight * xp.reshape(spread, (B, m)) - by_value * u**2, by_value * u * over]
-    eye = array_like(np.eye(m), rows.keep)
-    centred = array_like(np.eye(m) - np.kron(np.eye(H), np.full((d, d), 1 / d)), rows.keep)
+    spread = point.l - np.mean(point.l, axis=-1, keepdims=True)
+    slope = [by_weight * spread.reshape(B, m) - by_value * u**2, by_value * u * over]
+    eye = np.eye(m)
+    centred = np.eye(m) - np.kron(np.eye(H), np.full((d, d), 1 / d))
 
-    def diagonal(x: Float[Array, "B m"]) -> Float[Array, "B m m"]:
+    def diagonal(x: Float[np.ndarray, "B m"]) -> Float[np.ndarray, "B m m"]:
         return x[:, None, :] * eye
 
     ll = by_weight[..., None] * centred + diagonal(by_value * u**2)
     lA = diagonal(-by_value * u * over)
     AA = diagonal(by_value * over**2)
-    curve = xp.concat([xp.concat([ll, lA], axis=2), xp.concat([lA, AA], axis=2)], axis=1)
-    return xp.concat(slope, axis=1), curve
+    return np.concatenate(slope, axis=1), np.block([[ll, lA], [lA, AA]])

@@ -1,57 +1,162 @@
-"""Weighted ridge regression on a sample, with standard errors that trust no noise model."""
+"""LIME's linear model of a sample, by the `lime` package's rules, with errors of no noise model.
+
+Words are selected, then a weighted ridge regression fits them; beside it the LASSO.
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from limelight.errors import InputError, nearest
 from limelight.sampling.sample import Chunk, Moments, Sample
-from limelight.sampling.spread import Spread, explained, unseen_error
-from limelight.shapes import Bool, Float
+from limelight.sampling.spread import Spread, explained
+from limelight.shapes import Bool, Float, Int
+from limelight.theory.lime_shift import lime_shift
 
 _SINGULAR = 1e-12
-_ROUNDING = 1e-9  # of what one mask could do: residuals below this are those of a perfect fit
 _ALONE = 1e-6  # a row that leaves less than this of itself free is met by the fit, whatever it says
 
+SELECTIONS = ("auto", "forward_selection", "highest_weights", "none")
+_FEW = 6  # up to here "auto" selects forward
 
-class RidgeFit(NamedTuple):
-    """Coefficients of the chosen features for each output, and how far sampling moved them.
 
-    ``flat`` says that the fit is perfect, ``spike`` is the largest share of one row in the spread
-    of the coefficient that moved farthest.
+def selected(
+    centred: Moments, column: int, *, count: int | None, method: str = "auto"
+) -> tuple[int, ...]:
+    """Return the features to keep for output ``column``, at most ``count`` (None: all of them).
+
+    "auto" is forward selection for up to 6 features and the highest weights beyond.
+    """
+    if method not in SELECTIONS:
+        raise InputError(nearest("feature_selection", method, SELECTIONS))
+    d = len(centred.x)
+    if method == "none" or count is None or count >= d:
+        return tuple(range(d))
+    if method == "forward_selection" or (method == "auto" and count <= _FEW):
+        return forward_selection(centred.xx, centred.xy[:, column], count)
+    return highest_weights(centred, column, count)
+
+
+def forward_selection(
+    xx: Float[np.ndarray, "d d"], xy: Float[np.ndarray, " d"], count: int
+) -> tuple[int, ...]:
+    """Return ``count`` features, each the one that raises R² of least squares most.
+
+    A feature's gain is (Σ x̃ỹ)²/Σx̃² once what the chosen ones explain is swept out of both.
+    """
+    # The package fits a new regression for every candidate. Sweeping the chosen feature out of the
+    # sums gives the gains of all others in O(d²), with the same choices.
+    xx, xy = xx.copy(), xy.copy()
+    spread = np.diag(xx).copy()
+    chosen: list[int] = []
+    for _ in range(count):
+        left = np.diag(xx)
+        alive = left > 1e-12 * spread  # the others are combinations of the chosen
+        gain = np.where(alive, xy**2 / np.where(alive, left, 1.0), 0.0)
+        gain[chosen] = -1.0  # below the 0 of combinations, so that ``count`` are found in any case
+        best = int(np.argmax(gain))
+        chosen.append(best)
+        if alive[best]:
+            share = xx[:, best] / xx[best, best]
+            xy -= share * xy[best]
+            xx -= np.outer(share, xx[best])
+    return tuple(chosen)
+
+
+def highest_weights(centred: Moments, column: int, count: int) -> tuple[int, ...]:
+    """Return the features with the largest |β| of a ridge regression with penalty 0.01 on all."""
+    # The package ranks coefficient × row 0, where every word is present: the same order. Its sort
+    # is stable too, so ties fall alike.
+    beta = (_inverse(centred.xx, 0.01) @ centred.xy)[:, column]
+    return tuple(map(int, np.argsort(-np.abs(beta), kind="stable")[:count]))
+
+
+class LimeFit(NamedTuple):
+    """One coefficient per word and output; words that were not kept have 0 with error 0.
+
+    Standard errors are those of the final regression: they take the selection as given. ``flat``
+    says that the fit is perfect, ``spike`` is the largest share of one row in the spread of the
+    coefficient that moved farthest.
     """
 
-    coefficients: Float[np.ndarray, "m k"]
-    stderr: Float[np.ndarray, "m k"]
+    scores: Float[np.ndarray, "m d"]
+    stderr: Float[np.ndarray, "m d"]
     intercept: Float[np.ndarray, " m"]
     intercept_stderr: Float[np.ndarray, " m"]
     r2: Float[np.ndarray, " m"]
     flat: Bool[np.ndarray, " m"]
     spike: Float[np.ndarray, " m"]
+    kept: Int[np.ndarray, " m"]
+    samples: int
 
 
-def ridge_coefficients(
-    centred: Moments, *, ridge: float, features: Sequence[int] | None = None
-) -> Float[np.ndarray, "k m"]:
-    """Return β = (X̃ᵀWX̃ + ρI)⁻¹ X̃ᵀWỹ, with X̃, ỹ centred: the intercept goes unpenalised."""
-    # XᵀWX of the sample itself, although that of all masks is known in closed form: its errors go
-    # with those of XᵀWy and cancel them. With the known matrix β was 20 to 300 times worse.
-    rows = list(range(len(centred.x)) if features is None else features)
-    return _inverse(centred.xx[np.ix_(rows, rows)], ridge) @ centred.xy[rows]
-
-
-def ridge_fit(
+def fitted_lime(
     sample: Sample,
     *,
     ridge: float = 1.0,
-    features: Sequence[int] | None = None,
-    columns: Sequence[int] | None = None,
+    num_features: int | None = None,
+    feature_selection: str = "auto",
     known_range: float = 0.0,
-) -> RidgeFit:
+    bandwidth: float | None = None,
+) -> LimeFit:
+    """Return the coefficients as the `lime` package computes them from the same rows.
+
+    ``known_range`` is how far the output can move, as far as anybody knows. With the ``bandwidth``
+    of the draws standard errors are about LIME's limit, √(error² + shift²): what a penalty and row
+    0 shift (`lime_shift`) is part of the distance to it. None: about the penalised limit.
+    """
+    centred = sample.moments.centred()
+    columns: dict[tuple[int, ...], list[int]] = {}
+    for column in range(len(sample.origin)):
+        chosen = selected(centred, column, count=num_features, method=feature_selection)
+        columns.setdefault(chosen, []).append(column)
+    parts = []
+    for features, outputs in columns.items():
+        fit = _ridge_fit(sample, features, outputs, ridge=ridge, known_range=known_range)
+        if bandwidth is not None and sample.d > 1 and (ridge or sample.row0):
+            fit.stderr[:, features] = np.hypot(
+                fit.stderr[:, features], _shifts(sample, fit, features, outputs, ridge, bandwidth)
+            )
+        parts.append(fit)
+    if len(parts) == 1:
+        return parts[0]
+    back = np.argsort([column for outputs in columns.values() for column in outputs])
+    *arrays, _ = zip(*parts, strict=True)
+    joined: list[Any] = [*(np.concatenate(array)[back] for array in arrays), sample.n]
+    return LimeFit(*joined)
+
+
+def _shifts(
+    sample: Sample,
+    fit: LimeFit,
+    features: Sequence[int],
+    outputs: Sequence[int],
+    ridge: float,
+    bandwidth: float,
+) -> Float[np.ndarray, "m k"]:
+    """How far penalty and row 0 shift the coefficients of each output, as the fit itself tells."""
+    found = fit.scores[:, features]
+    left = sample.origin[outputs] - (fit.intercept + found.sum(axis=1))
+    settings: dict[str, Any] = {"samples": sample.n, "bandwidth": bandwidth, "words": sample.d}
+    both = zip(found, left.tolist(), strict=True)
+    settings |= {"ridge": ridge, "row0": sample.row0}
+    return np.stack([lime_shift(*one, **settings).most for one in both])
+
+
+def _ridge_fit(
+    sample: Sample,
+    features: Sequence[int],
+    outputs: Sequence[int],
+    *,
+    ridge: float,
+    known_range: float,
+) -> LimeFit:
     r"""Minimise Σ w (y − b − β·x)² + ρ‖β‖² over the rows; sklearn's ``Ridge`` with weights.
 
-    With H the inverse above, x̃ centred and e the residual that each row would leave if it were not
-    in the sample (e/(1 − h), known as HC3), the sandwich is
+    The intercept goes unpenalised: β = H X̃ᵀWỹ, H = (X̃ᵀWX̃ + ρI)⁻¹ with X̃ and ỹ centred. With e the
+    residual that each row would leave if it were not in the sample (e/(1 − h), known as HC3), the
+    sandwich is
 
     .. math:: \operatorname{var} β_j = \sum_i (H w_i \tilde x_i e_i)_j^2,
 
@@ -64,17 +169,17 @@ def ridge_fit(
     # HC3 and not HC0: the fit bends towards every row, so with a few samples per word the residuals
     # themselves are too small, by 1 − h. No noise model: what varies between masks is what f does
     # beyond the line, and it depends on how many words are gone.
-    rows = list(range(sample.d) if features is None else features)
-    outputs = list(range(len(sample.origin)) if columns is None else columns)
-    centred = sample.moments.centred()
-    inverse = _inverse(centred.xx[np.ix_(rows, rows)], ridge)
-    mean_x, mean_y = centred.x[rows], centred.y[outputs]
-    beta = inverse @ centred.xy[np.ix_(rows, outputs)]
-    rests = _Rests.none(len(outputs), len(rows))
+    # XᵀWX of the sample itself, although that of all masks is known in closed form: its errors go
+    # with those of XᵀWy and cancel them. With the known matrix β was 20 to 300 times worse.
+    centred, words = sample.moments.centred(), list(features)
+    inverse = _inverse(centred.xx[np.ix_(words, words)], ridge)
+    mean_x, mean_y = centred.x[words], centred.y[outputs]
+    beta = inverse @ centred.xy[np.ix_(words, outputs)]
+    rests = _Rests.none(len(outputs), len(words))
     # A second pass over the rows: residuals need β. A row's influence is w e H x̃ on the slopes
     # and w e (1/Σw − x̄ᵀH x̃) on the intercept.
     for chunk in sample.chunks():
-        x = chunk.keep[:, rows] - mean_x
+        x = chunk.keep[:, words] - mean_x
         spread = x @ inverse
         leverage = chunk.weight * (1 / centred.weight + (spread * x).sum(axis=1))
         residual = chunk.outputs[:, outputs] - mean_y - x @ beta
@@ -83,14 +188,18 @@ def ridge_fit(
     size = np.maximum(known_range, sample.range[outputs])
     errors, flat = rests.errors(sample.n - sample.row0, size, ridge)
     slopes = Spread(*(x[:, :-1] for x in rests.influence))
-    return RidgeFit(
-        coefficients=beta.T,
-        stderr=errors[:, :-1],
+    scores, stderr = np.zeros((2, len(outputs), sample.d))
+    scores[:, words], stderr[:, words] = beta.T, errors[:, :-1]
+    return LimeFit(
+        scores=scores,
+        stderr=stderr,
         intercept=sample.origin[outputs] + mean_y - mean_x @ beta,
         intercept_stderr=errors[:, -1],
         r2=explained(rests.left, centred.yy[outputs]),
         flat=flat,
         spike=np.where(flat, 0.0, slopes.spike()),
+        kept=np.full(len(outputs), len(words)),
+        samples=sample.n,
     )
 
 
@@ -153,13 +262,12 @@ class _Rests(NamedTuple):
         self, draws: int, size: Float[np.ndarray, " m"], ridge: float
     ) -> tuple[Float[np.ndarray, "m k"], Bool[np.ndarray, " m"]]:
         """Return the standard errors, and for which outputs the fit is perfect."""
-        unseen = unseen_error(size[:, None] * self.reach)
-        flat = np.asarray(np.all(self.influence.largest <= _ROUNDING * unseen, axis=1))
         # The influences of a plain fit add up to 0. With a penalty, without row 0 or after
         # e/(1 − h) they do not, and what they add up to in every sample is not noise.
-        seen = self.influence.error(draws, degrees=draws - len(self.reach))
-        unknown = 0.0 if self._determined(ridge) else np.inf
-        return unknown + np.where(flat[:, None], unseen, seen), flat
+        errors, flat = self.influence.or_unseen(
+            size[:, None] * self.reach, draws, degrees=draws - len(self.reach)
+        )
+        return errors if self._determined(ridge) else np.inf + errors, flat
 
     def _determined(self, ridge: float) -> bool:
         """Whether the rows say how far the fit could be off.

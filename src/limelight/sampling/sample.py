@@ -155,8 +155,7 @@ class Sample:
         self.n += len(keep)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Moments:
+class Moments(NamedTuple):
     """Σw, Σwx, Σwxxᵀ, Σwy, Σwxy and Σwy² over the rows of a sample."""
 
     weight: float
@@ -179,15 +178,9 @@ class Moments:
         y: Float[np.ndarray, "n m"],
     ) -> "Moments":
         """Return the sums with some more rows."""
-        weighted = weight[:, None] * x
-        return Moments(
-            self.weight + float(weight.sum()),
-            self.x + weighted.sum(axis=0),
-            self.xx + weighted.T @ x,
-            self.y + weight @ y,
-            self.xy + weighted.T @ y,
-            self.yy + weight @ y**2,
-        )
+        own, of_x = float(weight.sum()), weight[:, None] * x
+        more = own, of_x.sum(axis=0), of_x.T @ x, weight @ y, of_x.T @ y, weight @ y**2
+        return Moments(*(old + new for old, new in zip(self, more, strict=True)))
 
     def centred(self) -> "Moments":
         """Return the same sums about the weighted means; ``x`` and ``y`` become those means."""

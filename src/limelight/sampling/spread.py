@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limelight.shapes import Float
+from limelight.shapes import Bool, Float
 
 # Of a spread: when one draw makes up more, the effect that it saw is a rare one, and every word's
 # error allows for a draw as far off; from SPIKE on that is said.
 ALLOWED, SPIKE = 0.5, 0.7
+ROUNDING = 1e-9  # of what an unseen draw could do: what is below this is as good as nothing
 # Answers, or a tenth of them: when fewer carry the variance of all, a sum over draws is far from
 # normal. Smooth, peaked and thresholded games have 90 of 1,000 or more, exp of a sum of standard
 # deviation 1.5 or more has fewer than 50 (`benchmarks/coverage_study.py`).
@@ -83,6 +84,17 @@ class Spread(NamedTuple):
         # of an effect also saw too little of its spread.
         degrees_here = np.minimum(2 * (self.carriers() + 1), max(degrees, 1))
         return half_quantile(degrees_here) * np.sqrt(self.squares(draws) + self.largest**2)
+
+    def or_unseen(
+        self, step: Float[np.ndarray, "*k"], draws: int, *, degrees: int
+    ) -> tuple[Float[np.ndarray, "*k"], Bool[np.ndarray, "*outputs"]]:
+        """Return the errors, and which outputs no draw moved: there those of draws not yet seen.
+
+        Such a draw moves a number by ``step`` (:func:`unseen_error`).
+        """
+        unseen = unseen_error(step)
+        flat = np.asarray(np.all(self.largest <= ROUNDING * unseen, axis=-1))
+        return np.where(flat[..., None], unseen, self.error(draws, degrees=degrees)), flat
 
 
 def heavy_tailed(answers: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " m"]:

@@ -4,9 +4,9 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -19,28 +19,32 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.models import Model, why_not
 from limelight.pages.bundle import ENTRIES, bundled
-from limelight.pages.judgement_html import judgement_page
+from limelight.pages.judgement import judgement_page
 from limelight.pages.markup import style_sheet
-from limelight.pages.summary_html import summary_page
-from limelight.serving.closer import compared_parts, made_file
+from limelight.pages.summary import summary_page
 from limelight.serving.guard import WHOLE_PAGE_POLICY
-from limelight.serving.pages import navigation, texts_page, trouble_page, typing_page, waiting_page
 from limelight.serving.queue import Alike, Event, QuestionQueue, QueuedQuestion, Report
 from limelight.serving.run_views import RunViews
-from limelight.serving.served import Served
+from limelight.serving.served import (
+    Served,
+    navigation,
+    texts_page,
+    trouble_page,
+    typing_page,
+    waiting_page,
+)
 from limelight.serving.texts import (
     MOST_BYTES,
     MOST_OF_PICTURE,
     TextQuestion,
     check_given,
+    compared_parts,
     kind_of,
+    made_file,
     question_of,
     shown_text,
     shown_texts,
 )
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 Handler = Callable[[Request], Awaitable[Response]]
 Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
@@ -64,21 +68,28 @@ def page_app(served: Served, queue: QuestionQueue, views: RunViews | None) -> St
     routes = [
         Route("/", _page(typing_page(served))),
         Route("/page/{name:path}", _file),
-        Route("/text", _asked(served, queue, shown_text), methods=["POST"]),
-        *_run_routes(served, views),
-        *_judgement_routes(served),
-        Route("/parts", _asked(served, queue, compared_parts), methods=["POST"]),
-        Route("/file", _asked(served, queue, made_file), methods=["POST"]),
+        *([] if views is None else _run_routes(served, views)),
     ]
-    errors: Any = {InputError: _refused, HTTPException: _not_there}
-    return Starlette(routes=routes, exception_handlers=errors)
+    if (judged := served.judgement) is not None:
+
+        async def judgement(_: Request) -> Response:
+            return _report(served, "judgement", partial(judgement_page, judged))
+
+        routes.append(Route("/judgement", judgement))
+    questions = {"/text": shown_text, "/parts": compared_parts, "/file": made_file}
+    for place, answered in questions.items():
+        routes.append(Route(place, _asked(served, queue, answered), methods=["POST"]))
+    return Starlette(
+        routes=routes, exception_handlers={InputError: _failed, HTTPException: _failed}
+    )
 
 
 def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
     """Return what answers questions about a text through the queue, line by line."""
 
+    most = MOST_OF_PICTURE if served.pictures else MOST_BYTES
+
     async def answer(request: Request) -> Response:
-        most = MOST_OF_PICTURE if served.pictures else MOST_BYTES
         question = question_of(await bounded_body(request, most), served.features)
         if question.model >= len(served.models):
             raise InputError(
@@ -158,10 +169,7 @@ def _line(event: Event) -> bytes:
     return msgspec.json.encode(event) + b"\n"
 
 
-def _run_routes(served: Served, views: RunViews | None) -> list[Route]:
-    if views is None:
-        return []
-
+def _run_routes(served: Served, views: RunViews) -> list[Route]:
     def table(_: Request) -> Any:
         return views.table() or {"share": views.columns.share}
 
@@ -181,7 +189,7 @@ def _run_routes(served: Served, views: RunViews | None) -> list[Route]:
             return HTMLResponse(trouble_page(served, "summary", str(error)), 400)
         if found is None:
             return HTMLResponse(waiting_page(served, "summary", "The texts are being summarised."))
-        return _whole(summary_page(found, above=_above(served, "summary")))
+        return _report(served, "summary", partial(summary_page, found))
 
     return [
         Route("/texts", _page(texts_page(served))),
@@ -202,24 +210,10 @@ def _json(found: Callable[[Request], Any]) -> Handler:
     return answer
 
 
-def _judgement_routes(served: Served) -> list[Route]:
-    judged = served.judgement
-    if judged is None:
-        return []
-
-    async def judgement(_: Request) -> Response:
-        return _whole(judgement_page(judged, above=_above(served, "judgement")))
-
-    return [Route("/judgement", judgement)]
-
-
-def _above(served: Served, here: str) -> "Markup":
-    return navigation(served, here, kept=(here, f"{here}.html"))
-
-
-def _whole(content: str) -> Response:
-    """Return a page that is one file, as the reports are, with the policy that it brings itself."""
-    return HTMLResponse(content, headers={"content-security-policy": WHOLE_PAGE_POLICY})
+def _report(served: Served, here: str, page: Callable[..., str]) -> Response:
+    """Return a page that is one file, with the policy that it brings itself."""
+    above = navigation(served, here, kept=(here, f"{here}.html"))
+    return HTMLResponse(page(above=above), headers={"content-security-policy": WHOLE_PAGE_POLICY})
 
 
 def _page(content: str) -> Handler:
@@ -250,14 +244,10 @@ def page_files() -> dict[str, tuple[str, bytes]]:
     return found
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    return _failed(str(error), 400)
-
-
-async def _not_there(_: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    return _failed(_SENTENCES.get(status, "that did not work."), status)
-
-
-def _failed(sentence: str, status: int) -> Response:
+async def _failed(_: Request, error: Exception) -> Response:
+    """Say in a sentence why there is no answer."""
+    status, sentence = 400, str(error)
+    if isinstance(error, HTTPException):
+        status = error.status_code
+        sentence = _SENTENCES.get(status, "that did not work.")
     return Response(msgspec.json.encode({"failed": sentence}), status, media_type=_JSON)

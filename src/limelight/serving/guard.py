@@ -6,6 +6,7 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import h11
 from starlette.datastructures import MutableHeaders
@@ -31,19 +32,19 @@ MOST_CONNECTIONS = 400
 WHOLE_PAGE_POLICY = "frame-ancestors 'none'; connect-src 'none'; object-src 'none'"
 
 
+@dataclass(frozen=True)
 class GuardedApp:
     """An application behind a token and a check of the host."""
 
-    def __init__(
-        self, app: ASGIApp, *, token: str, hosts: Collection[str], any_address: bool
-    ) -> None:
-        self._app, self._token = app, token
-        self._hosts, self._any_address = frozenset(hosts), any_address
+    app: ASGIApp
+    token: str
+    hosts: Collection[str]
+    any_address: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it with a sentence."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
             return
@@ -51,14 +52,14 @@ class GuardedApp:
         answer: ASGIApp
         if not self._is_known(scope):
             answer = _refusal(421, "This server answers only to the address that it printed.")
-        elif not secrets.compare_digest(given.encode(), self._token.encode()):
+        elif not secrets.compare_digest(given.encode(), self.token.encode()):
             sentence = "Open the whole address that limelight printed: it ends in a token."
             answer = _refusal(403, sentence)
         elif not slash:  # the page's own addresses begin where its address ends
-            answer = _refusal(307, "", location=f"/{self._token}/")
+            answer = _refusal(307, "", location=f"/{self.token}/")
         else:
             scope = {**scope, "path": f"/{rest}", "raw_path": None}
-            answer, send = self._app, _with_policy(send)
+            answer, send = self.app, _with_policy(send)
         await answer(scope, receive, send)
 
     def _is_known(self, scope: Scope) -> bool:
@@ -70,8 +71,8 @@ class GuardedApp:
         found = [value for key, value in scope["headers"] if key == b"host"]
         host = found[0].decode("latin-1") if len(found) == 1 else ""
         name = re.sub(r":\d+$", "", host).strip("[]").lower()
-        if name in self._hosts or not self._any_address:
-            return name in self._hosts
+        if name in self.hosts or not self.any_address:
+            return name in self.hosts
         with contextlib.suppress(ValueError):
             return bool(ipaddress.ip_address(name))
         return False

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, shown
-from limelight.pages.html import without_picture
-from limelight.pages.pieces import visible, writable_explanation
+from limelight.pages.pieces import visible, without_picture, writable_explanation
 from limelight.serving.texts import drawn_pictures, shown_opening
 from limelight.shapes import Float
 from limelight.text import name_of_one, unit_name

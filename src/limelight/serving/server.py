@@ -101,16 +101,15 @@ def serve(
             f"{apart[0]}; one page would show two models as one. Serve what belongs together, or "
             "say --anyway (anyway=True)."
         )
-    notices = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in apart)
     served = Served(
         models=named,
         run=opened,
         judgement=judged,
         seconds=float(seconds),
-        notices=notices,
+        notices=tuple(f"{clause[0].upper()}{clause[1:]}." for clause in apart),
         features=features,
     )
-    return started(served, host=host, port=port)
+    return Serving(served, host=host, port=port).start()
 
 
 class Serving:
@@ -119,18 +118,35 @@ class Serving:
     ``is_local`` says that only this machine can open it; ``notices`` are what every page says.
     """
 
-    def __init__(
-        self,
-        server: uvicorn.Server,
-        queue: QuestionQueue,
-        views: RunViews | None,
-        sock: socket.socket,
-        url: str,
-        notices: tuple[str, ...] = (),
-    ) -> None:
-        self._server, self._queue, self._views, self._socket = server, queue, views, sock
-        self.url, self.notices = url, notices
-        self.is_local = ipaddress.ip_address(sock.getsockname()[0]).is_loopback
+    def __init__(self, served: Served, *, host: str, port: int | None) -> None:
+        self.notices = served.notices
+        self._socket = _bound(host, port)
+        address, number, *_ = self._socket.getsockname()
+        self.is_local = ipaddress.ip_address(address).is_loopback
+        token, shown = secrets.token_urlsafe(24), f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{number}/{token}/"
+        self._queue = QuestionQueue()
+        self._views = None if served.run is None else RunViews(served.run)
+        guarded = GuardedApp(
+            page_app(served, self._queue, self._views),
+            token=token,
+            hosts={*_LOCAL_NAMES, host.lower()},
+            any_address=not self.is_local,
+        )
+        config = uvicorn.Config(
+            guarded,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            loop="asyncio",
+            http=DeadlineProtocol,
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS + 100,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
         # Not Thread.join: where Ctrl-C interrupts it, it takes a running thread for an ended one.
         self._begun, self._ended = threading.Event(), threading.Event()
 
@@ -199,37 +215,6 @@ class Serving:
             self._ended.set()
 
 
-def started(served: Served, *, host: str, port: int | None) -> Serving:
-    """Serve on ``host``; with no ``port`` on one that is free."""
-    sock = _bound(host, port)
-    token = secrets.token_urlsafe(24)
-    queue = QuestionQueue()
-    views = None if served.run is None else RunViews(served.run)
-    guarded = GuardedApp(
-        page_app(served, queue, views),
-        token=token,
-        hosts={*_LOCAL_NAMES, host.lower()},
-        any_address=not ipaddress.ip_address(sock.getsockname()[0]).is_loopback,
-    )
-    config = uvicorn.Config(
-        guarded,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        loop="asyncio",
-        http=DeadlineProtocol,
-        server_header=False,
-        limit_concurrency=MOST_CONNECTIONS + 100,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=1,
-    )
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{sock.getsockname()[1]}/{token}/"
-    server = uvicorn.Server(config)
-    return Serving(server, queue, views, sock, address, served.notices).start()
-
-
 def _bound(host: str, port: int | None) -> socket.socket:
     if port is not None:
         return _socket(host, port)
@@ -253,17 +238,14 @@ def _socket(host: str, port: int) -> socket.socket:
         found.listen(128)  # a port that is bound but not listened to can be bound twice
     except OSError as error:
         found.close()
-        raise InputError(_unbound(error, host, port)) from None
+        known = {
+            errno.EADDRINUSE: f"port {port} is in use; choose another with --port, or name none.",
+            errno.EACCES: f"port {port} may not be used; choose one above 1023 with --port.",
+        }
+        reason = str(error.strerror or error).lower()
+        other = f"cannot serve on {host}, port {port}: {reason}."
+        raise InputError(known.get(error.errno or 0, other)) from None
     return found
-
-
-def _unbound(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} is in use; choose another with --port, or name none."
-    if error.errno == errno.EACCES:
-        return f"port {port} may not be used; choose one above 1023 with --port."
-    reason: Any = error.strerror or error
-    return f"cannot serve on {host}, port {port}: {str(reason).lower()}."
 
 
 def _check(*, host: Any, port: Any, seconds: Any) -> None:
@@ -289,9 +271,7 @@ def _models(given: Any) -> list[Model]:
 
 def _usual(run: "Run | None", judgement: Judgement | None) -> list[Model]:
     """Return the shipped model, unless a run or a judgement is about another one."""
-    about = {
-        one for one in (run and run.record.model.fingerprint, judgement and judgement.model) if one
-    }
+    about = {run and run.record.model.fingerprint, judgement and judgement.model} - {None, ""}
     shipped = load()
     return [shipped] if about <= {shipped.fingerprint} else []
 
@@ -319,9 +299,8 @@ def _other_models(
 
 def _name(model: Model, number: int, models: list[Model]) -> str:
     source = source_of(model)
-    if source is None:
-        own = type(model).__name__
-    else:
+    own = type(model).__name__
+    if source is not None:
         own = "the IMDB model of limelight" if source.path is None else Path(source.path).name
     return own if len(models) == 1 else f"{'AB'[number]}: {own}"
 

@@ -19,7 +19,6 @@ from limelight.text.document import (
 from limelight.text.features import (
     FEATURES,
     Features,
-    Nested,
     Unit,
     features_of,
     in_units,
@@ -58,7 +57,6 @@ __all__ = [
     "Features",
     "Given",
     "Image",
-    "Nested",
     "Pair",
     "Picture",
     "PictureLike",

@@ -114,19 +114,28 @@ def features_of(
     Of a picture: "patches" as the model reads them, "7 × 7 patches" or another grid, "segments", a
     function from the pixels to a label for each, or groups of patches.
     """
-    name, parts, cut = unit_name(unit), document.parts, None
+    name, parts, strings = unit_name(unit), document.parts, document.tokens.strings
     sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
+    # Units that go by place, and the same with those as one that share a token.
+    cut: Any = None
+    whole: Any = None
+    groups: list[Hashable] = list(range(len(strings)))
     if document.picture is not None:
         groups = _in_picture(document, document.picture, unit)
-    elif (cut := unit_spans(document, unit)) is None:
-        groups = _groups(document, unit, sides)
-    else:
-        cut, groups = _joined_units(document.tokens.spans, cut)
+    elif (cut := unit_spans(document, unit)) is not None:
+        whole, groups = _joined_units(document.tokens.spans, cut)
+    elif not isinstance(unit, str):
+        groups = _own_groups(unit, len(strings))
+    elif unit == "words":
+        groups = list(zip(sides, strings, strict=True))
     if side is not None:
-        chosen = _chosen_side(document, side)
+        if not parts:
+            raise InputError(
+                f"side {side!r} is about a pair of texts, and this is a single text; leave it out."
+            )
+        chosen = SIDES.index(side)
         groups = [g if own == chosen else None for g, own in zip(groups, sides, strict=True)]
     if protect:
-        strings = document.tokens.strings
         groups = [None if s in protect else g for s, g in zip(strings, groups, strict=True)]
     if protect_asked:
         for place in document.asked:
@@ -144,9 +153,10 @@ def features_of(
         return Features(name, tuple(map(str, row)), ((),) * len(row), np.array(of_token))
     if name in ("words", "positions"):
         return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))
-    units = None if cut is None else [cut[g] for g in row]
+    units = None if whole is None else [whole[g] for g in row]
     named = _named_runs(document, of_token, len(row), units)
-    return Features(name, *named, np.array(of_token), _joined_notice(document, unit, cut))
+    notices = _joined_notice(document.text, cut or [], whole or [])
+    return Features(name, *named, np.array(of_token), notices)
 
 
 def plural(noun: str) -> str:
@@ -294,33 +304,14 @@ def _joined_units(tokens: Sequence[Span], cut: list[Span]) -> tuple[list[Span], 
     return list(whole.values()), groups
 
 
-def _joined_notice(document: Document, unit: Any, cut: list[Span] | None) -> tuple[str, ...]:
-    before = unit_spans(document, unit) or []
-    if cut is None or len(cut) == len(before):
+def _joined_notice(text: str, cut: list[Span], whole: list[Span]) -> tuple[str, ...]:
+    if len(whole) == len(cut):
         return ()
-    first = next(document.text[a:b] for a, b in cut if (a, b) not in before)
+    first = next(text[a:b] for a, b in whole if (a, b) not in cut)
     return (
-        f"{len(before)} units are {len(cut)} to this model, which reads some of them as one token, "
+        f"{len(cut)} units are {len(whole)} to this model, which reads some of them as one token, "
         f"such as {few_names([first])!r}; what it cannot lose apart has one score.",
     )
-
-
-def _chosen_side(document: Document, side: str) -> int:
-    if not document.parts:
-        raise InputError(
-            f"side {side!r} is about a pair of texts, and this is a single text; leave it out."
-        )
-    return SIDES.index(side)
-
-
-def _groups(document: Document, unit: Any, sides: Sequence[int]) -> list[Hashable]:
-    """Return what each token belongs to; None where it belongs to nothing that is scored."""
-    strings = document.tokens.strings
-    if not isinstance(unit, str):
-        return _own_groups(unit, len(strings))
-    if unit == "words":
-        return list(zip(sides, strings, strict=True))
-    return list(range(len(strings)))
 
 
 def _own_groups(groups: Any, tokens: int) -> list[Hashable]:

@@ -19,6 +19,7 @@ import numpy as np
 from limelight.errors import InputError, MissingExtraError
 from limelight.shapes import Int, Num
 from limelight.text.characters import one_line
+from limelight.text.units import cut_by
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels
 Labels = Int[np.ndarray, "H W"]
@@ -349,7 +350,8 @@ class Pictured(NamedTuple):
         if self.regions is not None or not filled:
             number = np.append(of_token, -1)[self.labels()] + 1
             _check_number(features)
-            regions = _text(_png(number.astype(np.uint8)[:, :, None], LONGEST, smooth=False))
+            drawn = _png(number.astype(np.uint8)[:, :, None], LONGEST, smooth=False)
+            regions = b64encode(drawn).decode()
         return Image(
             digest=self.picture.digest,
             size=(width, height),
@@ -368,11 +370,7 @@ def _check_number(segments: int) -> None:
 
 @lru_cache(maxsize=8)
 def _stored(picture: Picture) -> str:
-    return _text(picture.png())
-
-
-def _text(content: bytes) -> str:
-    return b64encode(content).decode()
+    return b64encode(picture.png()).decode()
 
 
 def _area(box: Box) -> int:
@@ -404,9 +402,6 @@ def grid_boxes(within: Box, rows: int, columns: int) -> tuple[Box, ...]:
     return tuple((x[j], y[i], x[j + 1], y[i + 1]) for i in range(rows) for j in range(columns))
 
 
-Segmenter = Callable[[np.ndarray], Any]
-
-
 def slic_segments(pixels: Num[np.ndarray, "H W C"]) -> Labels:
     """Return about fifty segments of a picture by SLIC, of the package scikit-image."""
     try:
@@ -421,14 +416,9 @@ def slic_segments(pixels: Num[np.ndarray, "H W C"]) -> Labels:
     return np.asarray(found)
 
 
-def segments(cutter: Segmenter, picture: Picture, name: str) -> Pictured:
+def segments(cutter: Callable[[np.ndarray], Any], picture: Picture, name: str) -> Pictured:
     """Return a picture cut by somebody's function from pixels to labels; negative ones stay."""
-    try:
-        found = np.asarray(cutter(picture.pixels))
-    except (MemoryError, InputError):
-        raise
-    except Exception as error:
-        raise InputError(f"the cutter {name} fails ({type(error).__name__}: {error}).") from error
+    found = cut_by(lambda pixels: np.asarray(cutter(pixels)), picture.pixels, name)
     shape = picture.pixels.shape[:2]
     if found.shape != shape or found.dtype.kind not in "bui" or not (found >= 0).any():
         raise InputError(

@@ -189,10 +189,14 @@ def checked_spans(found: Any, text: str, name: str) -> list[Span]:
 
 def called(cutter: Cutter, text: str, name: str) -> list[Span]:
     """Return the units that somebody's own function finds in ``text``."""
+    return checked_spans(cut_by(cutter, text, name), text, f"the cutter {name}")
+
+
+def cut_by(cutter: Callable[[Any], Any], given: Any, name: str) -> Any:
+    """Return what somebody's own function says; if it fails, the error names it."""
     try:
-        found = cutter(text)
+        return cutter(given)
     except (MemoryError, InputError):
         raise
     except Exception as error:
         raise InputError(f"the cutter {name} fails ({type(error).__name__}: {error}).") from error
-    return checked_spans(found, text, f"the cutter {name}")

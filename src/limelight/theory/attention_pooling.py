@@ -134,7 +134,10 @@ def _part(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 def _numbers(name: str, given: Any, axes: int) -> np.ndarray:
     """``given`` in double precision with ``axes`` axes, new ones in front."""
-    array = _doubles(name, given)
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of numbers; got {given!r:.80}.") from None
     if not 1 <= array.ndim <= axes or 0 in array.shape:
         raise InputError(f"{name} must have 1 to {axes} axes, none empty; got shape {array.shape}.")
     if not np.isfinite(array).all():
@@ -142,19 +145,11 @@ def _numbers(name: str, given: Any, axes: int) -> np.ndarray:
     return array.reshape((1,) * (axes - array.ndim) + array.shape)
 
 
-def _doubles(name: str, given: Any) -> np.ndarray:
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of numbers; got {given!r:.80}.") from None
-
-
 def _values(value: Any, logit: np.ndarray) -> np.ndarray:
     """Values as (C, K, T); two axes are (C, T), the same for every head."""
-    array = _doubles("value", value)
-    if array.ndim == 2:
-        array = array[:, None, :]
-    array = _numbers("value", array, 3)
+    array = _numbers("value", value, 3)
+    if np.ndim(value) == 2:
+        array = array.swapaxes(0, 1)
     if array.shape[1] not in (1, len(logit)) or array.shape[2] != logit.shape[1]:
         raise InputError(
             f"value must have the axes (C, K, T) beside {len(logit)} heads and {logit.shape[1]} "

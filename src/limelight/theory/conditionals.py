@@ -16,7 +16,7 @@ node (p, λ) for all d words.
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ from limelight.shapes import Array, Float, Int
 from limelight.theory.heavy_form import HeavyForm
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.reciprocal_sum import ReciprocalSum, reciprocal_sum
+from limelight.theory.table_rounding import ROUNDING
 
-_ROUNDING = 2.0**-52
 # Cells (p, λ, word) at a time: what the second-level cache of a core holds; a few GB of a card.
 _CELLS = {"cpu": 2**17, "cuda": 2**26}
 
@@ -69,7 +69,7 @@ def expectations(
         # Some 4 roundings for each factor of Π φ, one for each node that is summed, and the rest.
         # Measured: the error was at most 0.90 of the whole bound in 16,734 random games.
         steps = 4 * form.delta.shape[-1] + p.shape[-1] * len(rule.nodes) + 64
-        errors.extend([(rule.error, _ROUNDING * steps * rule.condition)] * len(rows))
+        errors.extend([(rule.error, ROUNDING * steps * rule.condition)] * len(rows))
     home = sorted(range(len(order)), key=order.__getitem__)
     home = xp.asarray(home, dtype=xp.int64, device=here)
     total, total_p, heavy = (
@@ -110,6 +110,29 @@ def grouped_by_rule(
         rule = reciprocal_sum(max(1.0, ratio), share, power)
         groups.setdefault(id(rule), (rule, []))[1].append(row)
     yield from groups.values()
+
+
+def of_single_heads(
+    form: HeavyForm,
+    tolerance: float,
+    solve: Callable[[int, HeavyForm, ReciprocalSum], Array],
+    *,
+    nodes: int,
+) -> tuple[Float[Array, "G ..."], Float[Array, "G 1"], Float[Array, "G 1"]]:
+    """What ``solve`` makes of every head by itself, the relative error of 1/D, and the rounding.
+
+    The latter is that of sums over so many ``nodes`` p, as in `Expectations`.
+    """
+    xp, like = array_namespace(form.delta), form.delta
+    found: dict[int, tuple[Array, float, float]] = {}
+    for rule, rows in grouped_by_rule(form, tolerance):
+        steps = 8 * like.shape[-1] + nodes * len(rule.nodes) + 64
+        for i in rows:
+            rounding = ROUNDING * steps * rule.condition
+            found[i] = solve(i, form.head(i), rule), rule.error, rounding
+    scores, *errors = zip(*(found[i] for i in sorted(found)), strict=True)
+    error, rounding = (xp.asarray(x, dtype=like.dtype, device=like.device)[:, None] for x in errors)
+    return xp.stack(list(scores), axis=0), error, rounding
 
 
 def _blocks(

@@ -8,16 +8,14 @@ position depends on which words were kept: sample instead.
 import sys
 from dataclasses import dataclass
 
-from limelight.errors import DomainError
-from limelight.shapes import Array, Float
-from limelight.theory.lime import Lime
-from limelight.theory.lime_recurrence import regression
-from limelight.theory.lime_weights import LimeDesign, lime_design
-from limelight.theory.namespace import array_like, array_namespace
-from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
-from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
+import numpy as np
 
-_CELLS = 2**22
+from limelight.errors import DomainError
+from limelight.shapes import Float
+from limelight.theory.lime_recurrence import chain_regression
+from limelight.theory.lime_weights import Lime, LimeDesign, lime_design
+from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
+from limelight.theory.subset_chain import Steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,11 +28,11 @@ class DeletionGame:
     padding) when m words are kept. Domain: g, tail_g > 0. ``error`` is that of a `RatioGame`.
     """
 
-    g: Float[Array, "K d d"]
-    u: Float[Array, "C K d d"]
-    tail_g: Float[Array, "K kept"]
-    tail_gu: Float[Array, "C K kept"]
-    error: Float[Array, "C K"] | None = None
+    g: Float[np.ndarray, "K d d"]
+    u: Float[np.ndarray, "C K d d"]
+    tail_g: Float[np.ndarray, "K kept"]
+    tail_gu: Float[np.ndarray, "C K kept"]
+    error: Float[np.ndarray, "C K"] | None = None
 
 
 def lime_under_deletion(
@@ -51,91 +49,65 @@ def lime_under_deletion(
     """
     need_tolerance(tolerance)
     # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
-    if not bool(array_namespace(game.g).all(game.tail_g >= sys.float_info.min)):
+    if not np.all(game.tail_g >= sys.float_info.min):
         raise DomainError(
             "LIME under deletion needs weights beside the words that double precision can tell "
             "from 0."
         )
     design = lime_design(game.g.shape[1], bandwidth=bandwidth, penalty=penalty, rows=rows)
-    heads = [_head(game, i, design, tolerance) for i in range(game.g.shape[0])]
+    ranges = enumerate(zip(*deletion_range(game), strict=True))
+    heads = [_head(game, i, design, tolerance, *ends) for i, ends in ranges]
     return Lime(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))
 
 
 def _head(
-    game: DeletionGame, i: int, design: LimeDesign, tolerance: float
-) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
-    """Coefficients, bound, intercept and its bound of head i."""
-    xp = array_namespace(game.g)
-    low, high, c, half = _extent(game, i)
+    game: DeletionGame, i: int, design: LimeDesign, tolerance: float, low: float, high: float
+) -> Lime:
+    """The limit of head i, whose denominators lie between ``low`` and ``high``."""
+    g, u, tail = game.g[i], game.u[:, i], game.tail_g[i]
+    # f is an average of these u. Dinkelbach's narrower range (`heavy_form`) would need a chain of
+    # its own for every θ. What is not read must not widen the range.
+    read = (slice(None), *np.tril_indices(design.d))
+    values = np.concatenate([u[read], game.tail_gu[:, i] / tail], axis=-1)
+    bottom, top = values.min(axis=-1), values.max(axis=-1)
+    c, half = (bottom + top) / 2, (top - bottom) / 2
+
+    def steps(nodes: Float[np.ndarray, " L"]) -> Steps:
+        # Factors e^{−λg} and values g(u − c)/D_min. No lighter state can be factored out as in
+        # `heavy_form`: what a word weighs depends on how many are kept before it. It is safe
+        # without: whatever D is, nodes with λD near 1 carry 1/D, and where λD passes 700 the
+        # factors underflow to the 0 that they are worth.
+        rate = nodes / low
+        return Steps(
+            keep_factor=np.exp(-rate[:, None, None] * g),
+            keep_value=g * (u - c[:, None, None]) / low,
+            drop_factor=np.ones((len(rate), design.d)),
+            drop_value=np.zeros((len(c), design.d)),
+            tail_factor=np.exp(-rate[:, None] * tail),
+            tail_value=(game.tail_gu[:, i] - c[:, None] * tail) / low,
+        )
+
     # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
     # narrower, is not known here.
     rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.demand())
-    # The chain counts kept words, the design removed ones.
-    weight = array_like(design.weight[::-1].copy(), game.g)
-    kept, by_count = 0.0, 0.0
-    at_once = max(1, _CELLS // design.d**2)
-    for n in range(0, len(rule.nodes), at_once):
-        some = slice(n, n + at_once)
-        nodes, w = (array_like(x[some], game.g) for x in (rule.nodes, rule.weights))
-        part = chain_sums(_steps(game, i, nodes / low, c, low), w, weight)
-        kept, by_count = kept + part.kept, by_count + part.by_count
     of_f = half * rule.error + (0.0 if game.error is None else game.error[:, i])
-    sums = ChainSums(kept=kept, by_count=by_count)
-    beta, bound, intercept, base_bound = regression(
-        sums, design, rule, of_f=of_f, size=half + xp.abs(c)
-    )
-    return beta, bound, intercept + c, base_bound
+    size = half + np.abs(c)
+    found = chain_regression(design, rule, steps, rule.weights, of_f=of_f, size=size)
+    return found._replace(intercept=found.intercept + c)
 
 
-def _steps(
-    game: DeletionGame, i: int, rate: Float[Array, " L"], c: Float[Array, " C"], low: Array
-) -> Steps:
-    """Factors e^{−λg} and values g(u − c)/D_min of head i."""
-    xp = array_namespace(game.g)
-    # No lighter state can be factored out as in `heavy_form`: what a word weighs depends on how
-    # many are kept before it. It is safe without: whatever D is, nodes with λD near 1 carry 1/D,
-    # and where λD passes 700 the factors underflow to the 0 that they are worth.
-    C, d = game.u.shape[0], game.g.shape[1]
-    g, tail = game.g[i], game.tail_g[i]
-    centred = game.u[:, i] - c[:, None, None]
-    return Steps(
-        keep_factor=xp.exp(-rate[:, None, None] * g),
-        keep_value=g * centred / low,
-        drop_factor=xp.ones_like(rate[:, None] * g[:, 0]),
-        drop_value=xp.zeros((C, d), dtype=g.dtype, device=g.device),
-        tail_factor=xp.exp(-rate[:, None] * tail),
-        tail_value=(game.tail_gu[:, i] - c[:, None] * tail) / low,
-    )
-
-
-def deletion_range(game: DeletionGame) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
+def deletion_range(
+    game: DeletionGame,
+) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
     """D_min and D_max of each head over all sets of kept words, by dynamic programming."""
     # Σ of each word's smallest g would be a bound too, but a wider one: words share the positions.
-    xp = array_namespace(game.g)
-    d = game.g.shape[1]
     ends = []
     for sign in (1, -1):
         g, tail = sign * game.g, sign * game.tail_g
-        best = xp.zeros_like(tail[:, :1])
-        for t in range(d):
-            far = xp.full_like(best[:, :1], xp.inf)
+        best = np.zeros((len(g), 1))
+        far = np.full_like(best, np.inf)
+        for t in range(g.shape[1]):
             up = best + g[:, t, : t + 1]
-            best = xp.minimum(xp.concat([best, far], axis=-1), xp.concat([far, up], axis=-1))
-        ends.append(sign * xp.min(best + tail, axis=-1))
+            best = np.minimum(np.append(best, far, axis=-1), np.append(far, up, axis=-1))
+        ends.append(sign * np.min(best + tail, axis=-1))
     return ends[0], ends[1]
-
-
-def _extent(game: DeletionGame, i: int) -> tuple[Array, Array, Array, Array]:
-    """D_min, D_max, and the middle c and half-width of the range of u in head i."""
-    xp = array_namespace(game.g)
-    low, high = deletion_range(game)
-    d = game.g.shape[1]
-    # f is an average of these u. Dinkelbach's narrower range (`heavy_form`) would need a chain of
-    # its own for every θ.
-    tail = game.tail_gu[:, i] / game.tail_g[i]
-    read = xp.tril(xp.ones((d, d), dtype=game.g.dtype, device=game.g.device)) > 0
-    u = game.u[:, i]
-    inside = xp.where(read, u, u[:, :1, :1])  # what is not read must not widen the range
-    inside = xp.concat([xp.reshape(inside, (inside.shape[0], -1)), tail], axis=-1)
-    bottom, top = xp.min(inside, axis=-1), xp.max(inside, axis=-1)
-    return low[i], high[i], (bottom + top) / 2, (top - bottom) / 2

@@ -23,8 +23,8 @@ from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, full_value, heads_mean, of_each_head, quotient
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import even_mixture
+from limelight.theory.table_rounding import ROUNDING
 
-_ROUNDING = 2.0**-52
 _CELLS = 2_000_000  # of row and word, held at a time
 _GRID = 0.05  # in log t
 _ROUNDS = 6  # in which s is found; any would do, a poor one loosens the bound
@@ -92,7 +92,7 @@ def certified_value(game: RatioGame) -> Certified:
     """f(N), with a bound on its rounding and on the error of the game."""
     _need_one(game)
     form = heavy_form(game)
-    error = form.error + form.magnitude * _ROUNDING * (8 + 2 * game.d)
+    error = form.error + form.magnitude * ROUNDING * (8 + 2 * game.d)
     ((bound,),) = heads_mean(game, error)
     if not bool(bound < array_namespace(game.a).inf):
         raise DomainError(
@@ -117,7 +117,7 @@ def mean_removed_value(game: RatioGame, *, tolerance: float = 1e-9) -> Certified
     sums = expectations(form, nodes, weights, tolerance=0.5 * tolerance)
     mass = mixture.mass
     error = form.half_range * (mixture.missed + sums.error[:, None] * mass)
-    error = error + form.magnitude * _ROUNDING * (8 + 2 * d)  # of c, f(N) and their sum
+    error = error + form.magnitude * ROUNDING * (8 + 2 * d)  # of c, f(N) and their sum
     error = error + form.magnitude * sums.rounding[:, None] * mass + form.error
     (mean,), (bound,) = heads_mean(game, sums.total + form.c * ((d + 1) / d), error)
     return Certified(value=mean - full_value(game)[0] / d, bound=bound)
@@ -194,7 +194,7 @@ def _root_top(form: HeavyForm, head: int, sign: int) -> Float[Array, " d"]:
     n0, toggle = sign * form.n0[head, 0], 1 - 2 * kept
     N, D = n0 + xp.sum(step * kept), form.base[head] + xp.sum(delta * kept)
     size, whole = xp.abs(n0) + xp.sum(xp.abs(step)), form.ratio[head]
-    margin = 4 * _ROUNDING * (d + 8)
+    margin = 4 * ROUNDING * (d + 8)
     # t = N/D lies between nothing and all of N over the smallest D, which is 1. Below the first
     # node N²/D = tN is next to nothing.
     lowest = -8 * math.log(10) - math.log(max(1.0, float(whole)))
@@ -257,7 +257,7 @@ def _rows(form: HeavyForm) -> _Rows:
     d = form.delta.shape[-1]
 
     # Four times the roundings of one sum of d terms: also for the sort that picks the words.
-    margin = 4 * _ROUNDING * (d + 8) * form.magnitude[:, 0]
+    margin = 4 * ROUNDING * (d + 8) * form.magnitude[:, 0]
     wide = [(form.n0[:, 0], -1), (margin, 1), (form.base, 1)]
     n0, margin, base = (xp.repeat(xp.concat([x, sign * x], axis=0), d) for x, sign in wide)
     heavy = xp.concat([form.kept_is_heavy, form.kept_is_heavy], axis=0)
@@ -292,22 +292,11 @@ def _best_sets(
     xp = array_namespace(theta)
     d = rows.step.shape[-1]
     # There are 2Kd rows of d words: of a text of thousands of words they would fill the memory.
-    block = max(1, _CELLS // d)
-    parts = [
-        _best_of_block(rows, theta[i : i + block], which[i : i + block])
-        for i in range(0, which.shape[0], block)
-    ]
-    if len(parts) == 1:
-        return parts[0]
-    N, D = (xp.concat(part, axis=0) for part in zip(*parts, strict=True))
-    return N, D
-
-
-def _best_of_block(
-    rows: _Rows, theta: Float[Array, " r"], which: Int[Array, " r"]
-) -> tuple[Float[Array, " r"], Float[Array, " r"]]:
-    xp = array_namespace(theta)
-    d = rows.step.shape[-1]
+    if which.shape[0] > (block := max(1, _CELLS // d)):
+        starts = range(0, which.shape[0], block)
+        parts = [_best_sets(rows, theta[i : i + block], which[i : i + block]) for i in starts]
+        N, D = (xp.concat(part, axis=0) for part in zip(*parts, strict=True))
+        return N, D
     head, k = which // d, which % d + 1
     step, delta = (xp.take(x, head, axis=0) for x in (rows.step, rows.delta))
     heavy = xp.take(rows.kept_is_heavy, head, axis=0)

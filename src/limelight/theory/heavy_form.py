@@ -21,12 +21,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from limelight.errors import DomainError
-from limelight.shapes import Array, Bool, Float
+from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame, denominator_range, need_values, value_range
 from limelight.theory.reciprocal_sum import MOST_RATIO
+from limelight.theory.table_rounding import ROUNDING
 
-_ROUNDING = 2.0**-52
 _STEPS = 6  # of Dinkelbach's method, which converges quadratically; fewer only widen the range
 
 
@@ -50,6 +50,15 @@ class HeavyForm(NamedTuple):
     error: Float[Array, "G C"]
     base: Float[Array, " G"]
     power: Float[Array, " G"]
+
+    def head(self, i: int) -> "HeavyForm":
+        """One head, without the axis G."""
+        return HeavyForm(*(x[i] for x in self))
+
+    def of_words(self, some: slice | Int[Array, " n"]) -> "HeavyForm":
+        """Some words of one head."""
+        heavy = self.kept_is_heavy[some]
+        return self._replace(delta=self.delta[some], step=self.step[:, some], kept_is_heavy=heavy)
 
     def value(self, N: Float[Array, "G C *n"], D: Float[Array, "G *n"]) -> Float[Array, "G C *n"]:
         """N/D^p, where N and D are sums over some words without n_0 and base."""
@@ -123,7 +132,7 @@ def heavy_form(game: RatioGame) -> HeavyForm:
         kept_is_heavy=xp.reshape(kept_is_heavy, (G, d)),
         ratio=xp.reshape(high / unit, (G,)),
         c=c,
-        half_range=half_range + _ROUNDING * (d + 8) * magnitude,
+        half_range=half_range + ROUNDING * (d + 8) * magnitude,
         magnitude=magnitude,
         error=error,
         base=base,
@@ -157,7 +166,7 @@ def _centred(
     # The range of the values u alone would be proven too; that of f was 2 to 4 times narrower on
     # random games, and every bound is proportional to it. Its middle, not f(all words), is taken
     # for c: no other shift makes max|f − c| as small.
-    margin = _ROUNDING * (delta.shape[-1] + 8) * magnitude
+    margin = ROUNDING * (delta.shape[-1] + 8) * magnitude
     f_low, f_high = _extremes(xp, n0, step, delta, margin=margin)
     f_low, f_high = xp.maximum(f_low, u_low), xp.minimum(f_high, u_high)
     return (f_low + f_high) / 2, xp.abs(f_high - f_low) / 2, magnitude

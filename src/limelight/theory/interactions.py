@@ -18,7 +18,7 @@ import numpy as np
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import grouped_by_rule, light_terms, product
+from limelight.theory.conditionals import light_terms, of_single_heads, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import (
@@ -31,8 +31,6 @@ from limelight.theory.ratio_game import (
 )
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.removal_mixture import FAIR_COINS, RemovalMixture, even_mixture
-
-_ROUNDING = 2.0**-52
 
 
 class Pairs(NamedTuple):
@@ -70,15 +68,12 @@ def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share:
     form = heavy_form(game)
     at, weights = [one.p for one in mixtures], [one.omega for one in mixtures]
     p, omega = of_each_head(game, stacked(at, fill=0.5), stacked(weights, fill=0.0))
-    scores: list[Array] = [None] * len(form.delta)
-    errors = np.zeros((len(scores), 2))
-    for rule, rows in grouped_by_rule(form, share):
-        # A pair of words makes d² numbers already, so heads and p come one at a time.
-        for i in rows:
-            head = HeavyForm(*(x[i] for x in form))
-            scores[i] = sum(_node(head, rule, p[i, m], omega[i, m]) for m in range(p.shape[1]))
-            steps = 8 * game.d + p.shape[1] * len(rule.nodes) + 64
-            errors[i] = rule.error, _ROUNDING * steps * rule.condition
+
+    # A pair of words makes d² numbers already, so heads and p come one at a time.
+    def of_head(i: int, head: HeavyForm, rule: ReciprocalSum) -> Float[Array, "C d d"]:
+        return sum(_node(head, rule, p[i, m], omega[i, m]) for m in range(p.shape[1]))
+
+    scores, epsilon, rounding = of_single_heads(form, share, of_head, nodes=p.shape[1])
     # On the diagonal the formula gives a number without a meaning.
     real = xp.astype(word_mask(game), form.delta.dtype)[..., None, :]
     apart = 1 - xp.eye(game.d, dtype=form.delta.dtype, device=form.delta.device)
@@ -86,10 +81,9 @@ def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share:
     # errors are counted with 1/(p (1 − p)).
     table = np.asarray([[one.missed, one.mass, one.terms] for one in mixtures])
     missed, mass, terms = of_each_head(game, *np.split(table, 3, axis=1))
-    epsilon, rounding = (xp.asarray(e[:, None], device=form.delta.device) for e in errors.T)
     error = 4 * form.half_range * (missed + epsilon * (mass + missed))
     error = error + 4 * form.magnitude * rounding * terms + 4 * form.error
-    pairs, bound = heads_mean(game, xp.stack(scores, axis=0), error)
+    pairs, bound = heads_mean(game, scores, error)
     return Pairs(scores=pairs * apart * real[..., None] * real[..., None, :], bound=bound)
 
 

@@ -22,7 +22,7 @@ from limelight.theory.conditionals import Expectations, expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.lime_weights import BASE_TOLERANCE, LimeDesign, lime_design
+from limelight.theory.lime_weights import BASE_TOLERANCE, Lime, LimeDesign, lime_design
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import (
     RatioGame,
@@ -42,15 +42,6 @@ from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 # Sums over words and nodes are rounded differently in every batch; two words, which the recurrence
 # costs nothing, would amplify that 3,000 times.
 _AMPLIFIED = 100.0
-
-
-class Lime(NamedTuple):
-    """Coefficients and intercept of the limit, with bounds on their numerical errors."""
-
-    scores: Float[Array, "*batch C d"]
-    bound: Float[Array, "*batch C"]
-    intercept: Float[Array, "*batch C"]
-    intercept_bound: Float[Array, "*batch C"]
 
 
 class LimePlan(NamedTuple):
@@ -171,7 +162,7 @@ def _rung(amplification: float) -> float:
 def _by_two_roads(game: RatioGame, poor: list[int], **settings: Any) -> Lime:
     """The documents in ``poor`` by recurrence, the others by the mixture."""
     good = sorted(set(range(len(sizes_of(game)))) - set(poor))
-    slow = Lime(*lime_by_recurrence(of_documents(game, poor), **settings))
+    slow = lime_by_recurrence(of_documents(game, poor), **settings)
     if not good:
         return Lime(*in_order(game, [slow], poor))
     fast = lime(of_documents(game, good), **settings)

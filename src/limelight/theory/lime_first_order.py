@@ -11,7 +11,6 @@ penalty returns the coefficients of a linear function.
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.second_order import lime_distance_bound
 
 
 def lime_first_order(game: RatioGame) -> Float[Array, "*batch C d"]:
@@ -19,33 +18,13 @@ def lime_first_order(game: RatioGame) -> Float[Array, "*batch C d"]:
 
     f_i is the value of head i. Error O(T_max^{ε−2}) in the regime of Theorem 5.1 (d = T = T_max^ε,
     c ≤ g ≤ C), O(T_max⁻²) for fixed T, where β_j is O(1/T_max). Exact when the denominators do not
-    move (a = b), whatever ν. :func:`first_order_bound` bounds its error in any game.
+    move (a = b), whatever ν. :func:`lime_distance_bound` bounds its error in any game, which is of
+    the order T_max^{ε−1} beside β in that regime, as the error itself is, without a penalty.
     """
-    xp = array_namespace(game.a)
-    kept, removed = _deviations(game)
-    return xp.mean(kept - removed, axis=-2)
-
-
-def first_order_bound(
-    game: RatioGame, *, bandwidth: float = 0.25, penalty: float = 0.0, rows: int | None = None
-) -> Float[Array, "*batch C"]:
-    """A bound on |β_j − first order| for every word, β the limit of LIME.
-
-    The distance of the first order to the second, plus the bound of the second. Any multiplicities
-    of words, any penalty. In the regime of Theorem 5.1 it is O(T_max^{ε−1}) beside β, as the error
-    itself is, without a penalty. Domain: d ≥ 2.
-    """
-    scores = lime_first_order(game)
-    return lime_distance_bound(scores, game, bandwidth=bandwidth, penalty=penalty, rows=rows)
-
-
-def _deviations(
-    game: RatioGame,
-) -> tuple[Float[Array, "*batch C K d"], Float[Array, "*batch C K d"]]:
-    """Σ α_t (u_t − f_i) and Σ α_{h,t} (u_{h,t} − f_i) over the positions of every word."""
     xp = array_namespace(game.a)
     full = (game.D0 + xp.sum(game.a, axis=-1))[..., None, :, None]
     empty = (game.D0 + xp.sum(game.b, axis=-1))[..., None, :, None]
     f = (game.N0 + xp.sum(game.A, axis=-1))[..., None] / full
     kept = (game.A - f * game.a[..., None, :, :]) / full
-    return kept, (game.B - f * game.b[..., None, :, :]) / empty
+    removed = (game.B - f * game.b[..., None, :, :]) / empty
+    return xp.mean(kept - removed, axis=-2)

@@ -18,8 +18,8 @@ from limelight.theory.lime import ends, lime, lime_plan
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, of_documents, sizes_of
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance, reciprocal_sum
+from limelight.theory.table_rounding import ROUNDING
 
-_ROUNDING = 2.0**-52
 MOST_SQUARED = 1e140  # of D_max/D_min, whose square double precision can hold with room to spare
 
 
@@ -106,7 +106,7 @@ def _second_moment(
     total = xp.zeros_like(form.n0[0])
     for k in range(K):
         for other in range(k, K):
-            pair = _pair(_head(form, k), _head(form, other), rule, plan.mixture)
+            pair = _pair(form.head(k), form.head(other), rule, plan.mixture)
             total = total + (1 if k == other else 2) * pair / K**2
     full, empty = (xp.mean(x, axis=0) for x in ends(form))
     first, last = plan.corrections
@@ -116,16 +116,12 @@ def _second_moment(
     mass, missed = plan.mixture.mass, plan.mixture.missed
     twice = rule.error * (2 + rule.error)
     steps = 8 * form.delta.shape[1] + len(rule.nodes) ** 2 * len(plan.mixture.p)
-    rounding = _ROUNDING * (steps + 64) * rule.condition**2
+    rounding = ROUNDING * (steps + 64) * rule.condition**2
     error = h**2 * (twice * (mass + missed) + missed) + 4 * size**2 * rounding * (
         mass + abs(first) + abs(last)
     )
     # Products of two small nodes underflow where heads are more peaked than this.
     return total, error if widest < MOST_SQUARED else xp.inf + error
-
-
-def _head(form: HeavyForm, k: int) -> HeavyForm:
-    return HeavyForm(*(x[k] for x in form))
 
 
 def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> Float[Array, " C"]:

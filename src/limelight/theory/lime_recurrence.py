@@ -5,19 +5,21 @@ hence its oracle, and its stand-in where d and the bandwidth are so small that n
 Weights of samples enter only at the end, so any ν, ρ and row 0 cost the same.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import grouped_by_rule, light_terms
-from limelight.theory.heavy_form import HeavyForm, heavy_form
-from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
+from limelight.theory.lime_weights import Lime, LimeDesign, lime_design
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, heads_mean, sizes_of
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
-from limelight.theory.subset_chain import ChainSums, Steps, chain_sums
+from limelight.theory.subset_chain import Steps, chain_sums
+from limelight.theory.table_rounding import ROUNDING
 
 _CELLS = 2**22  # of (λ, word, number kept) in memory at a time
-_ROUNDING = 2.0**-52
 
 
 def lime_by_recurrence(
@@ -27,16 +29,8 @@ def lime_by_recurrence(
     penalty: float = 0.0,
     rows: int | None = None,
     tolerance: float = 1e-9,
-) -> tuple[
-    Float[Array, "*batch C d"],
-    Float[Array, "*batch C"],
-    Float[Array, "*batch C"],
-    Float[Array, "*batch C"],
-]:
-    """Scores, bound, intercept and its bound, as `lime.lime` has them.
-
-    ``tolerance`` is relative to the range of f.
-    """
+) -> Lime:
+    """LIME's limit as `lime.lime` has it; ``tolerance`` is relative to the range of f."""
     need_tolerance(tolerance)
     form = heavy_form(game)
     xp = array_namespace(game.a)
@@ -46,79 +40,74 @@ def lime_by_recurrence(
     by_head = [design for design in designs for _ in range(game.K)]
     # 1/D is all that errs, so it may take the whole promise: 2 tolerance × half_range.
     shares = [2 * tolerance / x.demand() for x in by_head]
-    results: dict[int, tuple[Array, ...]] = {}
+    found: dict[int, Lime] = {}
     for rule, heads in grouped_by_rule(form, shares):
         for i in heads:
-            results[i] = _head(HeavyForm(*(x[i] for x in form)), by_head[i], rule)
-    columns = zip(*(results[i] for i in sorted(results)), strict=True)
-    scores, bound, base, base_bound = heads_mean(game, *(xp.stack(x, axis=0) for x in columns))
-    return scores, bound, base, base_bound
+            found[i] = _head(form.head(i), by_head[i], rule)
+    columns = zip(*(found[i] for i in sorted(found)), strict=True)
+    return Lime(*heads_mean(game, *(xp.stack(x, axis=0) for x in columns)))
 
 
-def _head(
-    form: HeavyForm, design: LimeDesign, rule: ReciprocalSum
-) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
+def _head(form: HeavyForm, design: LimeDesign, rule: ReciprocalSum) -> Lime:
     xp = array_namespace(form.delta)
-    sums = _sums(form, design, rule)
+    words = form.of_words(slice(design.d))
+    keep_value, drop_value = state_values(words)
+    sizes = array_like(design.weight, form.delta)
+
+    def steps(nodes: Float[Array, " L"]) -> Steps:
+        keep_factor, drop_factor = state_factors(words, nodes)
+        # The lighter state has factor 1 and value 0; n_0 and e^{−λ} hold its share of N and D.
+        return Steps(
+            keep_factor=keep_factor[:, :, None],
+            keep_value=keep_value[:, :, None],
+            drop_factor=drop_factor,
+            drop_value=drop_value,
+            tail_factor=xp.ones_like(nodes[:, None] * sizes),
+            tail_value=form.n0[:, None] * xp.ones_like(sizes),
+        )
+
     of_f = form.half_range * rule.error + form.error
-    beta, *others = regression(sums, design, rule, of_f=of_f, size=form.magnitude)
-    beta = xp.concat([beta, xp.zeros_like(form.step[:, design.d :])], axis=-1)
-    bound, intercept, base_bound = others
-    return beta, bound, intercept + form.c, base_bound
+    w = light_terms(form.base, rule)
+    found = chain_regression(design, rule, steps, w, of_f=of_f, size=form.magnitude)
+    padding = xp.zeros_like(form.step[:, design.d :])
+    return found._replace(
+        scores=xp.concat([found.scores, padding], axis=-1), intercept=found.intercept + form.c
+    )
 
 
-def regression(
-    sums: ChainSums,
+def chain_regression(
     design: LimeDesign,
     rule: ReciprocalSum,
+    steps: Callable[[Float[Array, " L"]], Steps],
+    w: Float[Array, " Q"],
     *,
     of_f: Float[Array, " C"],
     size: Float[Array, " C"],
-) -> tuple[Float[Array, "C d"], Float[Array, " C"], Float[Array, " C"], Float[Array, " C"]]:
-    """β, its bound, the intercept and its bound from the sums of a chain.
+) -> Lime:
+    """The limit of one head from a chain over its words, whose ``steps`` depend on the nodes λ.
 
-    ``of_f`` bounds the error of f by 1/D and by the game, ``size`` what its terms add up to.
+    ``w`` are the weights of the nodes, ``of_f`` bounds the error of f by 1/D and by the game,
+    ``size`` what its terms add up to.
     """
-    xp = array_namespace(sums.kept)
+    xp = array_namespace(w)
+    # The chain counts kept words, the design removed ones.
+    weight = array_like(design.weight[::-1].copy(), w)
+    nodes = array_like(rule.nodes, w)
+    # The forward sums of all words are kept until the backward ones meet them: d²/2 cells per node.
+    at_once = max(1, _CELLS // design.d**2)
+    blocks = [slice(i, i + at_once) for i in range(0, len(rule.nodes), at_once)]
+    parts = [chain_sums(steps(nodes[some]), w[some], weight) for some in blocks]
+    kept, by_count = (sum(x[1:], x[0]) for x in zip(*parts, strict=True))
     V, common = design.V + design.penalty, design.common()
-    # by_count and weight run over the number kept, the design over the number removed. What β_j
-    # takes off depends on the size alone, so one sum over sizes serves all words.
+    # What β_j takes off depends on the size alone, so one sum over sizes serves all words.
     fixed, base = (
-        array_like((design.weight * x)[::-1].copy(), sums.kept)
-        for x in (common, design.intercept())
+        array_like((design.weight * x)[::-1].copy(), w) for x in (common, design.intercept())
     )
-    beta = (sums.kept - xp.sum(sums.by_count * fixed, axis=-1)[:, None]) / V
+    beta = (kept - xp.sum(by_count * fixed, axis=-1)[:, None]) / V
     # An error of 1/D is one of f, so it counts by what reaches β; one of rounding by the two sums
     # before they are subtracted, which may be larger.
     slope, in_base = design.reach()
-    rounding = _ROUNDING * (6 * design.d + len(rule.nodes) + 64) * rule.condition * size
+    rounding = ROUNDING * (6 * design.d + len(rule.nodes) + 64) * rule.condition * size
     terms = float(design.m1 + design.weight @ np.abs(common)) / V
-    intercept = xp.sum(sums.by_count * base, axis=-1)
-    return beta, of_f * slope + rounding * terms, intercept, (of_f + rounding) * in_base
-
-
-def _sums(form: HeavyForm, design: LimeDesign, rule: ReciprocalSum) -> ChainSums:
-    xp = array_namespace(form.delta)
-    d = design.d
-    heavy, delta, step = form.kept_is_heavy[:d], form.delta[:d], form.step[:, :d]
-    zero = xp.zeros_like(step)
-    weight = array_like(design.weight[::-1].copy(), form.delta)
-    parts = []
-    # The forward sums of all words are kept until the backward ones meet them: d²/2 cells per node.
-    at_once = max(1, _CELLS // (d * d))
-    for i in range(0, len(rule.nodes), at_once):
-        some = slice(i, i + at_once)
-        nodes, w = array_like(rule.nodes[some], form.delta), light_terms(form.base, rule)[some]
-        E = xp.exp(-nodes[:, None] * delta)
-        # The lighter state has factor 1 and value 0; n_0 and e^{−λ} hold its share of N and D.
-        steps = Steps(
-            keep_factor=xp.where(heavy, E, xp.ones_like(E))[:, :, None],
-            keep_value=xp.where(heavy, step, zero)[:, :, None],
-            drop_factor=xp.where(heavy, xp.ones_like(E), E),
-            drop_value=xp.where(heavy, zero, step),
-            tail_factor=xp.ones_like(nodes[:, None] * weight),
-            tail_value=form.n0[:, None] * xp.ones_like(weight),
-        )
-        parts.append(chain_sums(steps, w, weight))
-    kept, by_count = (sum(x[1:], x[0]) for x in zip(*parts, strict=True))
-    return ChainSums(kept=kept, by_count=by_count)
+    intercept = xp.sum(by_count * base, axis=-1)
+    return Lime(beta, of_f * slope + rounding * terms, intercept, (of_f + rounding) * in_base)

@@ -21,9 +21,9 @@ from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
-from limelight.theory.lime import Lime, ends, lime
+from limelight.theory.lime import ends, lime
 from limelight.theory.lime_fit import MOST_SQUARED
-from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
+from limelight.theory.lime_weights import Lime, LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
@@ -133,7 +133,7 @@ def _heads(form: HeavyForm, limit: Lime, tolerance: float) -> Iterator[_Head]:
     K = form.delta.shape[0]
     for i, ratio in enumerate(form.ratio.tolist()):
         rule = reciprocal_sum(max(1.0, ratio), tolerance, float(form.power[i]))
-        head = HeavyForm(*(x[i] for x in form))
+        head = form.head(i)
         factors = state_factors(head, array_like(rule.nodes, form.delta))
         yield _Head(light_terms(head.base, rule) / K, *factors, *state_values(head), head.n0)
     one = xp.ones_like(form.delta[:1])

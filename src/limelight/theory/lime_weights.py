@@ -20,6 +20,15 @@ from limelight.shapes import Array, Float
 BASE_TOLERANCE = 100.0  # of the scores' tolerance: what the intercept may be off by
 
 
+class Lime(NamedTuple):
+    """Coefficients and intercept of the limit, with bounds on their numerical errors."""
+
+    scores: Float[Array, "*batch C d"]
+    bound: Float[Array, "*batch C"]
+    intercept: Float[Array, "*batch C"]
+    intercept_bound: Float[Array, "*batch C"]
+
+
 class LimeDesign(NamedTuple):
     """Weight of each size 0..d, and the moments of the kept indicators Z under it."""
 

@@ -6,8 +6,8 @@ in x, and word j moves the ratio by
     h_j(x) = (A_j − B_j)/D̄(x) − (a_j − b_j) N̄(x)/D̄(x)².
 
 Shapley values weigh all x alike; LIME weighs them by ψ(x) x(1 − x), the weight of a sample times
-the variance of its Z_j. Cost O(d): two integrals for each head serve all words. Their bounds come
-from the second order, which is exact in all but one term.
+the variance of its Z_j. Cost O(d): two integrals for each head serve all words. What bounds their
+error is the second order, which is exact in all but one term (`second_order.distance_bound`).
 """
 
 from functools import lru_cache
@@ -19,7 +19,6 @@ from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame, in_own_units, sizes_of, word_mask
-from limelight.theory.second_order import distance_bound, lime_distance_bound, shapley_second_order
 
 _NODES = 16  # on each panel; halving panels keep every pole of 1/D̄ a panel's length away
 _PANELS = 52  # towards each end: down to the roundings of 1
@@ -50,7 +49,6 @@ def shapley_mean_field(game: RatioGame) -> Float[Array, "*batch C d"]:
     """Sh_j ≈ (1/K) Σ_i ∫₀¹ h_j(x) dx: adds up to f(all) − f(none) exactly, as Shapley values do.
 
     Exact where the denominators do not move (a = b). Any d ≥ 1.
-    :func:`shapley_mean_field_bound` bounds its error.
     """
     xp = array_namespace(game.a)
     return xp.mean(_weighed(in_own_units(game), _shares().weight), axis=-2)
@@ -61,7 +59,7 @@ def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array,
 
     The shift is the same for all words: it makes Σ_j β_j the slope of f̄ = N̄/D̄ on the share kept,
     Cov_ψ(x, f̄)/Var_ψ(x), x uniform. It is 0 at ν = ∞. Exact where the denominators do not move
-    (a = b), for every ν. Domain: d ≥ 2, ν > 0. :func:`lime_mean_field_bound` bounds its error.
+    (a = b), for every ν. Domain: d ≥ 2, ν > 0.
     """
     if not bandwidth > 0:
         raise InputError(f"bandwidth must be positive; got {bandwidth}.")
@@ -82,17 +80,6 @@ def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array,
     words = xp.sum(real, axis=-1)
     shift = (slope - xp.sum(scores, axis=-1)) / words
     return xp.mean(scores + shift[..., None] * real, axis=-2)
-
-
-def shapley_mean_field_bound(game: RatioGame) -> Float[Array, "*batch C"]:
-    """A bound on the distance of mean-field Shapley values to the Shapley values."""
-    return distance_bound(shapley_mean_field(game), shapley_second_order(game))
-
-
-def lime_mean_field_bound(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array, "*batch C"]:
-    """A bound on the distance of mean-field LIME to the limit of LIME without a penalty."""
-    scores = lime_mean_field(game, bandwidth=bandwidth)
-    return lime_distance_bound(scores, game, bandwidth=bandwidth)
 
 
 def _weighed(game: RatioGame, kernel: Float[np.ndarray, " n"]) -> Float[Array, "*batch C K d"]:

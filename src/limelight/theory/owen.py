@@ -15,14 +15,12 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
-from limelight.theory.conditionals import grouped_by_rule, light_terms
+from limelight.theory.conditionals import light_terms, of_single_heads
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, Valued, heads_mean
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, even_mixture
-
-_ROUNDING = 2.0**-52
 
 
 def owen(game: RatioGame, groups: Int[np.ndarray, " d"], *, tolerance: float = 1e-6) -> Valued:
@@ -34,31 +32,26 @@ def owen(game: RatioGame, groups: Int[np.ndarray, " d"], *, tolerance: float = 1
     """
     need_tolerance(tolerance)
     members = _members(game, groups)
-    xp = array_namespace(game.a)
     form = heavy_form(game)
     # Every number of removed others has the same weight.
     between, *within = (
         even_mixture(n, weight=1 / n, tolerance=0.2 * tolerance)
         for n in (len(members), *map(len, members))
     )
-    scores: list[Array] = [None] * game.K
-    errors = np.zeros((game.K, 2))
+
+    def of_head(_: int, head: HeavyForm, rule: ReciprocalSum) -> Float[Array, "C d"]:
+        return _head(head, rule, members, between, within)
+
     # Two values of f enter: 2 half_range × (0.5 for 1/D + 2 × 0.2 for the mixtures).
-    for rule, rows in grouped_by_rule(form, 0.5 * tolerance):
-        for i in rows:
-            head = HeavyForm(*(x[i] for x in form))
-            scores[i] = _head(head, rule, members, between, within)
-            longest = max(len(one.p) for one in within) + len(between.p)
-            steps = 8 * game.d + longest * len(rule.nodes) + 64
-            errors[i] = rule.error, _ROUNDING * steps * rule.condition
-    epsilon, rounding = (xp.asarray(e[:, None], device=form.delta.device) for e in errors.T)
+    longest = max(len(one.p) for one in within) + len(between.p)
+    scores, epsilon, rounding = of_single_heads(form, 0.5 * tolerance, of_head, nodes=longest)
     # The weight of a pair of sizes is the product of two; so is what the mixtures attain.
     missed = max(between.missed + one.missed * (1 + between.missed) for one in within)
     mass = max(between.mass * one.mass for one in within) + missed
     terms = max(between.mass * one.terms for one in within)
     error = 2 * form.half_range * (missed + epsilon * mass)
     error = error + 2 * form.magnitude * rounding * terms + 2 * form.error
-    return Valued(*heads_mean(game, xp.stack(scores, axis=0), error))
+    return Valued(*heads_mean(game, scores, error))
 
 
 def _members(game: RatioGame, groups: Int[np.ndarray, " d"]) -> list[Int[np.ndarray, " _"]]:
@@ -81,7 +74,7 @@ def _head(
     xp = array_namespace(form.delta)
     nodes = array_like(rule.nodes, form.delta)
     index = [xp.asarray(words, device=form.delta.device) for words in members]
-    parts = [_part(form, words) for words in index]
+    parts = [form.of_words(words) for words in index]
     outside = _outside(form, parts, nodes, light_terms(form.base, rule), between)
     found = [
         _inside(part, nodes, *sums, one)
@@ -89,16 +82,6 @@ def _head(
     ]
     back = xp.argsort(xp.concat(index, axis=0))
     return xp.take(xp.concat(found, axis=-1), back, axis=-1)
-
-
-def _part(form: HeavyForm, words: Int[Array, " n"]) -> HeavyForm:
-    """The words of one group."""
-    xp = array_namespace(form.delta)
-    return form._replace(
-        delta=xp.take(form.delta, words, axis=0),
-        step=xp.take(form.step, words, axis=-1),
-        kept_is_heavy=xp.take(form.kept_is_heavy, words, axis=0),
-    )
 
 
 def _outside(

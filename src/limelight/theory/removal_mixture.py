@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.shapes import Array, Float
-
-_ROUNDING = 2.0**-52
+from limelight.theory.table_rounding import ROUNDING
 
 
 class RemovalMixture(NamedTuple):
@@ -124,5 +123,5 @@ def _fitted(
         off[0] = off[-1] = 0.0
     # The fit is judged, not trusted: the residual is that of the weights as they came out, with the
     # roundings of the laws.
-    rounding = (8 + 4 * n + M) * _ROUNDING * (laws @ np.abs(omega))
+    rounding = (8 + 4 * n + M) * ROUNDING * (laws @ np.abs(omega))
     return RemovalMixture(p=p, omega=omega, attained=attained, residual=off + rounding)

@@ -34,8 +34,7 @@ from limelight.theory.ratio_game import (
     value_range,
     word_mask,
 )
-
-_ROUNDING = 2.0**-52
+from limelight.theory.table_rounding import ROUNDING
 
 
 class SymmetricValue(NamedTuple):
@@ -279,4 +278,4 @@ def _centred(y: Float[Array, "... d"], real: Float[Array, "... d"]) -> Float[Arr
 
 def _slack(d: int) -> float:
     """What rounding does to sums over d words, relatively."""
-    return 16 * _ROUNDING * (d + 8)
+    return 16 * ROUNDING * (d + 8)

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -38,12 +38,11 @@ from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import (
+    Answers,
     Capability,
     answered_once,
     asked_of_spans,
     asks,
-    playing,
-    writing,
 )
 from limelight.models.text_game import TextGame
 from limelight.question import Question
@@ -137,7 +136,7 @@ def learn(
     question = Question(features=features, answer=answer)
     model = question.grouped(checked_model(model))
     question = question.to(model)
-    if playing(model) is not None:
+    if why_not(model, "games") is None:
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
@@ -156,7 +155,7 @@ def learn(
             given = read_texts(texts) if stored else listed(texts)
             given, question = asked_items(model, given, question)
             plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
-            if writing(model) is not None:  # once, however often they are read
+            if why_not(model, "answers") is None:  # once, however often they are read
                 plan = replace(plan, texts=list(answered_once(model, plan.texts)))
             n = len(plan.texts)
             meter = Meter(progress or (lambda *_: None), total=n + -(-n // 4), estimated=True)
@@ -174,7 +173,7 @@ def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[lis
     """
     if why_not(model, "pictures") is None:
         texts = [picture_of(one) for one in texts]
-    if writing(model) is not None:
+    if why_not(model, "answers") is None:
         each, question = question.of_each(texts)
         texts = [_about(one, by=question.answer) for one in each]
     texts = list(dict.fromkeys(texts))
@@ -347,8 +346,8 @@ def _planned(
                 f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
                 "give more, or shorter texts."
             )
-    if (writer := writing(model)) is not None:
-        writer.ahead(calls(pairs, count))
+    if why_not(model, "answers") is None:
+        cast(Answers, model).ahead(calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
         takes = Estimate(calls(pairs, count), calls(pairs, count) * each)

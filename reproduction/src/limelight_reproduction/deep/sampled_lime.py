@@ -5,7 +5,7 @@ __all__ = ["sampled_lime"]
 import numpy as np
 
 from limelight import Model, game
-from limelight.sampling.fits import LimeFit, fitted_lime
+from limelight.sampling.regression import LimeFit, fitted_lime
 from limelight.sampling.sample import LimeDraws, Sample
 
 

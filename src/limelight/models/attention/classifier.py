@@ -1,5 +1,7 @@
 """The paper's classifier: one layer of attention heads, read at [cls], then a linear map."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -11,19 +13,18 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import encoded, padded_ids, read_document
-from limelight.models.attention.hidden_units import UnitDirections
 from limelight.models.attention.masked import (
     DeletionScorer,
     ReplacementScorer,
     deletion_scorer,
-    replacement_scorer,
 )
-from limelight.models.attention.on_device import DeviceTables, device_tables
+from limelight.models.attention.on_device import DeviceTables
 from limelight.models.attention.tables import (
     Directions,
     TableErrors,
     Tables,
     collapse,
+    in_chunks,
     position_errors,
     predicted_logits,
     read_directions,
@@ -31,18 +32,14 @@ from limelight.models.attention.tables import (
     table_errors,
 )
 from limelight.models.attention.weights import (
-    OPTIONS,
+    WEIGHTS,
     check_weights,
-    fingerprint_of,
-    is_plain,
-    options_of,
     shuffled_weights,
     weights_of,
-    wide_weights,
 )
 from limelight.models.protocol import Capability, Link, class_probabilities
 from limelight.shapes import Float, Int
-from limelight.text import CLS, Document, Features, Vocabulary, few_names, token_strings
+from limelight.text import Document, Features, Vocabulary, few_names, token_strings
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
 
@@ -53,10 +50,7 @@ ABILITIES: Mapping[Capability, str | None] = MappingProxyType(
         "games": None,
         "chooses": None,
         "shuffles": None,
-        "attends": _BY_TABLES,
-        "relays": _BY_TABLES,
-        "differentiates": _BY_TABLES,
-        "freezes": _BY_TABLES,
+        **dict.fromkeys(("attends", "relays", "differentiates", "freezes"), _BY_TABLES),
         "pieces": "the paper's classifier reads whole words, not pieces of them",
         "cuts": "the paper's classifier is explained exactly, on the window it was trained for",
         "pairs": "the paper's classifier reads one text; load a model that was trained on pairs",
@@ -145,10 +139,13 @@ class AttentionClassifier:
     @property
     def config(self) -> dict[str, Any]:
         """What ``config.json`` holds: how to read the weights, then what training recorded."""
-        plain = is_plain(self)
+        # The paper's classifier, without any option, is as it was before there were options.
+        plain = not (self.skip or self.head_embeddings) and set(weights_of(self)) == set(WEIGHTS)
+        options = {} if plain else {"skip": self.skip, "head_embeddings": self.head_embeddings}
         return {
             "format": f"limelight.attention/{1 if plain else 2}",
-            **({} if plain else options_of(self)),
+            **options,
+            **({"attention": self.attention} if self.attention == "additive" else {}),
             "T_max": self.T_max,
             "position_base": self.position_base,
             "position_scale": self.position_scale,
@@ -160,7 +157,12 @@ class AttentionClassifier:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of configuration, vocabulary and weights: equal for equal models only."""
-        return fingerprint_of(self.config, self.vocabulary, weights_of(self))
+        digest = hashlib.sha256(json.dumps(self.config, sort_keys=True).encode())
+        digest.update("\n".join(self.vocabulary.words).encode())
+        for name, array in weights_of(self).items():
+            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
 
     @cached_property
     def positions(self) -> Float[np.ndarray, "T_max d_e"]:
@@ -170,37 +172,21 @@ class AttentionClassifier:
     @cached_property
     def directions(self) -> Directions:
         """What each head reads of an embedding."""
-        given = {name: getattr(self, name) for name in OPTIONS}
-        options: dict[str, Any] = {
-            name: None if x is None else x.astype(np.float64) for name, x in given.items()
-        }
-        return read_directions(
-            **wide_weights(self),
-            cls=self.embedding[CLS].astype(np.float64) + self.positions[0],
-            cls_error=self._position_errors[0],
-            skip=self.skip,
-            **options,
-        )
+        return read_directions(self)
 
     @cached_property
     def tables(self) -> Tables:
         """The model as two tables per head: all that a prediction needs."""
-        return collapse(self.embedding, self.positions, self.directions)
+        return collapse(self)
 
     @cached_property
     def table_errors(self) -> TableErrors:
         """How far the tables may be from what the weights say."""
-        return table_errors(
-            self.embedding,
-            self.positions,
-            self._position_errors,
-            self.directions,
-            self.tables,
-            self.embedding_error,
-        )
+        return table_errors(self)
 
     @cached_property
-    def _position_errors(self) -> Float[np.ndarray, "T_max d_e"]:
+    def position_errors(self) -> Float[np.ndarray, "T_max d_e"]:
+        """How far the positional parts may be from what their formula says."""
         return self._of_parts(position_errors)
 
     def _of_parts(self, of_positions: Callable[..., np.ndarray]) -> Float[np.ndarray, "T_max d_e"]:
@@ -233,12 +219,12 @@ class AttentionClassifier:
     @cached_property
     def device_tables(self) -> DeviceTables | None:
         """The tables on the device; None where NumPy computes."""
-        if self.device is None:
-            return None
-        return device_tables(self.tables, self.table_errors, self.device)
+        return None if self.device is None else DeviceTables(self)
 
     def on(self, device: str | None) -> "AttentionClassifier":
         """Return the model for a torch device such as "cuda", or for NumPy with None."""
+        if device == self.device:
+            return self
         moved = replace(self, device=device)
         _ = moved.device_tables  # what cannot be used is refused here, not in the middle of work
         return moved
@@ -251,7 +237,7 @@ class AttentionClassifier:
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for texts that it has read."""
-        return self.logits_of_ids([encoded(document).ids for document in documents])
+        return self.logits_of_ids([document.input.ids for document in documents])
 
     def game(
         self, document: Document, features: Features, replacement: str
@@ -259,7 +245,7 @@ class AttentionClassifier:
         """Return the outputs as a function of which features stay: a few matrix products."""
         if replacement == "delete":
             return deletion_scorer(self.tables, self.vocabulary, document, features)
-        return replacement_scorer(self.tables, document, features)
+        return ReplacementScorer(self.collapsed([document], [features]))
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of the documents, one class for each output."""
@@ -308,9 +294,19 @@ class AttentionClassifier:
         """
         ids = padded_ids([encoded(document).ids], T_max=self.T_max)[0]
         e = self.embedding[ids].astype(np.float64) + self.positions
-        T = 1 + len(document.tokens)
-        rows = attention_between(e[:T], e, self.directions, heads=self.sizes["K"])
-        return rows[:, :, :T]
+        T, K, seen = 1 + len(document.tokens), self.sizes["K"], self.directions
+        # The first K heads: a skip connection from the mean, the last, attends to nothing.
+        logit = np.einsum("se,kef,tf->kst", e[:T], seen.query[:K], e, optimize=True)
+        # The key's bias adds the same to a whole row of products, which a softmax does not notice.
+        logit += (seen.asked[:K] @ e.T)[:, None]
+        if (units := seen.units) is not None:
+            keys = np.einsum("te,kae->kta", e, units.key, optimize=True)
+            queries = np.einsum("se,kae->ska", e[:T], units.query, optimize=True) + units.bias
+            # Row by row: all at once would be T · T_max · K · d_h numbers.
+            weight = units.weight[:, None]
+            rows = [unit_logits(keys + query[:, None], weight) for query in queries]
+            logit += np.stack(rows, axis=1)[:K]
+        return attention(logit)[:, :, :T]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,10 +319,7 @@ class Factored:
 
     def __call__(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         """Return f for every document."""
-        f = np.empty((len(ids), self.position_value.shape[1]))
-        for start in range(0, len(ids), _CHUNK):
-            f[start : start + _CHUNK] = self._chunk(ids[start : start + _CHUNK])
-        return f
+        return in_chunks(self._chunk, ids, _CHUNK, C=self.position_value.shape[1])
 
     def _chunk(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
         _, C, K = self.position_value.shape
@@ -356,32 +349,3 @@ def factored(tables: Tables) -> Factored | None:
         position=g_t,
         position_value=g_t[:, None, :] * tables.position_value,
     )
-
-
-def attention_between(
-    asking: Float[np.ndarray, "S d_e"],
-    e: Float[np.ndarray, "T_max d_e"],
-    directions: Directions,
-    *,
-    heads: int,
-) -> Float[np.ndarray, "K S T_max"]:
-    """Return the softmax over the window ``e`` of the logits that each token of ``asking`` gives.
-
-    ``heads`` are counted from the first: a skip connection, the last, attends to nothing.
-    """
-    logit = np.einsum("se,kef,tf->kst", asking, directions.query[:heads], e, optimize=True)
-    # The key's bias adds the same to a whole row of products, which a softmax does not notice.
-    logit += (directions.asked[:heads] @ e.T)[:, None]
-    if directions.units is not None:
-        logit += _of_units(asking, e, directions.units)[:heads]
-    return attention(logit)
-
-
-def _of_units(
-    asking: Float[np.ndarray, "S d_e"], e: Float[np.ndarray, "T_max d_e"], units: UnitDirections
-) -> Float[np.ndarray, "K S T_max"]:
-    """Logits of hidden units, row by row: all at once would be S · T_max · K · d_h numbers."""
-    keys = np.einsum("te,kae->kta", e, units.key, optimize=True)
-    queries = np.einsum("se,kae->ska", asking, units.query, optimize=True) + units.bias
-    rows = [unit_logits(keys + query[:, None], units.weight[:, None]) for query in queries]
-    return np.stack(rows, axis=1)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
+from limelight.models.attention.documents import encoded, padded_ids
 from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features
+from limelight.text import UNK, Document, Features
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
@@ -40,7 +40,7 @@ class CollapsedDocuments:
     @cached_property
     def ids(self) -> Int[np.ndarray, "n T_max"]:
         """Vocabulary rows over the whole window."""
-        rows = [encoded(document).ids for document in self.documents]
+        rows = [document.input.ids for document in self.documents]
         return padded_ids(rows, T_max=self.model.T_max)
 
     @cached_property
@@ -61,11 +61,18 @@ class CollapsedDocuments:
     @cached_property
     def base_ids(self) -> Int[np.ndarray, "n T_max"]:
         """The documents with every feature removed: UNK at its places, or what stands there."""
-        return np.where(self.of_position >= 0, self._removed, self.ids)
+        removed: Any = np.int32(UNK)
+        if self.documents[0].input.removed is not None:
+            rows = [document.input.removed for document in self.documents]
+            removed = padded_ids(rows, T_max=self.model.T_max)
+        return np.where(self.of_position >= 0, removed, self.ids)
 
-    @cached_property
-    def _removed(self) -> Int[np.ndarray, "*n"]:
-        return rows_of_removed(self.documents, T_max=self.model.T_max)
+    @property
+    def seen_ids(self) -> Int[np.ndarray, "n seen"]:
+        """All words that may stand anywhere in a document, but for UNK, which always may."""
+        if self.documents[0].input.removed is None:
+            return self.ids
+        return np.concatenate([self.ids, self.base_ids], axis=1)
 
     @cached_property
     def base_logit(self) -> Float[np.ndarray, "n K T_max"]:
@@ -80,26 +87,28 @@ class CollapsedDocuments:
     def path(self, some: slice) -> LogitPath:
         """The logits of some documents on the way there from every feature removed."""
         start, end = self.base_logit[some], self.logit[some]
-        if (units := self.model.tables.units) is None:
+        tables = self.model.tables
+        if (units := tables.units) is None:
             return LogitPath(start, end)
         ids, base_ids = self.ids[some], self.base_ids[some]
         (places,) = np.nonzero((ids != base_ids).any(axis=0))
         given, start, end = [], start.copy(), end.copy()
         for logit, words in ((start, base_ids), (end, ids)):
             there = words[:, places]
-            logit[..., places] = _positions_last(self.model.tables.linear_at(there, places))
+            linear = tables.word_logit[there] + tables.position_logit[places]
+            logit[..., places] = _positions_last(linear)
             given.append(_heads_first(units.given(there, places)))
         return LogitPath(start, end, UnitPath(places, given[0], given[1], units.weight))
 
     @cached_property
     def read_logit(self) -> Float[np.ndarray, "n K T_max"]:
         """The slope of every logit along the embedding that it is read of, e_t · ∇ℓ_t."""
-        units, places = self.model.tables.units, np.arange(self.model.T_max)
-        if units is None:
+        tables = self.model.tables
+        if (units := tables.units) is None:
             return self.logit
-        h = units.given(self.ids, places)
+        h = units.given(self.ids, np.arange(self.model.T_max))
         along = (unit_slopes(h, units.weight) * (h - units.offset)).sum(axis=-1)
-        return _positions_last(self.model.tables.linear_at(self.ids, places) + along)
+        return _positions_last(tables.word_logit[self.ids] + tables.position_logit + along)
 
     @cached_property
     def base_outputs(self) -> Float[np.ndarray, "n C"]:
@@ -128,58 +137,41 @@ class CollapsedDocuments:
 
         One class for each output. Documents with fewer features are padded by words of weight 0.
         """
-        sizes = np.array([len(features) for features in self.features])
-        if (device_tables := self.model.device_tables) is not None:
-            return device_tables.game(self.ids, self.base_ids, self.of_position, sizes)
+        if self.model.device_tables is not None:
+            return self.model.device_tables.game(self)
         # The largest logit of each head is taken off before the exponential: a ratio does not
         # notice, and without it a logit of 710 would overflow.
         top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
-        g, g_h = np.exp(self.logit - top), np.exp(self.base_logit - top)
-        kept, kept_values, removed, removed_values = self._by_feature(
-            g, g[:, None] * self.u, g_h, g_h[:, None] * self.base_u
+        g, g_h = (np.exp(x - top)[:, None] for x in (self.logit, self.base_logit))
+        terms = np.concatenate([g, g_h, g * self.u, g_h * self.base_u], axis=1)
+        # Summed over the places of each feature; [cls], padding and protected words come last. One
+        # bincount over everything: a loop over documents and heads costs ten times as much.
+        d = max(map(len, self.features))
+        place = np.where(self.of_position >= 0, self.of_position, d)[:, None, None]
+        line = np.arange(terms[..., 0].size).reshape(*terms.shape[:-1], 1)
+        bucket = line * (d + 1) + place
+        sums = np.bincount(bucket.ravel(), weights=terms.ravel(), minlength=line.size * (d + 1))
+        a, b, A, B = np.split(
+            sums.reshape(*terms.shape[:-1], d + 1), [1, 2, 2 + self.u.shape[1]], 1
         )
-        D0, a, b = kept[..., -1], kept[..., :-1], removed[..., :-1]
+        a, b = a[:, 0], b[:, 0]
+        D0 = a[..., -1]
         return RatioGame(
             D0=D0,
-            a=a,
-            b=b,
-            N0=kept_values[..., -1],
-            A=kept_values[..., :-1],
-            B=removed_values[..., :-1],
-            sizes=sizes,
-            error=self._bounds.of_outputs(D0 + np.minimum(a, b).sum(axis=-1)),
+            a=a[..., :-1],
+            b=b[..., :-1],
+            N0=A[..., -1],
+            A=A[..., :-1],
+            B=B[..., :-1],
+            sizes=np.array([len(features) for features in self.features]),
+            error=self.bounds.of_outputs(D0 + np.minimum(a, b)[..., :-1].sum(axis=-1)),
         )
 
     @cached_property
-    def _bounds(self) -> ErrorBounds:
-        # UNK is known of in any case; what else may stand there is one of the words.
-        seen = (self.ids, self.base_ids) if self._removed.ndim else (self.ids,)
-        return self.model.table_errors.of_text(np.concatenate(seen, axis=1))
-
-    @property
-    def logit_error(self) -> Float[np.ndarray, "n K"]:
-        """How far a logit of each document may be from what the weights say."""
-        return self._bounds.logit_error
-
-    @property
-    def value_error(self) -> Float[np.ndarray, "n C K"]:
-        """How far a value of each document may be from what the weights say."""
-        return self._bounds.value_error
-
-    def _by_feature(
-        self, *arrays: Float[np.ndarray, "n ... T_max"]
-    ) -> list[Float[np.ndarray, "n ... buckets"]]:
-        """Sum over the places of each feature; [cls], padding and protected words come last."""
-        d, found = max(map(len, self.features)), []
-        place = np.where(self.of_position >= 0, self.of_position, d)
-        for x in arrays:
-            lines = x.reshape(len(x), -1, x.shape[-1])
-            line = np.arange(lines.shape[0] * lines.shape[1]).reshape(*lines.shape[:2], 1)
-            bucket = line * (d + 1) + place[:, None, :]
-            # One bincount over everything: a loop over documents and heads costs ten times as much.
-            sums = np.bincount(bucket.ravel(), weights=lines.ravel(), minlength=line.size * (d + 1))
-            found.append(sums.reshape(*x.shape[:-1], d + 1))
-        return found
+    def bounds(self) -> ErrorBounds:
+        """What is known of the logits and values of each document."""
+        by_word, ids = self.model.table_errors.by_word, self.seen_ids
+        return ErrorBounds.of(np.maximum(by_word[ids].max(axis=1), by_word[UNK]), ids.shape[1])
 
     def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
         """Return the game of document ``i`` when removed words vanish and later ones move up."""
@@ -198,14 +190,15 @@ class CollapsedDocuments:
         d = len(ids)
         word, place = ids[:, None], 1 + np.arange(d)[None, :]
         logit = tables.logit(word, place)
-        u = tables.word_value[word] + tables.position_value[place]
+        u = tables.value(word, place)
         # Per head, as in other games: a head far below another must not underflow.
         top = np.maximum(logit.max(axis=(0, 1)), self.base_logit[i].max(axis=-1))
         g = np.exp(np.moveaxis(logit - top, -1, 0))
         padding = np.exp(self.base_logit[i] - top[:, None])
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
         tail_g = _beside(padding, d)
-        error = self._bounds.only(i).of_outputs(tail_g.min(axis=-1)[None])[0]
+        smallest = np.broadcast_to(tail_g.min(axis=-1), self.bounds.logit_error.shape)
+        error = self.bounds.of_outputs(smallest)[i]
         return DeletionGame(
             g=g,
             u=np.einsum("c,tpck->ktp", weights[i], u)[None],
@@ -286,10 +279,6 @@ class CollapsedDocuments:
     def _target_value(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K d_e"]:
         """The direction of embedding space along which each head reads the target's value."""
         return np.einsum("nc,cke->nke", weights, self.model.directions.value)
-
-    def attention_matrices(self) -> list[Float[np.ndarray, "K T T"]]:
-        """Return every head's attention of every token to every token, for each document."""
-        return [self.model.attention_matrices(document) for document in self.documents]
 
     def pooled(self, scores: Float[np.ndarray, "n *K T"]) -> list[Float[np.ndarray, "*K d"]]:
         """Return, for every document, scores of tokens summed over each feature's places.

@@ -7,7 +7,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Int
-from limelight.text import CLS, UNK, Document, Tokens, Vocabulary, token_strings
+from limelight.text import CLS, UNK, Document, Vocabulary, token_strings
 from limelight.text.characters import LONE_SURROGATE
 from limelight.text.tokens import placed_tokens
 
@@ -42,19 +42,6 @@ def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
         raise InputError("the text has no words; give at least one word.")
     inside, beyond = placed_tokens(strings[: T_max - 1], text), strings[T_max - 1 :]
     ids = vocabulary.encode(inside.strings)
-    return Document(
-        text,
-        inside,
-        cut=inside.spans[-1][1] if beyond else None,
-        notices=_notices(inside, ids, beyond, replaced),
-        input=Encoded(ids, beyond),
-    )
-
-
-def _notices(
-    inside: Tokens, ids: Int[np.ndarray, " T"], beyond: Sequence[str], replaced: int
-) -> tuple[str, ...]:
-    """What a reader of a prediction must know about how the text was read."""
     seen, unknown = len(ids), int(np.count_nonzero(ids == UNK))
     notices = []
     if replaced:
@@ -74,13 +61,8 @@ def _notices(
         notices.append("No word of the text is in the model's vocabulary: it sees only UNK.")
     elif unknown:
         notices.append(f"{unknown} of {seen} tokens are not in the vocabulary; the model sees UNK.")
-    return tuple(notices)
-
-
-def rows_of_removed(documents: Sequence[Document], *, T_max: int) -> Int[np.ndarray, "*n"]:
-    """Return the rows that stand in the place of removed tokens: UNK, or one for each."""
-    rows = [row for document in documents if (row := encoded(document).removed) is not None]
-    return padded_ids(rows, T_max=T_max) if rows else np.array(UNK, dtype=np.int32)
+    cut = inside.spans[-1][1] if beyond else None
+    return Document(text, inside, cut=cut, notices=tuple(notices), input=Encoded(ids, beyond))
 
 
 def padded_ids(rows: Sequence[Int[np.ndarray, " _"]], *, T_max: int) -> Int[np.ndarray, "n T_max"]:

@@ -44,7 +44,13 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
 
     The folder is new or empty, or holds a model, which is replaced; anything else is left alone.
     """
-    _refuse_other_files(Path(path))
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
+    if folder.exists() and (other := {file.name for file in folder.iterdir()} - set(FILES)):
+        raise InputError(
+            f"the folder '{folder}' holds other files ({min(other)!r}); choose a new or empty one."
+        )
     weights = {name: np.ascontiguousarray(array) for name, array in weights_of(model).items()}
     # All three files at once or none: weights beside the vocabulary of another model would load.
     with whole_folder(path) as part:
@@ -53,18 +59,6 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
         )
         (part / "vocab.txt").write_bytes("".join(f"{w}\n" for w in model.vocabulary.words).encode())
         (part / "model.safetensors").write_bytes(tensors_to_bytes(weights))
-
-
-def _refuse_other_files(folder: Path) -> None:
-    if folder.is_dir():
-        other = sorted({file.name for file in folder.iterdir()} - set(FILES))
-        if other:
-            raise InputError(
-                f"the folder '{folder}' holds other files ({other[0]!r}); "
-                "choose a new or empty one."
-            )
-    elif folder.exists():
-        raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
 
 
 def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:

@@ -6,8 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from limelight.models.attention.documents import encoded, padded_ids, rows_of_removed
-from limelight.models.attention.tables import Tables, predicted_logits
+from limelight.models.attention.collapsed import CollapsedDocuments
+from limelight.models.attention.documents import encoded
+from limelight.models.attention.tables import Tables, in_chunks, predicted_logits
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
 
@@ -48,28 +49,23 @@ _CHUNK = 1024  # masks whose sums are held at a time: they stay inside the cache
 
 @dataclass(frozen=True, eq=False)
 class ReplacementScorer:
-    """f with every removed word replaced by UNK in place.
+    """f of the only document, every removed word replaced by UNK in place, or what stands there."""
 
-    ``ids`` is the window, ``of_position`` the feature at each place, -1 where nothing is removed.
-    ``removed`` is UNK, or what stands at each place instead.
-    """
-
-    tables: Tables
-    ids: Int[np.ndarray, " T_max"]
-    of_position: Int[np.ndarray, " T_max"]
-    d: int
-    removed: Int[np.ndarray, "*T_max"]
+    document: CollapsedDocuments
 
     @cached_property
-    def fixed_sums(self) -> Float[np.ndarray, " sums"]:
-        """D_0 of every head, then N_0 of every class and head."""
-        return self._terms[0, self.of_position < 0].sum(axis=0)
+    def _sums(self) -> tuple[Float[np.ndarray, " sums"], Float[np.ndarray, "both sums"]]:
+        """D_0 and N_0; and a and A of every word, then b and B of every word.
 
-    @cached_property
-    def word_sums(self) -> Float[np.ndarray, "both sums"]:
-        """a and A of every word, then b and B of every word (THEORY.md, section 3)."""
-        of_feature = self.of_position == np.arange(self.d)[:, None]
-        return np.concatenate(list(of_feature.astype(float) @ self._terms))
+        D, a and b are of every head, N, A and B of every class and head (THEORY.md, section 3).
+        """
+        one = self.document
+        both = np.concatenate([one.ids, one.base_ids])
+        # Of every place with its word (row 0), and with what stands there instead (row 1).
+        terms = _terms(one.model.tables, both, np.arange(both.shape[1]))
+        of_feature = one.of_position == np.arange(len(one.features[0]))[:, None]
+        words = np.concatenate(list(of_feature.astype(float) @ terms))
+        return terms[0, one.of_position[0] < 0].sum(axis=0), words
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Return the model's outputs for each mask.
@@ -77,22 +73,14 @@ class ReplacementScorer:
         Kept and removed words are summed apart, so that nothing large is added and taken away
         again: D_0 + Σb + Z(a − b) loses all digits where one b outweighs everything else.
         """
-        sums = (
-            self.fixed_sums + np.concatenate([keep, ~keep], axis=1).astype(float) @ self.word_sums
-        )
-        return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
+        fixed, words = self._sums
+        sums = fixed + np.concatenate([keep, ~keep], axis=1).astype(float) @ words
+        return _ratio(sums, self.document.model.tables, lambda lost: self.windows(keep[lost]))
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
         """Return what the model reads under each mask."""
-        return replaced_windows(keep, self.ids, self.of_position, self.removed)
-
-    @cached_property
-    def _terms(self) -> Float[np.ndarray, "2 T_max sums"]:
-        """g and g·u of every place with its word (row 0) and with UNK (row 1)."""
-        both = np.stack([self.ids, np.where(self.of_position >= 0, self.removed, self.ids)])
-        logit, value = self.tables.logit(both), self.tables.value(both)
-        g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
-        return np.concatenate([g, g * value], axis=2).reshape(*both.shape, -1)
+        one = self.document
+        return replaced_windows(keep, one.ids[0], one.of_position[0], one.base_ids[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +98,7 @@ class DeletionScorer:
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Return the model's outputs for each mask."""
-        parts = [self._outputs(keep[i : i + _CHUNK]) for i in range(0, len(keep), _CHUNK)]
-        return np.concatenate([np.empty((0, self.tables.word_value.shape[1])), *parts])
+        return in_chunks(self._outputs, keep, _CHUNK, C=self.tables.word_value.shape[1])
 
     def windows(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T_max"]:
         """Return what the model reads under each mask."""
@@ -121,14 +108,15 @@ class DeletionScorer:
     def _outputs(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """f = N/D, both summed token by token: where a token stands depends on the mask alone."""
         T_max, everywhere = len(self.tables.position_logit), np.ones(len(keep), bool)
-        if len(self._used) * T_max > _PAIRS:
+        words, rows = self._words
+        if len(words) * T_max > _PAIRS:
             return predicted_logits(self.tables, self.windows(keep))
         # One small table per token, looked up for all masks, stays in the nearest cache; looking
         # words up window by window took two to four times as long.
-        cls, unk = self._terms[self._row[[CLS, UNK]]]
+        cls, unk = self._terms[rows[:2]]
         place, sums = np.ones(len(keep), np.intp), np.tile(cls[0], (len(keep), 1))
         at_place = np.zeros((T_max + 1, sums.shape[1]))  # the last row: removed, or cut off
-        for row, feature in zip(self._row[self.ids], self.of_token, strict=True):
+        for row, feature in zip(rows[2:], self.of_token, strict=True):
             stays = keep[:, feature] if feature >= 0 else everywhere
             at_place[:-1] = self._terms[row]
             sums += at_place.take(np.where(stays, place, T_max), axis=0)
@@ -138,25 +126,27 @@ class DeletionScorer:
         return _ratio(sums, self.tables, lambda lost: self.windows(keep[lost]))
 
     @cached_property
-    def _used(self) -> Int[np.ndarray, " W"]:
-        return np.unique([CLS, UNK, *self.ids])
-
-    @cached_property
-    def _row(self) -> Int[np.ndarray, " V"]:
-        """Row of each used word in the small tables below."""
-        row = np.zeros(len(self.tables.word_logit), dtype=np.int32)
-        row[self._used] = np.arange(len(self._used))
-        return row
+    def _words(self) -> tuple[Int[np.ndarray, " W"], Int[np.ndarray, " rows"]]:
+        """All words that may stand somewhere; and which of them [cls], UNK and the tokens are."""
+        words, rows = np.unique([CLS, UNK, *self.ids], return_inverse=True)
+        return words, rows
 
     @cached_property
     def _terms(self) -> Float[np.ndarray, "W T_max sums"]:
-        """g and g·u of each used word at each place."""
-        tables, words = self.tables, self._used[:, None]
-        places = np.arange(len(tables.position_logit))
-        logit = tables.logit(words, places)
-        g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
-        u = tables.word_value[words] + tables.position_value[places]
-        return np.concatenate([g, g * u], axis=2).reshape(*g.shape[:2], -1)
+        """g and g·u of each of these words at each place."""
+        return _terms(
+            self.tables, self._words[0][:, None], np.arange(len(self.tables.position_logit))
+        )
+
+
+def _terms(
+    tables: Tables, words: Int[np.ndarray, "n #T"], places: Int[np.ndarray, " T"]
+) -> Float[np.ndarray, "n T sums"]:
+    """g and g·u of words at places, g being 1 at most in every head."""
+    logit = tables.logit(words, places)
+    g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
+    terms = np.concatenate([g, g * tables.value(words, places)], axis=2)
+    return terms.reshape(*g.shape[:2], -1)
 
 
 def _ratio(
@@ -173,17 +163,6 @@ def _ratio(
     if lost.any():
         f[lost] = predicted_logits(tables, windows(lost))
     return f
-
-
-def replacement_scorer(tables: Tables, document: Document, features: Features) -> ReplacementScorer:
-    """Return the game of ``document`` in which UNK stands for a removed word."""
-    T_max = len(tables.position_logit)
-    of_position = np.full(T_max, -1)
-    of_position[1 : 1 + len(document.tokens)] = features.of_token
-    ids = padded_ids([encoded(document).ids], T_max=T_max)[0]
-    removed = rows_of_removed([document], T_max=T_max)
-    removed = removed[0] if removed.ndim else removed
-    return ReplacementScorer(tables, ids, of_position, len(features), removed)
 
 
 def deletion_scorer(

@@ -15,12 +15,12 @@ from limelight.errors import InputError, MissingExtraError, nearest
 from limelight.models.attention.classifier import ABILITIES, AttentionClassifier
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import Encoded
-from limelight.models.attention.masked import ReplacementScorer, replacement_scorer
-from limelight.models.attention.tables import sinusoidal_positions
+from limelight.models.attention.masked import ReplacementScorer
+from limelight.models.attention.tables import in_chunks, sinusoidal_positions
 from limelight.models.attention.weights import shuffled_weights, weights_of
 from limelight.models.protocol import Capability
 from limelight.shapes import Float, Num
-from limelight.text import UNK, Document, Features, Picture, Pictured, few_names, picture_of
+from limelight.text import UNK, Document, Features, Pictured, few_names, picture_of
 from limelight.text.pictures import grid_boxes
 from limelight.theory.table_rounding import ROUNDING, product_error
 
@@ -138,11 +138,8 @@ class PictureClassifier(AttentionClassifier):
         (width, height), (wide, high) = self.picture_size, picture.size
         said = f"The picture has {wide} × {high} pixels and is read at {width} × {height}."
         notices = () if (wide, high) == (width, height) else (said,)
-        return Document.of_picture(cut, notices=notices, input=self.fitted(picture))
-
-    def fitted(self, picture: Picture) -> Num[np.ndarray, "H W channels"]:
-        """Return the pixels in the size and the colours that the model reads."""
-        return fitted_pixels(picture.pixels, self.picture_size, self.channels)
+        pixels = fitted_pixels(picture.pixels, self.picture_size, self.channels)
+        return Document.of_picture(cut, notices=notices, input=pixels)
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for every picture."""
@@ -150,22 +147,25 @@ class PictureClassifier(AttentionClassifier):
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for pictures that it has read."""
-        found = [np.empty((0, self.sizes["C"]))]
-        for start in range(0, len(documents), _CHUNK):
-            seen, encoded = self.with_patches(documents[start : start + _CHUNK])
-            found.append(seen.logits_of_ids([document.input.ids for document in encoded]))
-        return np.concatenate(found)
+
+        def outputs(some: Sequence[Document]) -> Float[np.ndarray, "n C"]:
+            seen, encoded = self.with_patches(some)
+            return seen.logits_of_ids([document.input.ids for document in encoded])
+
+        return in_chunks(outputs, documents, _CHUNK, C=self.sizes["C"])
 
     def game(self, document: Document, features: Features, replacement: str) -> ReplacementScorer:
         """Return the outputs as a function of which features stay: a few matrix products."""
-        seen, (encoded,) = self.with_patches([document], replacement)
-        return replacement_scorer(seen.tables, encoded, features)
+        return ReplacementScorer(self.collapsed([document], [features], replacement))
 
     def collapsed(
-        self, documents: Sequence[Document], features: Sequence[Features]
+        self,
+        documents: Sequence[Document],
+        features: Sequence[Features],
+        removal: str | None = None,
     ) -> CollapsedDocuments:
         """Return pictures as the arrays that exact methods need."""
-        seen, encoded = self.with_patches(documents)
+        seen, encoded = self.with_patches(documents, removal)
         return CollapsedDocuments(model=seen, documents=encoded, features=tuple(features))
 
     def with_patches(
@@ -190,7 +190,7 @@ class PictureClassifier(AttentionClassifier):
         rows, errors = self.embedded(np.concatenate([cut(one, self.grid) for one in pixels]))
         specials = self.embedding.astype(np.float64)
         # No copy by `replace`: it would check all weights again, and lose what is known of them.
-        _ = self.directions, self._position_errors  # known before, and not anew for every picture
+        _ = self.directions, self.position_errors  # known before, and not anew for every picture
         seen = object.__new__(PictureClassifier)
         known = {name: x for name, x in vars(self).items() if name not in _OF_WORDS}
         known["embedding"] = np.concatenate([specials, rows])
@@ -205,7 +205,8 @@ class PictureClassifier(AttentionClassifier):
 
     def embedded(self, patches: Patches) -> tuple[Float[np.ndarray, "n d_e"], ...]:
         """Return patches embedded, without their positions, and what rounding may have moved."""
-        m, W_i, b, W_o = (x.astype(np.float64) for x in self._network)
+        network = (self.patch_mean, self.patch_in, self.patch_bias, self.patch_out)
+        m, W_i, b, W_o = (x.astype(np.float64) for x in network)
         seen = patches / 255.0 if patches.dtype == np.uint8 else patches.astype(np.float64)
         x = seen - m
         h = x @ W_i.T + b
@@ -214,10 +215,6 @@ class PictureClassifier(AttentionClassifier):
         r_error = h_error + ROUNDING * (np.abs(h) + np.abs(r))
         e = r @ W_o.T + self.embedding[UNK]
         return e, product_error(r, W_o.T, x_error=r_error) + ROUNDING * np.abs(e)
-
-    @property
-    def _network(self) -> tuple[np.ndarray, ...]:
-        return self.patch_mean, self.patch_in, self.patch_bias, self.patch_out
 
 
 def cut(pixels: Num[np.ndarray, "H W channels"], grid: tuple[int, int]) -> Patches:

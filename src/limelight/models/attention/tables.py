@@ -3,26 +3,48 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.attention.hidden_units import (
-    UnitDirections,
-    UnitTables,
-    unit_directions,
-    unit_errors,
-    unit_tables,
-)
+from limelight.models.attention.weights import OPTIONS, wide_weights
 from limelight.shapes import Float, Int
-from limelight.text import UNK
-from limelight.theory.table_rounding import ROUNDING, average_error, product_error
+from limelight.text import CLS, UNK
+from limelight.theory.attention import unit_logits
+from limelight.theory.table_rounding import (
+    ROUNDING,
+    average_error,
+    product_error,
+    unit_logit_error,
+)
+
+if TYPE_CHECKING:
+    from limelight.models.attention.classifier import AttentionClassifier
+else:
+    AttentionClassifier = Any  # which is made of this module
 
 _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
 # Words at a time: in double precision all embeddings are tens of megabytes of fresh memory, which
 # took a command more time than the mathematics.
 _WORDS = 1024
+_TOGETHER = 2048  # words at places whose units are held at a time: they stay inside the cache
+
+
+class UnitDirections(NamedTuple):
+    r"""What the hidden units of additive attention (Bahdanau et al., 2015) read.
+
+    A head's logit is :math:`w_a \cdot \tanh(W_q e_0 + b_q + W_k e_t + b_k)`: a unit is given
+    ``key`` · e_t + ``offset``, and ``offset`` is ``query`` · e_[cls] + ``bias``; ``offset_error``
+    bounds what rounding made of it.
+    """
+
+    weight: Float[np.ndarray, "K d_h"]
+    key: Float[np.ndarray, "K d_h d_e"]
+    query: Float[np.ndarray, "K d_h d_e"]
+    bias: Float[np.ndarray, "K d_h"]
+    offset: Float[np.ndarray, "K d_h"]
+    offset_error: Float[np.ndarray, "K d_h"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,11 +75,50 @@ class Directions:
     units: UnitDirections | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class UnitTables:
+    """What every word and every position gives to every unit; ``offset`` is in the positions'.
+
+    The query of [cls] is the same for every document, so that what a unit is given splits into a
+    part of the word and one of the position. Its tanh does not: it is taken where the two meet.
+    """
+
+    word: Float[np.ndarray, "V K d_h"]
+    position: Float[np.ndarray, "T_max K d_h"]
+    weight: Float[np.ndarray, "K d_h"]
+    offset: Float[np.ndarray, "K d_h"]
+
+    def given(
+        self, words: Int[np.ndarray, "*n"], places: Int[np.ndarray, "*#n"]
+    ) -> Float[np.ndarray, "*n K d_h"]:
+        """Return what the units are given where words stand at places."""
+        return self.word[words] + self.position[places]
+
+    def logits(
+        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"]
+    ) -> Float[np.ndarray, "*n K"]:
+        """Return the logits that the units make where words stand at places."""
+        words, places = np.broadcast_arrays(words, places)
+        found = self._of_unk[places.ravel()]
+        # Most of a window is padding, and every removed word is UNK: their logits are at hand.
+        (others,) = np.nonzero(words.ravel() != UNK)
+        for start in range(0, len(others), _TOGETHER):
+            some = others[start : start + _TOGETHER]
+            h = self.given(words.ravel()[some], places.ravel()[some])
+            found[some] = unit_logits(h, self.weight)
+        return found.reshape(*words.shape, -1)
+
+    @cached_property
+    def _of_unk(self) -> Float[np.ndarray, "T_max K"]:
+        return unit_logits(self.word[UNK] + self.position, self.weight)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
     """Logit and value of every word and of every position, for every head.
 
     Where there are hidden ``units``, the logits that they make are added to the two of the tables.
+    Of words without places, those of each row stand at place 0 and after.
     """
 
     word_logit: Float[np.ndarray, "V K"]
@@ -69,156 +130,134 @@ class Tables:
     def logit(
         self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"] | None = None
     ) -> Float[np.ndarray, "*n K"]:
-        """Return ℓ of words at places, one for one; by default of rows of words from place 0 on."""
+        """Return ℓ of words at places, one for one."""
         places = np.arange(words.shape[-1]) if places is None else places
         logit = self.word_logit[words] + self.position_logit[places]
         return logit if self.units is None else logit + self.units.logits(words, places)
 
-    def linear_at(
-        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"]
-    ) -> Float[np.ndarray, "*n K"]:
-        """Return the part of the logits that is linear in the embedding."""
-        return self.word_logit[words] + self.position_logit[places]
-
-    def value(self, ids: Int[np.ndarray, "*n T"]) -> Float[np.ndarray, "*n T C K"]:
-        """Return u of each word in ``ids`` at its place."""
-        return self.word_value[ids] + self.position_value[: ids.shape[-1]]
+    def value(
+        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"] | None = None
+    ) -> Float[np.ndarray, "*n C K"]:
+        """Return u of words at places, one for one."""
+        places = np.arange(words.shape[-1]) if places is None else places
+        return self.word_value[words] + self.position_value[places]
 
 
-def read_directions(
-    W_q: Float[np.ndarray, "K d_att d_e"],
-    W_k: Float[np.ndarray, "K d_att d_e"],
-    W_v: Float[np.ndarray, "K d_out d_e"],
-    W_l: Float[np.ndarray, "K C d_out"],
-    *,
-    cls: Float[np.ndarray, " d_e"],
-    cls_error: Float[np.ndarray, " d_e"],
-    b_q: Float[np.ndarray, "K d_att"] | None = None,
-    b_k: Float[np.ndarray, "K d_att"] | None = None,
-    b_v: Float[np.ndarray, "K d_out"] | None = None,
-    w_a: Float[np.ndarray, "K d_att"] | None = None,
-    W_s: Float[np.ndarray, "C d_e"] | None = None,
-    skip: str | None = None,
-) -> Directions:
-    """Return what heads with these weights read, asked by [cls] as it is embedded.
+def read_directions(model: AttentionClassifier) -> Directions:
+    """Return what the heads of a classifier read, asked by [cls] as it is embedded.
 
-    ``cls_error`` is that of its position; that of the sum with its word is added here. The bias of
+    Letters and axes are those of its weights, every head reading the whole embedding. The bias of
     keys adds the same to every logit of a dot product, which attention does not notice.
     """
-    cls_error = cls_error + ROUNDING * np.abs(cls)
-    asked = {"cls": cls, "cls_error": cls_error}
+    W_q, W_k, W_v, W_l = wide_weights(model).values()
+    b_q, b_k, b_v, W_s, w_a = (
+        None if given is None else given.astype(np.float64)
+        for given in (getattr(model, name) for name in OPTIONS)
+    )
+    (K, d_att, d_e), C, units = W_q.shape, W_l.shape[1], None
+    cls = model.embedding[CLS].astype(np.float64) + model.positions[0]
+    cls_error = model.position_errors[0] + ROUNDING * np.abs(cls)  # that of the sum with its word
     with np.errstate(over="ignore", invalid="ignore"):  # `collapse` refuses what overflowed
         b_v = np.zeros(W_v.shape[:2]) if b_v is None else b_v
-        by_product = _dot_product(W_q, W_k, b_q=b_q, **asked) if w_a is None else _no_product(W_k)
+        q_error = product_error(W_q, cls[:, None], y_error=cls_error[:, None])[..., 0]
+        if w_a is None:
+            scale = 1 / np.sqrt(d_att)
+            bias = np.zeros((K, d_att)) if b_q is None else b_q
+            q = W_q @ cls + bias
+            q_error = q_error + (0.0 if b_q is None else ROUNDING * np.abs(q))
+            key = scale * np.einsum("ka,kae->ke", q, W_k)
+            key_error = product_error(q[:, None], W_k, x_error=q_error[:, None])[:, 0]
+            key_error = scale * key_error + 4 * ROUNDING * np.abs(key)
+            query = scale * np.einsum("kad,kae->kde", W_q, W_k)
+            asked = scale * np.einsum("ka,kae->ke", bias, W_k)
+        else:
+            key = key_error = asked = np.zeros((K, d_e))
+            query = np.zeros((K, d_e, d_e))
+            bias = sum((b for b in (b_q, b_k) if b is not None), np.zeros_like(w_a))
+            offset = W_q @ cls + bias
+            error = q_error + ROUNDING * (np.abs(bias) + np.abs(offset))
+            units = UnitDirections(w_a, W_k, W_q, bias, offset, error)
         seen = Directions(
-            **by_product,
+            key=key,
+            key_error=key_error,
+            query=query,
+            asked=asked,
             value=np.einsum("kco,koe->cke", W_l, W_v),
             value_error=np.swapaxes(product_error(W_l, W_v), 0, 1),
             # What the bias of values adds to every u.
             offset=(W_l @ b_v[..., None])[..., 0].T,
             offset_error=product_error(W_l, b_v[..., None])[..., 0].T,
-            cls_value=np.zeros((W_l.shape[1], W_v.shape[2])),
-            constant=np.zeros(W_l.shape[1]),
+            cls_value=np.zeros((C, d_e)),
+            constant=np.zeros(C),
+            units=units,
         )
-        if w_a is not None:
-            bias = sum((b for b in (b_q, b_k) if b is not None), np.zeros_like(w_a))
-            seen = replace(seen, units=unit_directions(W_q, W_k, w_a, bias=bias, **asked))
-        return seen if W_s is None else _with_skip(seen, W_s, skip, cls, cls_error)
+        if W_s is not None and model.skip == "mean":
+            return _with_mean(seen, W_s)
+        if W_s is not None:
+            # [cls] is the same in every document, so that its part is a constant.
+            moved = product_error(W_s, cls[:, None], y_error=cls_error[:, None])
+            return replace(
+                seen,
+                offset=seen.offset + (W_s @ cls)[:, None],
+                offset_error=seen.offset_error + moved + ROUNDING * np.abs(seen.offset),
+                cls_value=W_s,
+                constant=W_s @ cls,
+            )
+    return seen
 
 
-def _dot_product(
-    W_q: Float[np.ndarray, "K d_att d_e"],
-    W_k: Float[np.ndarray, "K d_att d_e"],
-    *,
-    b_q: Float[np.ndarray, "K d_att"] | None,
-    cls: Float[np.ndarray, " d_e"],
-    cls_error: Float[np.ndarray, " d_e"],
-) -> dict[str, Any]:
-    """How logits read an embedding where they are dot products, and what rounding made of it."""
-    scale = 1 / np.sqrt(W_q.shape[1])
-    bias = np.zeros(W_q.shape[:2]) if b_q is None else b_q
-    q = W_q @ cls + bias
-    key = scale * np.einsum("ka,kae->ke", q, W_k)
-    q_error = product_error(W_q, cls[:, None], y_error=cls_error[:, None])[..., 0]
-    q_error = q_error + (0.0 if b_q is None else ROUNDING * np.abs(q))
-    key_error = product_error(q[:, None], W_k, x_error=q_error[:, None])[:, 0]
-    return {
-        "key": key,
-        "key_error": scale * key_error + 4 * ROUNDING * np.abs(key),
-        "query": scale * np.einsum("kad,kae->kde", W_q, W_k),
-        "asked": scale * np.einsum("ka,kae->ke", bias, W_k),
-    }
+def _with_mean(seen: Directions, W_s: Float[np.ndarray, "C d_e"]) -> Directions:
+    """The directions with W_s e added to f, e the mean over the window.
 
-
-def _no_product(W_k: Float[np.ndarray, "K d_att d_e"]) -> dict[str, Any]:
-    """The same where no logit is a dot product."""
-    K, _, d_e = W_k.shape
-    none = {name: np.zeros((K, d_e)) for name in ("key", "key_error", "asked")}
-    return none | {"query": np.zeros((K, d_e, d_e))}
-
-
-def _with_skip(
-    seen: Directions,
-    W_s: Float[np.ndarray, "C d_e"],
-    skip: str | None,
-    cls: Float[np.ndarray, " d_e"],
-    cls_error: Float[np.ndarray, " d_e"],
-) -> Directions:
-    """The directions with W_s e added to f: of [cls], or of the mean over the window.
-
-    [cls] is the same in every document, so its part is a constant. The mean over the window is a
-    head that attends to all positions alike; for f to stay the mean over heads, the values of the
-    others are multiplied by (K + 1)/K and its own by K + 1.
+    That is a head which attends to all positions alike; for f to stay the mean over heads, the
+    values of the others are multiplied by (K + 1)/K and its own by K + 1.
     """
-    if skip == "cls":
-        moved = (product_error(W_s, cls[:, None], y_error=cls_error[:, None])[:, 0])[:, None]
-        return replace(
-            seen,
-            offset=seen.offset + (W_s @ cls)[:, None],
-            offset_error=seen.offset_error + moved + ROUNDING * np.abs(seen.offset),
-            cls_value=W_s,
-            constant=W_s @ cls,
-        )
-    K, d_e = seen.key.shape
-    more, none = (K + 1) / K, np.zeros((1, d_e))
-    rounding = 2 * ROUNDING
+    K, nothing, rounding = len(seen.key), np.zeros(len(W_s)), 2 * ROUNDING
+
+    def longer(x: np.ndarray) -> np.ndarray:
+        return np.concatenate([x, np.zeros_like(x[:1])])
 
     def joined(values: np.ndarray, last: np.ndarray) -> np.ndarray:
-        return np.concatenate([more * values, last[:, None]], axis=1)
+        return np.concatenate([(K + 1) / K * values, last[:, None]], axis=1)
 
-    value, offset = joined(seen.value, (K + 1) * W_s), joined(seen.offset, np.zeros(len(W_s)))
+    value, offset = joined(seen.value, (K + 1) * W_s), joined(seen.offset, nothing)
     return replace(
         seen,
-        key=np.concatenate([seen.key, none]),
+        key=longer(seen.key),
+        key_error=longer(seen.key_error),
+        query=longer(seen.query),
+        asked=longer(seen.asked),
         value=value,
-        query=np.concatenate([seen.query, np.zeros((1, d_e, d_e))]),
-        key_error=np.concatenate([seen.key_error, none]),
         value_error=joined(seen.value_error, 0 * W_s) + rounding * np.abs(value),
         offset=offset,
-        offset_error=joined(seen.offset_error, np.zeros(len(W_s))) + rounding * np.abs(offset),
-        asked=np.concatenate([seen.asked, none]),
+        offset_error=joined(seen.offset_error, nothing) + rounding * np.abs(offset),
         skip_head=True,
-        units=None if seen.units is None else seen.units.with_idle_head(),
+        units=None if seen.units is None else UnitDirections(*map(longer, seen.units)),
     )
 
 
-def collapse(
-    embedding: Float[np.ndarray, "V d_e"],
-    positions: Float[np.ndarray, "T_max d_e"],
-    directions: Directions,
-) -> Tables:
-    """Return the tables of a model: its embeddings, read along its heads' directions."""
-    key, value = directions.key.T, np.moveaxis(directions.value, -1, 0)
-    flat = value.reshape(len(value), -1)
-    shape = value.shape[1:]
+def collapse(model: AttentionClassifier) -> Tables:
+    """Return the tables of a classifier: its embeddings, read along its heads' directions."""
+    seen = model.directions
+    key, value = seen.key.T, np.moveaxis(seen.value, -1, 0)
+    flat, shape, units = value.reshape(len(value), -1), value.shape[1:], None
     # What overflows is refused below, in a sentence and not in NumPy's warnings.
     with np.errstate(over="ignore", invalid="ignore"):
-        words = _of_words(embedding, lambda x: (x @ key, x @ flat))
-        places = positions @ key, positions @ flat
-        units = None
-        if directions.units is not None:
-            units = unit_tables(embedding.astype(np.float64), positions, directions.units)
-    if not all(np.isfinite(table).all() for table in (*words, *places, *_limits(units))):
+        words = _of_words(lambda x: (x @ key, x @ flat), model.embedding)
+        places = model.positions @ key, model.positions @ flat
+        limits = [*words, *places]
+        if seen.units is not None:
+            K, d_h, d_e = seen.units.key.shape
+            read = seen.units.key.reshape(K * d_h, d_e).T
+            word, position = (
+                (x @ read).reshape(-1, K, d_h)
+                for x in (model.embedding.astype(np.float64), model.positions)
+            )
+            offset, weight = seen.units.offset, seen.units.weight
+            units = UnitTables(word, position + offset, weight, offset)
+            # A logit is at most the sum of the weights of its units.
+            limits += [units.word, units.position, np.abs(weight).sum(axis=-1)]
+    if not all(np.isfinite(table).all() for table in limits):
         raise DomainError(
             "the weights of this model are so large that its logits or values overflow in double "
             "precision; nothing can be computed from them."
@@ -227,64 +266,68 @@ def collapse(
         word_logit=words[0],
         word_value=words[1].reshape(-1, *shape),
         position_logit=places[0],
-        position_value=places[1].reshape(-1, *shape) + directions.offset,
+        position_value=places[1].reshape(-1, *shape) + seen.offset,
         units=units,
     )
 
 
 def _of_words(
+    read: Callable[..., Sequence[np.ndarray]],
     embedding: Float[np.ndarray, "V d_e"],
-    read: Callable[[Float[np.ndarray, "rows d_e"]], Sequence[np.ndarray]],
+    *more: Float[np.ndarray, "V ..."] | None,
 ) -> list[np.ndarray]:
-    """Return what is ``read`` of the embeddings in double precision, a row for each word."""
-    starts = range(0, len(embedding), _WORDS)
-    parts = [read(embedding[start : start + _WORDS].astype(np.float64)) for start in starts]
+    """Return what is ``read`` of the embeddings in double precision, and of more rows of words."""
+    tables, starts = (embedding, *more), range(0, len(embedding), _WORDS)
+    parts = [
+        read(*(None if x is None else x[i : i + _WORDS].astype(np.float64) for x in tables))
+        for i in starts
+    ]
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def _limits(units: UnitTables | None) -> tuple[np.ndarray, ...]:
-    """What must be finite for the logits of hidden units to be: the sum of their weights too."""
-    if units is None:
-        return ()
-    with np.errstate(over="ignore"):
-        return units.word, units.position, np.abs(units.weight).sum(axis=-1)
+def in_chunks(
+    outputs: Callable[[Any], Float[np.ndarray, "n C"]], rows: Any, size: int, *, C: int
+) -> Float[np.ndarray, "n C"]:
+    """Return the ``outputs`` of all rows, asked for ``size`` of them at a time."""
+    found = np.empty((len(rows), C))
+    for start in range(0, len(rows), size):
+        found[start : start + size] = outputs(rows[start : start + size])
+    return found
 
 
 def predicted_logits(tables: Tables, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
     """Return f for every document: the mean over heads of Σ_t α_t u_t."""
-    chunks = [ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK)]
-    C = tables.word_value.shape[1]
-    return np.concatenate([np.empty((0, C)), *(_predicted(tables, chunk) for chunk in chunks)])
 
+    def predicted(ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
+        logit = tables.logit(ids)
+        # Less the largest of each document and head: one word weighs 1 then, so no sum is 0.
+        g = np.exp(logit - logit.max(axis=1, keepdims=True))
+        f = np.einsum("ntk,ntck->nck", g, tables.value(ids)) / g.sum(axis=1)[:, None, :]
+        return f.mean(axis=-1)
 
-def _predicted(tables: Tables, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
-    logit = tables.logit(ids)
-    # Less the largest of each document and head: the weight of one word is then 1, so no sum is 0.
-    g = np.exp(logit - logit.max(axis=1, keepdims=True))
-    u = tables.value(ids)
-    f = np.einsum("ntk,ntck->nck", g, u) / g.sum(axis=1)[:, None, :]
-    return f.mean(axis=-1)
+    return in_chunks(predicted, ids, _CHUNK, C=tables.word_value.shape[1])
 
 
 _READ = 3 * ROUNDING  # a logit is a sum, from which the largest is taken off
 
 
 class ErrorBounds(NamedTuple):
-    """What is known of the logits and values of a text, or of UNK in the place of any word."""
+    """What is known of the logits and values of texts, or of UNK in the place of any word."""
 
-    logit_error: Float[Any, "*n K"]
-    value_error: Float[Any, "*n C K"]
-    low: Float[Any, "*n C K"]  # the values themselves lie between
-    high: Float[Any, "*n C K"]
+    logit_error: Float[Any, "n K"]
+    value_error: Float[Any, "n C K"]
+    low: Float[Any, "n C K"]  # the values themselves lie between
+    high: Float[Any, "n C K"]
     positions: int
 
-    def only(self, i: int) -> "ErrorBounds":
-        """Return what is known of text ``i``."""
-        one = slice(i, i + 1)
-        logit_error, value_error, low, high, positions = self
-        return ErrorBounds(logit_error[one], value_error[one], low[one], high[one], positions)
+    @staticmethod
+    def of(largest: Float[Any, "n parts K"], positions: int) -> "ErrorBounds":
+        """Return the largest rows of ``TableErrors.by_word`` by what they mean."""
+        end = 1 + (C := (largest.shape[1] - 1) // 3)
+        error, high, low = largest[:, 1:end], largest[:, end : end + C], largest[:, end + C :]
+        return ErrorBounds(largest[:, 0], error, -low, high, positions)
 
-    def of_outputs(self, smallest: Float[Any, "*n K"]) -> Float[Any, "*n C K"]:
+    def of_outputs(self, smallest: Float[Any, "n K"]) -> Float[Any, "n C K"]:
         """Return how far a head's output may be from what the weights say, whatever is removed.
 
         ``smallest`` is the least Σg. Positions are added up, then perhaps classes.
@@ -314,7 +357,7 @@ class TableErrors:
 
     @cached_property
     def by_word(self) -> Float[np.ndarray, "V parts K"]:
-        """What :meth:`of_text` takes the largest of: errors, then u and −u of all classes.
+        """What a text takes the largest of: errors, then u and −u of all classes.
 
         One row to gather for each word, the extremes of the positions added in.
         """
@@ -327,69 +370,65 @@ class TableErrors:
         ]
         return np.concatenate(parts, axis=1)
 
-    def of_text(self, ids: Int[np.ndarray, "n T"]) -> ErrorBounds:
-        """Return what is known of texts of these words."""
-        largest = np.maximum(self.by_word[ids].max(axis=1), self.by_word[UNK])
-        return error_bounds(largest, ids.shape[1])
 
-
-def error_bounds(largest: Float[Any, "*n parts K"], positions: int) -> ErrorBounds:
-    """Return the largest rows of ``TableErrors.by_word`` by what they mean."""
-    C = (largest.shape[-2] - 1) // 3
-    error, high, low = (largest[..., 1 + i * C : 1 + (i + 1) * C, :] for i in range(3))
-    return ErrorBounds(largest[..., 0, :], error, -low, high, positions)
-
-
-def table_errors(
-    embedding: Float[np.ndarray, "V d_e"],
-    positions: Float[np.ndarray, "T_max d_e"],
-    position_error: Float[np.ndarray, "T_max d_e"],
-    directions: Directions,
-    tables: Tables,
-    embedding_error: Float[np.ndarray, "V d_e"] | None = None,
-) -> TableErrors:
-    """Return the errors of ``collapse(embedding, positions, directions)`` against the weights.
-
-    ``embedding_error`` is that of embeddings that were computed; weights have none.
-    """
-    C, K, _ = directions.value.shape
+def table_errors(model: AttentionClassifier) -> TableErrors:
+    """Return the errors of the tables of a classifier against what its weights say."""
+    seen, tables = model.directions, model.tables
+    C, K, _ = seen.value.shape
     read, read_error = (
         np.concatenate([key, value.reshape(C * K, -1)]).T
-        for key, value in (
-            (directions.key, directions.value),
-            (directions.key_error, directions.value_error),
-        )
+        for key, value in ((seen.key, seen.value), (seen.key_error, seen.value_error))
     )
 
     def errors(x: Float[np.ndarray, "rows d_e"], x_error: np.ndarray | None) -> list[np.ndarray]:
         found = product_error(x, read, x_error=x_error, y_error=read_error)
-        return [found[:, :K], found[:, K:]]
+        return [found[:, :K], found[:, K:].reshape(-1, C, K)]
 
     with np.errstate(over="ignore", invalid="ignore"):  # no finite error is known then
-        if embedding_error is None:
-            word_logit, word_value = _of_words(embedding, lambda x: errors(x, None))
-        else:
-            word_logit, word_value = errors(embedding, embedding_error)
-        position_logit, position_value = errors(positions, position_error)
-        of_words, of_positions = np.zeros(()), np.zeros(())
-        if directions.units is not None and tables.units is not None:
-            wide = embedding.astype(np.float64)
-            of_words, of_positions = unit_errors(
-                wide, positions, position_error, directions.units, tables.units, embedding_error
-            )
-    of_places = (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
+        word_logit, word_value = _of_words(errors, model.embedding, model.embedding_error)
+        position_logit, position_value = errors(model.positions, model.position_errors)
+        word_logit = word_logit + _READ * np.abs(tables.word_logit)
+        position_logit = (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
+        if seen.units is not None and tables.units is not None:
+            of_words, of_positions = _unit_errors(model, seen.units, tables.units)
+            word_logit, position_logit = word_logit + of_words, position_logit + of_positions
     return TableErrors(
-        word_logit=word_logit + _READ * np.abs(tables.word_logit) + of_words,
-        word_value=word_value.reshape(-1, C, K) + _READ * np.abs(tables.word_value),
-        position_logit=of_places + of_positions,
+        word_logit=word_logit,
+        word_value=word_value + _READ * np.abs(tables.word_value),
+        position_logit=position_logit,
         # The offset is added to what a position reads: its own error, and one more rounding.
         position_value=(
-            position_value.reshape(-1, C, K)
-            + directions.offset_error
-            + (_READ + ROUNDING) * (np.abs(tables.position_value) + np.abs(directions.offset))
+            position_value
+            + seen.offset_error
+            + (_READ + ROUNDING) * (np.abs(tables.position_value) + np.abs(seen.offset))
         ).max(axis=0),
         tables=tables,
     )
+
+
+def _unit_errors(
+    model: AttentionClassifier, units: UnitDirections, tables: UnitTables
+) -> tuple[Float[np.ndarray, "V K"], Float[np.ndarray, " K"]]:
+    """Return the errors of logits of units that are due to each word, and to any position."""
+    K, d_h, d_e = units.key.shape
+    read, size = units.key.reshape(K * d_h, d_e).T, np.abs(units.weight)
+
+    def errors(x: Float[np.ndarray, "rows d_e"], x_error: np.ndarray | None) -> np.ndarray:
+        return product_error(x, read, x_error=x_error).reshape(-1, K, d_h)
+
+    (word,) = _of_words(
+        lambda x, x_error, given: [
+            (size * (errors(x, x_error) + 2 * ROUNDING * np.abs(given))).sum(axis=-1)
+        ],
+        model.embedding,
+        model.embedding_error,
+        tables.word,
+    )
+    # The offset is added to what a position reads: its own error, and one more rounding.
+    off = errors(model.positions, model.position_errors)
+    off += units.offset_error + 4 * ROUNDING * (np.abs(tables.position) + np.abs(units.offset))
+    position = (size * off).sum(axis=-1).max(axis=0)
+    return word, position + unit_logit_error(units.weight)
 
 
 def sinusoidal_positions(

@@ -1,7 +1,5 @@
 """The weights of a classifier by name, and what they must be before anything is computed."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +7,6 @@ import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.shapes import Float
-from limelight.text import Vocabulary
 
 WEIGHTS = ("embedding", "W_q", "W_k", "W_v", "W_l")
 OPTIONS = ("b_q", "b_k", "b_v", "W_s", "w_a")
@@ -22,18 +19,6 @@ def weights_of(model: Any) -> dict[str, np.ndarray]:
     """Return the weights that ``model`` has, in the order of their names above."""
     found = {name: getattr(model, name, None) for name in (*WEIGHTS, *OPTIONS, *PATCHES)}
     return {name: array for name, array in found.items() if array is not None}
-
-
-def is_plain(model: Any) -> bool:
-    """Whether ``model`` is the paper's, without any option."""
-    return not (model.skip or model.head_embeddings) and set(weights_of(model)) == set(WEIGHTS)
-
-
-def options_of(model: Any) -> dict[str, Any]:
-    """Return what ``config.json`` says of a model with options; dot products go without saying."""
-    found = {"skip": model.skip, "head_embeddings": model.head_embeddings}
-    additive = model.attention == "additive"
-    return found | ({"attention": model.attention} if additive else {})
 
 
 def wide_weights(model: Any) -> dict[str, Float[np.ndarray, "..."]]:
@@ -51,18 +36,6 @@ def wide_weights(model: Any) -> dict[str, Float[np.ndarray, "..."]]:
         wide[np.arange(K), :, np.arange(K)] = found[name]
         found[name] = wide.reshape(K, rows, K * d_e)
     return found
-
-
-def fingerprint_of(
-    config: Mapping[str, Any], vocabulary: Vocabulary, weights: Mapping[str, np.ndarray]
-) -> str:
-    """Return the SHA-256 of configuration, vocabulary and weights."""
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
-    digest.update("\n".join(vocabulary.words).encode())
-    for name, array in weights.items():
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def shuffled_weights(weights: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
@@ -95,8 +68,17 @@ def check_weights(model: Any) -> None:
         "patch_out": "K·d_e d_h" if model.head_embeddings else "d_e d_h",
         "position_table": "T_max K·d_e" if model.head_embeddings else "T_max d_e",
     }
-    _check_skip(model)
-    _check_attention(model)
+    if model.skip is not None and model.skip not in SKIPS:
+        raise InputError(nearest("skip", model.skip, SKIPS))
+    if (model.skip is None) != (model.W_s is None):
+        raise InputError("a skip connection needs both its kind (skip) and its weights (W_s).")
+    if model.attention not in ATTENTIONS:
+        raise InputError(nearest("attention", model.attention, ATTENTIONS))
+    if (model.attention == "additive") != (model.w_a is not None):
+        raise InputError(
+            "additive attention needs both its name (attention) and the weights of its hidden "
+            "units (w_a)."
+        )
     size: dict[str, int] = {"V": len(model.vocabulary), "T_max": model.T_max}
     for name, axes in letters.items():
         array: Any = getattr(model, name, None)
@@ -126,23 +108,6 @@ def check_weights(model: Any) -> None:
     _check_positions(model)
     if model.tokenizer != (own := type(model).tokenizer):
         raise InputError(f"the tokenizer must be {own!r}; got {model.tokenizer!r}.")
-
-
-def _check_skip(model: Any) -> None:
-    if model.skip is not None and model.skip not in SKIPS:
-        raise InputError(nearest("skip", model.skip, SKIPS))
-    if (model.skip is None) != (model.W_s is None):
-        raise InputError("a skip connection needs both its kind (skip) and its weights (W_s).")
-
-
-def _check_attention(model: Any) -> None:
-    if model.attention not in ATTENTIONS:
-        raise InputError(nearest("attention", model.attention, ATTENTIONS))
-    if (model.attention == "additive") != (model.w_a is not None):
-        raise InputError(
-            "additive attention needs both its name (attention) and the weights of its hidden "
-            "units (w_a)."
-        )
 
 
 def _check_positions(model: Any) -> None:

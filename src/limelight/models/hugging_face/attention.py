@@ -9,8 +9,8 @@ from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
 from limelight.models.hugging_face.forward import Pixels, Row, network_name, restoring
-from limelight.models.hugging_face.gradients import aimed, given_ids
-from limelight.models.protocol import Attended, Weigh
+from limelight.models.hugging_face.gradients import aimed, given_ids, slopes
+from limelight.models.protocol import Attended, Slopes
 from limelight.shapes import Float
 
 _ROUNDING = 1e-4  # of the largest hidden number
@@ -19,7 +19,7 @@ _SINKS = "sinks"  # what transformers calls the logits of a place that is no tok
 _SOFTMAXES = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
 
 
-def attended(network: Any, ids: Row, weigh: Weigh | None) -> Attended:
+def attended(network: Any, ids: Row, weigh: Slopes | None) -> Attended:
     """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
     with (
         torch.inference_mode(mode=False),
@@ -76,14 +76,14 @@ def _check_rows(network: Any, layers: list[Any]) -> None:
         )
 
 
-def _reads(network: Any, logits: Any, last: Any, weigh: Weigh | None) -> Float[np.ndarray, " T"]:
+def _reads(network: Any, logits: Any, last: Any, weigh: Slopes | None) -> Float[np.ndarray, " T"]:
     """Which positions the classification head reads, by how the outputs depend on the last layer.
 
     After its attention a layer works on each position by itself, so the row of the last layer's
     attention at s moves the outputs exactly when the head reads s. Several count alike: a mean.
     Outputs that do not count, as ``weigh`` tells, are those of another place or sentence.
     """
-    counts = None if weigh is None else weigh(logits.detach().double().cpu().numpy()) != 0
+    counts = None if weigh is None else slopes(logits, weigh) != 0
     if counts is not None and counts.any():
         logits = logits * torch.as_tensor(counts).to(logits)
     # Weights without a pattern: a plain sum of outputs may be constant.
@@ -112,9 +112,15 @@ def why_not_attention_alone(network: Any, ids: Row, layers: int) -> str | None:
     name = network_name(network)
     if len(ids) < 3:
         return None
+
+    def away(rows: Any) -> Any:
+        moved = rows.clone()
+        moved[:, 1] = 2 * moved[:, 1] - moved[:, 2]  # from its neighbour: no direction is special
+        return moved
+
     with torch.inference_mode():
         still, seen = _hidden(network, ids, lambda rows: rows)
-        moved, _ = _hidden(network, ids, _moved_second)
+        moved, _ = _hidden(network, ids, away)
     if still is None or moved is None or still.shape[0] != len(ids):
         return f"what {name} holds at each token cannot be seen"
     if seen != layers:
@@ -124,12 +130,6 @@ def why_not_attention_alone(network: Any, ids: Row, layers: int) -> str | None:
     if felt[np.arange(len(ids)) != second].any():
         return f"{name} mixes its tokens by other means than attention too"
     return None
-
-
-def _moved_second(rows: Any) -> Any:
-    moved = rows.clone()
-    moved[:, 1] = 2 * moved[:, 1] - moved[:, 2]  # away from its neighbour: no direction is special
-    return moved
 
 
 def _hidden(network: Any, ids: Row, change: Callable[[Any], Any]) -> tuple[np.ndarray | None, int]:
@@ -154,14 +154,14 @@ class _ItselfAlone(TorchFunctionMode):  # type: ignore[misc]  # torch has no typ
         self, function: Any, _types: Any, given: Any = (), options: Any = None
     ) -> Any:
         found = function(*given, **(options or {}))
-        if function not in _SOFTMAXES or not self._over_tokens(found):
+        over_tokens = (  # weights of tokens over tokens, perhaps with one sink more
+            function in _SOFTMAXES
+            and found.dim() >= 3
+            and found.shape[-2] == self._length
+            and found.shape[-1] in (self._length, self._length + 1)
+        )
+        if not over_tokens:
             return found
         self.seen += 1
         eye = torch.eye(self._length, found.shape[-1], dtype=found.dtype, device=found.device)
         return eye.expand(found.shape)
-
-    def _over_tokens(self, found: Any) -> bool:
-        """Whether these are weights of tokens over tokens, perhaps with one sink more."""
-        if found.dim() < 3 or found.shape[-2] != self._length:
-            return False
-        return found.shape[-1] in (self._length, self._length + 1)

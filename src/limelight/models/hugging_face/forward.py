@@ -7,17 +7,18 @@ import inspect
 import itertools
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, final
+from typing import Any, Literal, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import answers_of
+from limelight.models.protocol import Capability
 from limelight.shapes import Bool, Float, Int
 
 # A segment travels in the upper half of its id, and above it the mark of a piece that is asked
@@ -26,6 +27,8 @@ from limelight.shapes import Bool, Float, Int
 _BITS, _MARK_BITS = 32, 40
 _TOKEN, _SEGMENT = (1 << _BITS) - 1, (1 << (_MARK_BITS - _BITS)) - 1
 MASKED_OUT = -1  # stands for a piece that attention does not see
+# Where torch keeps what runs after a module.
+_HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
 _INSTALLED = "_output_capturing_hooks_installed"  # how transformers remembers its recorders
 _HALF = 1e-2  # how far half precision may be off, of the outputs' size, before it is not used
 
@@ -53,18 +56,16 @@ class Pixels:
 
 Row = Int[np.ndarray, " T"] | Pixels
 Rows = Any  # ids (n, T) of texts, or pixels (n, C, h, w), which may be on a device
+Ask = Callable[[Any, Rows], tuple[np.ndarray, ...]]  # a network about rows
 
 
 def with_segments(
     ids: Int[np.ndarray, " L"],
-    segment: Int[np.ndarray, " L"] | None,
-    mark: Int[np.ndarray, " L"] | None = None,
+    segment: Int[np.ndarray, " L"] | Literal[0],
+    mark: Int[np.ndarray, " L"] | Literal[0],
 ) -> Int[np.ndarray, " L"]:
     """Return ids, segments and marks as one row."""
-    row: np.ndarray = ids
-    for upper, bits in ((segment, _BITS), (mark, _MARK_BITS)):
-        row = row if upper is None else row + (upper.astype(np.int64) << bits)
-    return row
+    return ids + (segment << _BITS) + (mark << _MARK_BITS)
 
 
 def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
@@ -134,6 +135,12 @@ def embedding_rows(network: Any) -> int | None:
         return None
 
 
+def takes_batches(network: Any) -> bool:
+    """Whether it may be asked about several texts at once; of a picture nothing is padded."""
+    # Heads that look for the last piece refuse batches if they do not know the padding.
+    return getattr(network.config, "pad_token_id", 0) is not None
+
+
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
 _KERNELS = threading.RLock()
@@ -158,8 +165,12 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
     embedded input. Other threads wait until the block ends.
     """
     with alone_with(model):
-        # Module by module: somebody may train the head of a network whose body is evaluated.
-        before = [(module, module.training, _hooks(module)) for module in model.modules()]
+        # Module by module: somebody may train the head of a network whose body is evaluated. And
+        # recorders of transformers would stay on it for good once its attention was asked for.
+        before = [
+            (module, module.training, set(module._forward_hooks), _INSTALLED in vars(module))
+            for module in model.modules()
+        ]
         usual = model.config._attn_implementation
         try:
             model.eval()
@@ -171,10 +182,13 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
         finally:
             if eager and usual != "eager":
                 model.set_attn_implementation(usual)
-            for module, training, hooks in before:
+            for module, training, hooks, installed in before:
                 module.training = training
-                if _hooks(module) != hooks:
-                    _restore(module, hooks)
+                for number in module._forward_hooks.keys() - hooks:
+                    for name in _HOOKS:
+                        getattr(module, name).pop(number, None)
+                if not installed:
+                    vars(module).pop(_INSTALLED, None)
 
 
 @contextlib.contextmanager
@@ -203,25 +217,6 @@ def _embeddings(model: Any) -> list[Any]:
         first,
         *(one for one in others if one is not first and one.weight is getattr(first, "weight", 0)),
     ]
-
-
-def _hooks(module: Any) -> tuple[dict[int, Any], bool]:
-    """What runs after the module, and whether transformers has put recorders of its own there."""
-    # Recorders would stay on somebody's network for good once its attention was asked for.
-    return dict(module._forward_hooks), _INSTALLED in module.__dict__
-
-
-def _restore(module: Any, hooks: tuple[dict[int, Any], bool]) -> None:
-    kept, installed = hooks
-    for number in [number for number in module._forward_hooks if number not in kept]:
-        for hidden in (
-            module._forward_hooks,
-            module._forward_hooks_with_kwargs,
-            module._forward_hooks_always_called,
-        ):
-            hidden.pop(number, None)
-    if not installed:
-        module.__dict__.pop(_INSTALLED, None)
 
 
 def rectangle(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "n T"]:
@@ -261,9 +256,32 @@ def without_plans(device: str) -> Iterator[None]:
 
 
 class AnotherHead(torch.nn.Module):  # type: ignore[misc]
-    """A network under another head, held as the attribute that ``held`` names."""
+    """A network under another head, held as the attribute that ``held`` names.
+
+    Its configuration is a copy of the network's, with other classes. What is ``told`` there is part
+    of what the model is, and so of its fingerprint.
+    """
 
     held = "network"
+    # What differs by head, here as a classifier without another one has it: its capabilities, what
+    # is said where nothing is asked of one that needs it, at which positions it says what is asked
+    # (see signals), what is said of a text that is cut, and what may stand for a removed word, the
+    # best first.
+    capabilities: Mapping[Capability, str | None] = {}
+    unasked = ""
+    reads = ""
+    if_cut = "; window='auto' (--window auto) explains all"
+    removals = ("mask", "unk", "delete", "pad")
+
+    def __init__(self, network: Any, classes: Sequence[str], **told: Any) -> None:
+        super().__init__()
+        setattr(self, self.held, network)
+        self.training = network.training
+        self.config = copy.deepcopy(network.config)  # somebody else's, which stays as it is
+        self.config.id2label = dict(enumerate(classes))
+        self.config.label2id = {name: i for i, name in self.config.id2label.items()}
+        for name, value in {"problem_type": "single_label_classification", **told}.items():
+            setattr(self.config, name, value)
 
     def __getattr__(self, name: str) -> Any:
         """Device, precision, embedding and ways to compute attention are the network's."""
@@ -273,6 +291,18 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
             if name.startswith("__") or name == self.held:  # while it is being copied
                 raise
             return getattr(getattr(self, self.held), name)
+
+    @staticmethod
+    def said(out: Any, logits: Any) -> SequenceClassifierOutput:
+        """Return the outputs of the head, with what ``out`` shows of the network's layers."""
+        shown = {name: getattr(out, name, None) for name in ("hidden_states", "attentions")}
+        return SequenceClassifierOutput(logits=logits, **shown)
+
+
+def is_kind(network: Any, *kinds: str) -> bool:
+    """Whether a network is one of these, by its classes: somebody's own may stand on one."""
+    names = [one.__name__ for one in type(network).__mro__]
+    return any(kind in name for name in names for kind in kinds)
 
 
 def network_name(network: Any) -> str:
@@ -391,14 +421,16 @@ class ForwardPass:
         )
         return found
 
-    def apart(
-        self,
-        ids: Rows,
-        ask: Callable[[Any, Rows], tuple[np.ndarray, ...]],
-    ) -> tuple[np.ndarray, ...]:
+    def apart(self, ids: Rows, ask: Ask) -> tuple[np.ndarray, ...]:
         """Return the arrays that ``ask`` gets from the network, or from its copy where it can."""
-        found = answers_of(
-            partial(self._asked, ask),
+
+        def asked(some: Rows) -> tuple[np.ndarray, ...]:
+            if self._half is not None and _finite(found := ask(self._half, some)):
+                return found  # else too large for half precision
+            return ask(self.network, some)
+
+        found: tuple[np.ndarray, ...] = answers_of(
+            asked,
             ids,
             who=network_name(self.network),
             shown=lambda row: self._shown(row[row != MASKED_OUT]),
@@ -406,15 +438,6 @@ class ForwardPass:
         if not _finite(found):
             raise InputError("the model returns numbers that are not finite; check its weights.")
         return found
-
-    def _asked(
-        self,
-        ask: Callable[[Any, Rows], tuple[np.ndarray, ...]],
-        ids: Rows,
-    ) -> tuple[np.ndarray, ...]:
-        if self._half is not None and _finite(found := ask(self._half, ids)):
-            return found  # else too large for half precision
-        return ask(self.network, ids)
 
 
 def _finite(arrays: tuple[np.ndarray, ...]) -> bool:

@@ -1,13 +1,14 @@
 """Gradients of a transformers model at its embedded input, by automatic differentiation."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
 import torch
 
 from limelight.errors import DomainError
+from limelight.models.engine import Engine, answers_of
 from limelight.models.hugging_face.forward import (
     Pixels,
     Row,
@@ -16,14 +17,19 @@ from limelight.models.hugging_face.forward import (
     network_input,
     network_name,
     plain_ids,
+    rectangle,
     restoring,
+    takes_batches,
     without_plans,
 )
-from limelight.models.protocol import Differentiated, TimesInput, Weigh
+from limelight.models.hugging_face.lrp import FrozenWeights, check_affine
+from limelight.models.hugging_face.pieces import ids_read
+from limelight.models.protocol import Differentiated, Points, Slopes, TimesInput
 from limelight.shapes import Float, Int
 from limelight.text import Document
 
 _POINTS = 2048  # pieces in a batch of points whose gradient is taken
+_PIECES, _TEXTS = 32_768, 256  # that are differentiated together, at most
 
 
 def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
@@ -42,60 +48,95 @@ def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
 
 
 def differentiated(
-    network: Any,
-    ids: Row,
-    points: Float[np.ndarray, "n T d_e"],
-    weigh: Weigh | Float[np.ndarray, "n C"],
-    *,
-    held: Callable[[], Any] = contextlib.nullcontext,
-    seen: Callable[[Any], None] | None = None,
+    network: Any, ids: Row, points: Points, weigh: Slopes, *, frozen: bool = False
 ) -> Differentiated:
     """Return the gradient of F at ``points``, put in place of the embedded ``ids``.
 
-    ``weigh`` is ∂F/∂f as a function of f, or its values where f is not all that F depends on.
-    The network runs inside the context that ``held`` makes, and ``seen`` may refuse its outputs.
+    ``weigh`` is ∂F/∂f as a function of f, or its values where f is not all that F depends on. With
+    ``frozen`` weights the gradient is that of layer-wise relevance.
     """
     gradients, outputs, done = [], [], 0
     for here in _batches(network, points):
+        now = weigh if callable(weigh) else weigh[done : done + len(here)]
         with torch.inference_mode(mode=False), torch.enable_grad():
-            with held():
-                given = given_ids(network, ids, len(here))
-                logits = _logits_at(network, given, here.requires_grad_())
-            if seen is not None:
-                seen(logits)
-            now = weigh if callable(weigh) else _constant(weigh[done : done + len(here)])
-            (gradient,) = torch.autograd.grad(aimed(logits, now), here)
+            given = given_ids(network, ids, len(here))
+            gradient, found = _gradient(network, given, here.requires_grad_(), now, frozen=frozen)
         # Added up in double precision: sums over a path of many points keep their digits.
-        gradients.append(gradient.double().cpu().numpy())
-        outputs.append(logits.detach().double().cpu().numpy())
+        gradients.append(gradient.cpu().numpy())
+        outputs.append(found)
         done += len(here)
     return Differentiated(np.concatenate(gradients), np.concatenate(outputs))
 
 
-def times_input(
+def _gradient(
+    network: Any, given: dict[str, Any], here: Any, weigh: Slopes, *, frozen: bool
+) -> tuple[Any, Float[np.ndarray, "n C"]]:
+    """Return the gradient of F at the embedded input ``here``, and the outputs there."""
+    with FrozenWeights() if frozen else contextlib.nullcontext():
+        logits = _logits_at(network, given, here)
+    if frozen:
+        check_affine(network, logits)
+    (gradient,) = torch.autograd.grad(aimed(logits, weigh), here)
+    return gradient.double(), logits.detach().double().cpu().numpy()
+
+
+def frozen_times_input(
     network: Any,
-    rows: Int[np.ndarray, "n T"],
+    documents: Sequence[Document],
     weights: Float[np.ndarray, "n C"],
     *,
-    held: Callable[[], Any],
-    seen: Callable[[Any], None],
+    alike: bool,
+) -> TimesInput:
+    """Return e_t · ∇F of the network with frozen weights, at the texts themselves.
+
+    An ``alike`` network is shown texts of one length together: padding changes its answers.
+    """
+    rows = [ids_read(document) for document in documents]
+    products: list[Any] = [None] * len(rows)
+
+    def together(places: list[int]) -> Float[np.ndarray, "_ C"]:
+        padded = rectangle([rows[i] for i in places])
+        found, outputs = times_input(network, padded, weights[places])
+        for i, product in zip(places, found, strict=True):
+            products[i] = product[: len(rows[i])]
+        return outputs
+
+    engine = Engine(
+        lambda places: answers_of(
+            together, places, who=network_name(network), shown=lambda i: documents[i].text
+        ),
+        size=lambda i: len(rows[i]),
+        key=int,
+        budget=_PIECES,
+        most=frozen_together(network),
+        alike=alike,
+    )
+    return TimesInput(products, engine(range(len(rows))))
+
+
+def frozen_together(network: Any) -> int:
+    """Return how many texts are differentiated at a time.
+
+    A core gains nothing by more than one, and a text alone has the same rounding whatever stands
+    beside it in a list.
+    """
+    return _TEXTS if takes_batches(network) and network.device.type == "cuda" else 1
+
+
+def times_input(
+    network: Any, rows: Int[np.ndarray, "n T"], weights: Float[np.ndarray, "n C"]
 ) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, "n C"]]:
     """Return e_t · ∇F at every place of ``rows``, texts that may be padded, and the outputs."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         given = network_input(network, rows)
         with alone_with(network):  # another thread may have put a text into its embedding
             here = input_table(network)(given["input_ids"]).detach().requires_grad_()
-        with held():
-            logits = _logits_at(network, given, here)
-        seen(logits)
-        (gradient,) = torch.autograd.grad(aimed(logits, _constant(weights)), here)
-        product = (gradient.double() * here.detach().double()).sum(-1)
-    return product.cpu().numpy(), logits.detach().double().cpu().numpy()
+        gradient, outputs = _gradient(network, given, here, weights, frozen=True)
+        product = (gradient * here.detach().double()).sum(-1)
+    return product.cpu().numpy(), outputs
 
 
-def outputs_at(
-    network: Any, ids: Row, points: Float[np.ndarray, "n T d_e"]
-) -> Float[np.ndarray, "n C"]:
+def outputs_at(network: Any, ids: Row, points: Points) -> Float[np.ndarray, "n C"]:
     """Return the outputs at ``points``, put in place of the embedded ``ids``."""
     with torch.inference_mode():
         found = [
@@ -105,11 +146,9 @@ def outputs_at(
         return torch.cat(found).double().cpu().numpy()
 
 
-def _batches(network: Any, points: Float[np.ndarray, "n T d_e"]) -> Iterator[Any]:
+def _batches(network: Any, points: Points) -> Iterator[Any]:
     """Yield a few points at a time, in the network's precision and on its device."""
-    # Heads that look for the last piece refuse batches if they do not know the padding.
-    alone = getattr(network.config, "pad_token_id", 0) is None
-    step = 1 if alone else max(1, _POINTS // points.shape[1])
+    step = max(1, _POINTS // points.shape[1]) if takes_batches(network) else 1
     weight = getattr(input_table(network), "weight", network)  # of pictures there is no table
     for start in range(0, len(points), step):
         with torch.inference_mode(mode=False):
@@ -127,10 +166,6 @@ def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
         logits = network(**given).logits
     embedding.check_used()
     return logits
-
-
-def _constant(weights: Float[np.ndarray, "n C"]) -> Weigh:
-    return lambda _: weights
 
 
 def one_by_one(
@@ -168,18 +203,13 @@ class _InPlace:
             return rows  # what a decoder writes beside the text; the network's check tells others
         for start in (0, 1):  # where the text begins; further pieces may follow it
             length = min(T, asked.shape[1] - start)
-            if asked.shape[1] >= T and bool(
-                (asked[:, start : start + length] == self._ids[:, :length]).all()
-            ):
+            if bool((asked[:, start : start + length] == self._ids[:, :length]).all()):
                 self._whole |= length == T
-                return self._put(rows, start, length)
+                if rows.shape == self._points.shape and not start:
+                    return self._points.clone()  # some scale it in place, which a leaf forbids
+                around = (rows[:, :start], self._points[:, :length], rows[:, start + length :])
+                return torch.cat(around, dim=1)
         raise self._refusal()
-
-    def _put(self, rows: Any, start: int, length: int) -> Any:
-        if rows.shape == self._points.shape and not start:
-            return self._points.clone()  # some networks scale it in place, which a leaf forbids
-        around = (rows[:, :start], self._points[:, :length], rows[:, start + length :])
-        return torch.cat(around, dim=1)
 
     def check_used(self) -> None:
         if not self._whole:
@@ -198,8 +228,12 @@ def given_ids(network: Any, ids: Row, copies: int) -> dict[str, Any]:
     return {name: rows.expand(copies, *rows.shape[1:]) for name, rows in one.items()}
 
 
-def aimed(logits: Any, weigh: Weigh) -> Any:
+def aimed(logits: Any, weigh: Slopes) -> Any:
     """A number whose gradient is that of F: Σ ∂F/∂f_c f_c with the weights held fixed."""
     # One backward pass whatever F is: the weights are its slopes at these outputs.
-    weights = weigh(logits.detach().double().cpu().numpy())
-    return (logits * logits.new_tensor(np.ascontiguousarray(weights))).sum()
+    return (logits * logits.new_tensor(np.ascontiguousarray(slopes(logits, weigh)))).sum()
+
+
+def slopes(logits: Any, weigh: Slopes) -> Float[np.ndarray, "n C"]:
+    """Return ∂F/∂f at these outputs."""
+    return weigh(logits.detach().double().cpu().numpy()) if callable(weigh) else weigh

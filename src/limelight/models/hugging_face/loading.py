@@ -23,13 +23,14 @@ from transformers.utils import find_adapter_config_file, logging
 
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json
-from limelight.models.hugging_face.answers import writing
+from limelight.models.hugging_face.forward import is_kind
+from limelight.models.hugging_face.language_models import asked_language_model
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.models.hugging_face.pictures import HuggingFacePictures
-from limelight.models.hugging_face.prompt import next_token_classifier
-from limelight.models.hugging_face.tags import PlaceForSequenceClassification, finds_spans
+from limelight.models.hugging_face.tags import PlaceForSequenceClassification
 from limelight.text import one_line
 
+_PICTURES = "ForImageClassification"
 _MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
 _MOST, _MOST_LAYERS = 10**8, 10**4  # of anything; of layers, each of which is built by itself
 # Ways to compute that transformers has itself. Other names are looked for on the hub, as
@@ -50,28 +51,18 @@ def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> Hu
     Of what torch.compile returned, the model inside is asked, and stays as it was.
     """
     if tokenizer is None:
-        own = "processor" if _sees(network) else "tokenizer"
+        own = "processor" if is_kind(network, _PICTURES) else "tokenizer"
         raise InputError(f"a Hugging Face model comes with its {own}: wrap(model, {own}=…).")
     return _classifier(getattr(network, "_orig_mod", network), tokenizer, asked)
-
-
-def _sees(network: Any) -> bool:
-    """Whether a network reads pictures, by its classes: somebody's own may stand on one."""
-    return any("ForImageClassification" in kind.__name__ for kind in type(network).__mro__)
 
 
 def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFace:
     """Return the model, which can answer: else it is refused here and not in a long run."""
     if asked is not None:
-        made = writing if "labels" not in asked else next_token_classifier
-        if "labels" in asked and (told := asked.keys() - {"template", "labels"}):
-            raise InputError(
-                f"{min(told)} is about an answer, and labels ask for none; leave it out."
-            )
-        network, tokenizer = made(network, tokenizer, **{"template": None, **asked})
-    elif finds_spans(network):
+        network, tokenizer = asked_language_model(network, tokenizer, **asked)
+    elif is_kind(network, "TokenClassification", "QuestionAnswering"):
         network = PlaceForSequenceClassification(network)
-    kind = HuggingFacePictures if _sees(network) else HuggingFace
+    kind = HuggingFacePictures if is_kind(network, _PICTURES) else HuggingFace
     model = kind(network=network, tokenizer=tokenizer)
     _ = model.check
     return model
@@ -91,7 +82,7 @@ def from_pretrained(
             model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
-            reads = AutoImageProcessor if _sees(model) else AutoTokenizer
+            reads = AutoImageProcessor if is_kind(model, _PICTURES) else AutoTokenizer
             tokenizer = reads.from_pretrained(name, **options)
     except (KeyboardInterrupt, SystemExit, MemoryError, InputError):
         raise
@@ -107,7 +98,8 @@ def from_pretrained(
             f"{', '.join(missing[:3])}); fine-tune it first, or choose another"
             + ("." if asked else ", or ask a language model with template and labels.")
         )
-    if not _sees(model) and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+    pictures = is_kind(model, _PICTURES)
+    if not pictures and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         # transformers makes an empty one where the files are missing: every word is unknown to it
         raise InputError(
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
@@ -125,7 +117,7 @@ def _kind(name: str, asked: Asked | None, **options: Any) -> Any:
     for ending, kind in (
         ("ForTokenClassification", AutoModelForTokenClassification),
         ("ForQuestionAnswering", AutoModelForQuestionAnswering),
-        ("ForImageClassification", AutoModelForImageClassification),
+        (_PICTURES, AutoModelForImageClassification),
     ):
         # Some go on: DeiTForImageClassificationWithTeacher.
         if any(ending in one for one in saved):

@@ -10,90 +10,18 @@ thought of is refused, not explained by half.
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
-from limelight.models.engine import Engine, naming, out_of_memory
-from limelight.models.hugging_face.forward import network_name, rectangle
-from limelight.models.hugging_face.gradients import times_input
-from limelight.models.hugging_face.pieces import ids_read
-from limelight.models.protocol import TimesInput
-from limelight.shapes import Float
-from limelight.text import Document
-
-_PIECES = 32_768  # that are differentiated together, at most
-_TEXTS = 256
+from limelight.models.hugging_face.forward import network_name
 
 
 class NotAffineError(DomainError):
     """A network computes something that stays curved when all known weights are frozen."""
-
-
-def frozen_times_input(
-    network: Any,
-    documents: Sequence[Document],
-    weights: Float[np.ndarray, "n C"],
-    *,
-    alike: bool,
-) -> TimesInput:
-    """Return e_t · ∇F of the network with frozen weights, at the texts themselves.
-
-    An ``alike`` network is shown texts of one length together: padding changes its answers.
-    """
-    rows = [ids_read(document) for document in documents]
-    products: list[Any] = [None] * len(rows)
-
-    def together(places: list[int]) -> Float[np.ndarray, "_ C"]:
-        found, outputs = times_input(
-            network,
-            rectangle([rows[i] for i in places]),
-            weights[places],
-            held=FrozenWeights,
-            seen=partial(check_affine, network),
-        )
-        for i, product in zip(places, found, strict=True):
-            products[i] = product[: len(rows[i])]
-        return outputs
-
-    def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
-        # All at once; if that fails, one by one, so that the text at fault is named.
-        try:
-            if len(places) > 1:
-                return together(places)
-        except Exception as error:
-            if out_of_memory(error):
-                raise
-        found = []
-        for i in places:
-            with naming(network_name(network), documents[i].text):
-                found.append(together([i]))
-        return np.concatenate(found)
-
-    engine = Engine(
-        answer,
-        size=lambda i: len(rows[i]),
-        key=int,
-        budget=_PIECES,
-        most=frozen_together(network),
-        alike=alike,
-    )
-    return TimesInput(products, engine(range(len(rows))))
-
-
-def frozen_together(network: Any) -> int:
-    """Return how many texts are differentiated at a time.
-
-    A core gains nothing by more than one, and a text alone has the same rounding whatever stands
-    beside it in a list.
-    """
-    padded = network.config.pad_token_id is not None
-    return _TEXTS if padded and network.device.type == "cuda" else 1
 
 
 def check_affine(network: Any, logits: Any) -> None:
@@ -281,14 +209,14 @@ _LINEAR = frozenset(
 )
 # A maximum passes on what it has selected, so with the choice frozen it is linear.
 _CHOICES = frozenset(("Amax", "AdaptiveMaxPool2D", "Max", "MaxPool2DWithIndices", "Sort", "Topk"))
-# Which operands of a product may not both depend on the input.
-_AFFINE_PRODUCTS = {
-    **dict.fromkeys(("Addbmm", "Addmm", "Addmv", "Baddbmm"), (1, 2)),
-    **dict.fromkeys(("Bmm", "Convolution", "Dot", "GroupedMm", "Mm", "Mul", "Mv"), (0, 1)),
+# Operands of which at most so many may depend on the input: one factor of a product, no divisor,
+# and neither queries nor keys, whatever computes attention with them.
+_FEW_DEPEND: dict[str, tuple[tuple[int, ...], int]] = {
+    **dict.fromkeys(("Addbmm", "Addmm", "Addmv", "Baddbmm"), ((1, 2), 1)),
+    **dict.fromkeys(("Bmm", "Convolution", "Dot", "GroupedMm", "Mm", "Mul", "Mv"), ((0, 1), 1)),
+    "Div": ((1,), 0),
+    "ScaledDotProduct": ((0, 1), 0),
 }
-# Operands that may not depend on the input at all.
-_FIXED = {"Div": (1,)}
-_ATTENTION = (0, 1)  # queries and keys, whatever computes them
 
 
 def not_affine(output: Any) -> str | None:
@@ -312,13 +240,8 @@ def not_affine(output: Any) -> str | None:
 
 
 def _affine(name: str, before: list[Any]) -> bool:
-    def depend(places: tuple[int, ...]) -> list[int]:
-        return [i for i in places if i < len(before) and before[i] is not None]
-
-    if name in _AFFINE_PRODUCTS:
-        return len(depend(_AFFINE_PRODUCTS[name])) < 2
-    if name in _FIXED:
-        return not depend(_FIXED[name])
-    if name.startswith("ScaledDotProduct"):
-        return not depend(_ATTENTION)
-    return name in _LINEAR or name in _CHOICES
+    name = "ScaledDotProduct" if name.startswith("ScaledDotProduct") else name
+    if name not in _FEW_DEPEND:
+        return name in _LINEAR or name in _CHOICES
+    places, most = _FEW_DEPEND[name]
+    return sum(i < len(before) and before[i] is not None for i in places) <= most

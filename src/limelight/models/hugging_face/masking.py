@@ -1,8 +1,8 @@
 """A text of which words are removed, as rows of ids and as a game."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
@@ -14,38 +14,52 @@ from limelight.shapes import Bool, Float, Int
 from limelight.text import Features
 
 
-class MaskedRows(NamedTuple):
-    """From masks (n, d) to how many pieces each leaves, and to rows of ids, padded on the right."""
-
-    sizes: Callable[[Bool[np.ndarray, "n d"]], Int[np.ndarray, " n"]]
-    ids: Callable[[Bool[np.ndarray, "n d"]], Int[np.ndarray, "n T"]]
-
-
-def replaced(pieces: Pieces, features: Features, other: int) -> MaskedRows:
-    """Put the id ``other`` in the place of every piece of a removed word."""
-    inside = pieces.inside
-    ids, feature = pieces.row[inside], feature_of_piece(pieces, features)[inside]
-    # Its segment stays that of the place; what is masked out has none.
-    stands = ids - pieces.ids[inside] + other if other != MASKED_OUT else other
-
-    def rows(keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
-        return np.where(_stays(keep, feature), ids, stands)
-
-    return MaskedRows(lambda keep: np.full(len(keep), len(ids)), rows)
+def check_asked_stay(pieces: Pieces, feature: Int[np.ndarray, " L"], replacement: str) -> None:
+    """Refuse to take away what is asked about: something must stand there to be asked."""
+    if (feature[is_marked(pieces.row)] >= 0).any():
+        raise InputError(
+            f"with protect_span=False the words that are asked about are removed, and "
+            f"{replacement!r} leaves nothing in their place; use replacement='mask' or 'unk', if "
+            "the model has one, or protect the span."
+        )
 
 
-def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
-    """Take the pieces of removed words out; what lay beyond the window moves up into it.
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaskedText:
+    """The outputs for each mask of one text, by rows of ids that are padded on the right.
 
-    ``nothing`` is the id that stands for a text of no pieces at all.
+    ``other`` is the id in the place of every piece of a removed word. Where it is None the pieces
+    are taken out, and what lay beyond the window moves up into it; ``nothing`` is then the id that
+    stands for a text of no pieces at all.
     """
-    feature = feature_of_piece(pieces, features)
 
-    def stays(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, "n L"]:
-        return pieces.fitting(_stays(keep, feature))
+    engine: Engine
+    forward: ForwardPass
+    pieces: Pieces
+    feature: Int[np.ndarray, " L"]  # of every piece, -1 where nothing is removed
+    other: int | None = None
+    nothing: int = 0
 
-    def rows(keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
-        left = stays(keep)
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs of the model for each mask."""
+        return self.engine.rows(self.sizes(keep), lambda rows: self.forward(self.ids(keep[rows])))
+
+    def sizes(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
+        """Return how many pieces each mask leaves."""
+        if self.other is not None:
+            return np.full(len(keep), len(self.pieces.inside))
+        return self.pieces.fitting(self._stays(keep)).sum(axis=1)
+
+    def ids(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
+        """Return the row of each mask."""
+        pieces = self.pieces
+        if self.other is not None:
+            row, inside = pieces.row[pieces.inside], pieces.inside
+            # Its segment stays that of the place; what is masked out has none.
+            segment = 0 if self.other == MASKED_OUT else row - pieces.ids[inside]
+            return np.where(self._stays(keep, inside), row, self.other + segment)
+        left = pieces.fitting(self._stays(keep))
         sizes = left.sum(axis=1)
         # A stable sort moves what is left to the front in its order, for all masks at once.
         order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
@@ -55,45 +69,16 @@ def deleted(pieces: Pieces, features: Features, *, nothing: int) -> MaskedRows:
         if len(bare):
             ids = np.pad(ids, ((0, 0), (0, 1)), constant_values=MASKED_OUT)
             ids[bare] = np.roll(ids[bare], 1, axis=1)
-            ids[bare, 0] = nothing
+            ids[bare, 0] = self.nothing
         return ids
 
-    return MaskedRows(lambda keep: stays(keep).sum(axis=1), rows)
-
-
-def check_asked_stay(pieces: Pieces, features: Features, replacement: str) -> None:
-    """Refuse to take away what is asked about: something must stand there to be asked."""
-    if pieces.mark is not None and (feature_of_piece(pieces, features)[pieces.mark > 0] >= 0).any():
-        raise InputError(
-            f"with protect_span=False the words that are asked about are removed, and "
-            f"{replacement!r} leaves nothing in their place; use replacement='mask' or 'unk', if "
-            "the model has one, or protect the span."
-        )
-
-
-def _stays(
-    keep: Bool[np.ndarray, "n d"], feature: Int[np.ndarray, " L"]
-) -> Bool[np.ndarray, "n L"]:
-    """Which pieces stay: those of kept features, and those that belong to none."""
-    always = np.ones((len(keep), 1), bool)
-    found: np.ndarray = np.concatenate([keep, always], axis=1)[:, feature]
-    return found
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class MaskedText:
-    """The outputs for each mask of one text."""
-
-    engine: Engine
-    forward: ForwardPass
-    masked: MaskedRows
-
-    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs of the model for each mask."""
-        return self.engine.rows(
-            self.masked.sizes(keep), lambda rows: self.forward(self.masked.ids(keep[rows]))
-        )
+    def _stays(
+        self, keep: Bool[np.ndarray, "n d"], places: Any = slice(None)
+    ) -> Bool[np.ndarray, "n T"]:
+        """Which of the pieces stay: those of kept features, and those that belong to none."""
+        always = np.ones((len(keep), 1), bool)
+        found: np.ndarray = np.concatenate([keep, always], axis=1)[:, self.feature[places]]
+        return found
 
     @property
     def joins(self) -> object:
@@ -106,9 +91,7 @@ class MaskedText:
     ) -> list[Float[np.ndarray, "_ C"]]:
         """Return the outputs for the masks of each text, asked as if they were one text's."""
         # Short texts alone would leave a device idle: one batch may hold masks of many.
-        sizes = np.concatenate(
-            [game.masked.sizes(keep) for game, keep in zip(games, masks, strict=True)]
-        )
+        sizes = np.concatenate([game.sizes(keep) for game, keep in zip(games, masks, strict=True)])
         counts = [len(keep) for keep in masks]
         owner = np.repeat(np.arange(len(games)), counts)
         starts = np.cumsum([0, *counts[:-1]])
@@ -116,7 +99,7 @@ class MaskedText:
         def answer(places: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
             whose = owner[places]
             rows = [
-                (own, games[g].masked.ids(masks[g][places[own] - starts[g]]))
+                (own, games[g].ids(masks[g][places[own] - starts[g]]))
                 for g in np.unique(whose)
                 for own in [whose == g]
             ]

@@ -5,68 +5,48 @@ import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, naming
-from limelight.models.hugging_face.answers import (
-    AnswerForSequenceClassification,
-    answering,
-    written_answer,
-)
-from limelight.models.hugging_face.attention import attended
+from limelight.models.hugging_face import attention, gradients, masking, selfcheck, signals
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
+    AnotherHead,
     ForwardPass,
     NetworkFingerprint,
     alone_with,
     embedding_rows,
+    is_kind,
     is_marked,
     network_name,
     plain_ids,
     rectangle,
     restoring_tokenizer,
+    takes_batches,
 )
-from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
-from limelight.models.hugging_face.lrp import (
-    FrozenWeights,
-    NotAffineError,
-    check_affine,
-    frozen_times_input,
-    frozen_together,
-)
-from limelight.models.hugging_face.masking import (
-    MaskedText,
-    check_asked_stay,
-    deleted,
-    ids_moved,
-    nothing_token,
-    replaced,
-    replacement_tokens,
-)
+from limelight.models.hugging_face.language_models import AnswerForSequenceClassification
+from limelight.models.hugging_face.lrp import NotAffineError
 from limelight.models.hugging_face.pieces import (
-    SPAN_CUT,
-    WINDOWS,
+    Pieces,
     document_of,
     encodings,
+    feature_of_piece,
     ids_read,
     longest_input,
+    mean_over_windows,
     pieces_in,
     pieces_of,
+    rows_read,
+    windows_in,
 )
-from limelight.models.hugging_face.selfcheck import NetworkCheck, checked_network, example_ids
-from limelight.models.hugging_face.signals import signals
-from limelight.models.hugging_face.tags import (
-    PlaceForSequenceClassification,
-    answer_spans,
-    marked,
-    tagged_spans,
-)
+from limelight.models.hugging_face.tags import PlaceForSequenceClassification
+from limelight.models.hugging_face.windows import in_windows, window_size
 from limelight.models.protocol import (
     Attended,
     Capability,
@@ -79,14 +59,15 @@ from limelight.models.protocol import (
     Weigh,
     class_probabilities,
 )
-from limelight.sampling.sample import Game
-from limelight.shapes import Float, Int
+from limelight.sampling.sample import Game, in_parts
+from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     Answer,
     Document,
     Features,
     Given,
     Place,
+    Windows,
     check_listed,
     features_of,
     few_names,
@@ -102,6 +83,11 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "collapses": "the layers of a deep network do not",
     "games": "the layers of a deep network mix its words",
 }
+_IN_WINDOWS: Mapping[Capability, str] = {
+    "cuts": "this one reads its texts in windows already",
+    "pairs": "a pair is read whole, not in windows; leave window out",
+    "signals": "a word is seen in its own window alone; leave window out",
+}
 _EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _TOGETHER = 256  # texts that the tokenizer is given at a time
@@ -111,21 +97,36 @@ _BUDGET = {"cpu": 1024, "cuda": 262_144}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HuggingFace:
-    """A sequence classifier with its fast tokenizer, which it never changes.
+    r"""A sequence classifier with its fast tokenizer, which it never changes.
 
-    On a graphics card its outputs are computed in half precision, unless ``half`` says no.
+    On a graphics card its outputs are computed in half precision, unless ``half`` says no. With a
+    ``window``, pieces at most, special ones included, it is :math:`f(x) = \frac1W \sum_w g(x_w)` of
+    a whole text cut into W windows: every method explains that one function.
     """
 
     network: Any
     tokenizer: Any
     half: bool = True
+    window: int | None = None
 
     def __post_init__(self) -> None:
-        check_parts(self.network, self.tokenizer)
+        """Refuse a tokenizer without places, and a network that does not classify."""
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise InputError(
+                "a model needs its fast tokenizer, which knows the place of every word; got "
+                f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
+            )
+        classifies = is_kind(self.network, "SequenceClassification")
+        if not classifies or not hasattr(self.network.config, "id2label"):
+            raise InputError(
+                "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
+                f"language model with template and labels; got {type(self.network).__name__}."
+            )
 
     def __repr__(self) -> str:
         own, network = type(self).__name__, network_name(self.network)
-        return f"<{own} {network} of {few_names(self.classes)} on {self.network.device}>"
+        windows = "" if self.window is None else f", {self.window} tokens at a time"
+        return f"<{own} {network} of {few_names(self.classes)} on {self.network.device}{windows}>"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -149,10 +150,10 @@ class HuggingFace:
 
         A single output is that of number 1; of a language model the labels were given names here.
         """
-        config = self.network.config
-        if self.link == "none" or hasattr(config, "next_token") or self._asked_at is not None:
+        if self.link == "none" or isinstance(self.network, AnotherHead):
             return None
-        return tuple(sorted(config.id2label)) if len(config.id2label) > 1 else (0, 1)
+        known = self.network.config.id2label
+        return tuple(sorted(known)) if len(known) > 1 else (0, 1)
 
     @property
     def link(self) -> Link:
@@ -183,15 +184,9 @@ class HuggingFace:
             "answers": "this one classifies texts and writes nothing",
             "signals": self._why_no_signals,
         }
-        if (head := self._asked_at) is not None:
-            own["spans"] = None
-            own["cuts"] = "this one is asked about a place in what it reads of a text"
-            if head.types:
-                own["pairs"] = "a tagger reads one text"
-        if self._writes is not None:
-            own["answers"], own["spans"] = None, "this one writes an answer"
-            own["cuts"] = "an answer is written after one text, not after the windows of one"
-        return MappingProxyType({**_CAPABILITIES, **own, **refused})
+        windows = _IN_WINDOWS if self.window is not None else {}
+        found = {**_CAPABILITIES, **own, **self._head.capabilities, **refused, **windows}
+        return MappingProxyType(found)
 
     @cached_property
     def _why_not_frozen(self) -> str | None:
@@ -222,10 +217,8 @@ class HuggingFace:
     @cached_property
     def _reads(self) -> str:
         """What the head reads, as :func:`signals` names it."""
-        if self._asked_at is not None:
-            return "marked"
-        if self._writes is not None:
-            return "before"
+        if self._head.reads:
+            return str(self._head.reads)
         try:
             (found,) = self.attended(self.read(self._example))
         except InputError:
@@ -235,11 +228,12 @@ class HuggingFace:
         )
 
     @cached_property
-    def check(self) -> NetworkCheck:
+    def check(self) -> selfcheck.NetworkCheck:
         """What a few calls showed about the network."""
         self._forward.renew()
-        example = example_ids(self.network, self.tokenizer, self.limit)
-        return checked_network(self.network, example, self._tokens, asked=self._forward)
+        example = selfcheck.example_ids(self.network, self.tokenizer, self.limit)
+        self._check_ids(example.ids)
+        return selfcheck.checked_network(self.network, example, self._tokens, asked=self._forward)
 
     @property
     def fingerprint(self) -> str:
@@ -256,14 +250,9 @@ class HuggingFace:
         return longest_input(self.network, self.tokenizer)
 
     @property
-    def _asked_at(self) -> PlaceForSequenceClassification | None:
-        """The network as one that is asked about places, None where it classifies whole texts."""
-        return self.network if isinstance(self.network, PlaceForSequenceClassification) else None
-
-    @property
-    def _writes(self) -> AnswerForSequenceClassification | None:
-        """The network as one that writes an answer, None where it classifies."""
-        return self.network if isinstance(self.network, AnswerForSequenceClassification) else None
+    def _head(self) -> Any:
+        """The network with another head, or what a classifier without one has instead."""
+        return self.network if isinstance(self.network, AnotherHead) else AnotherHead
 
     @property
     def writing(self) -> Mapping[str, Any]:
@@ -277,12 +266,11 @@ class HuggingFace:
         """Return what the model writes after a text, the likeliest token each time."""
         document = self.read(text)
         with self._naming(document):
-            return written_answer(self.network, self.tokenizer, ids_read(document), self.limit)
+            return self._head.written(ids_read(document), self.tokenizer, self.limit)
 
     def with_classes(self, names: Collection[Any]) -> "HuggingFace":
         """Return a tagger whose classes are its tags where one of the ``names`` is no type."""
-        head = self._asked_at
-        tags = head.tags if head is not None and head.types else ()
+        tags = self.network.tags if self.network.types else ()
         return self._by_tag if any(n in tags and n not in self.classes for n in names) else self
 
     @cached_property
@@ -294,35 +282,23 @@ class HuggingFace:
         """Return the spans that a tagger finds, or the answer in the passage of a pair."""
         head: PlaceForSequenceClassification = self.network
         document = self.read(text)
-        words, places = pieces_in(document), document.tokens.spans
         with self._naming(document):
-            if head.types:
-                text = document.text
-                return tagged_spans(head, words, places, text, first_pieces=first_pieces)
-            if not document.parts:
-                raise InputError(
-                    "an answer is looked for in a passage; give a pair, (question, passage)."
-                )
-            return answer_spans(head, words, places)
+            return head.spans(document, first_pieces=first_pieces)
 
     def read(self, text: Given, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
         """Return a text or a pair in the tokenizer's words, or in its ``pieces``.
 
         What is ``asked`` are places of it, or with a language model parts of an answer.
         """
-        writes = self._writes
-        answer = self.tokenizer.answer_pieces(asked[0].text) if writes and asked else ([], [])
-        limit = self.limit if writes is None else writes.room(self.limit, len(answer[0]))
+        if self.window is not None:
+            return self._in_windows(text, self.window, pieces=pieces)
+        limit = self.limit
+        if isinstance(self.network, AnswerForSequenceClassification):
+            limit = self.network.room(limit, asked, self.tokenizer)
         (document,) = self._documents([text], limit=limit, pieces=pieces)
-        if asked and writes is not None:
-            document = answering(
-                document, asked, self.tokenizer, *answer, per_token=writes.per_token
-            )
-            self.check_ids(pieces_in(document).ids)
-        if asked and writes is None:
-            words, spans = pieces_of(self.tokenizer, text, limit=self.limit)
-            tags = bool(self.network.types)
-            document = marked(document, asked, words, spans, tags=tags)
+        if asked:
+            document = self.network.asking(document, asked, self.tokenizer, self.limit)
+            self._check_ids(pieces_in(document).ids)
         return document
 
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
@@ -330,22 +306,27 @@ class HuggingFace:
         return self._documents(texts, limit=self.limit, pieces=pieces)
 
     def _documents(self, texts: Sequence[Given], *, limit: int, pieces: bool) -> Iterator[Document]:
-        if_cut = WINDOWS if self._asked_at is None else SPAN_CUT
-        if self._writes is not None:
-            if_cut = ""
-        classes, found = self.classes, self._encodings(texts)
-        for text, encoding in zip(texts, found, strict=True):
+        classes = self.classes
+        for text, encoding in zip(texts, self._encodings(texts), strict=True):
             document = document_of(
                 self.tokenizer,
                 text,
                 limit=limit,
                 apart=pieces,
                 classes=classes,
-                if_cut=if_cut,
+                if_cut=self._head.if_cut,
                 encoding=encoding,
             )
-            self.check_ids(pieces_in(document).ids)
+            self._check_ids(pieces_in(document).ids)
             yield replace(document, notices=document.notices + self.check.notices)
+
+    def _in_windows(self, text: Any, size: int, *, pieces: bool) -> Document:
+        """Return all of a text, and its windows with the model's outputs there."""
+        whole, spans = in_windows(self.tokenizer, text, size, apart=pieces)
+        rows = [part.row for part in whole.input]
+        self._check_ids(np.concatenate(rows))
+        windows = Windows(size, spans, self._outputs_of(rows))
+        return replace(whole, windows=windows, notices=whole.notices + self.check.notices)
 
     def _encodings(self, texts: Sequence[Given]) -> list[Any]:
         """Return what the tokenizer makes of the texts; None where each is to be read by itself."""
@@ -354,7 +335,7 @@ class HuggingFace:
                 return encodings(self.tokenizer, texts)
         return [None] * len(texts)
 
-    def check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
+    def _check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Refuse tokens that the embedding does not know; not every network has one table."""
         rows, most = self._rows, int(ids.max(initial=0))
         if rows is not None and most >= rows:
@@ -370,6 +351,8 @@ class HuggingFace:
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
+        if self.window is not None and documents:  # reading found them
+            return np.concatenate([mean_over_windows(document) for document in documents])
         return self._outputs_of([ids_read(document) for document in documents])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
@@ -377,29 +360,23 @@ class HuggingFace:
 
         What is not a text is refused here, with its number, and not by a type checker.
         """
+        if self.window is not None:
+            return self.outputs([self.read(text) for text in texts])
         check_listed(texts)
         rows = list[Int[np.ndarray, " _"]]()
         for start in range(0, len(texts), _TOGETHER):
             some = texts[start : start + _TOGETHER]
             for text, own in zip(some, self._encodings(some), strict=True):
                 pieces, _ = pieces_of(self.tokenizer, text, limit=self.limit, encoding=own)
-                self.check_ids(pieces.ids)
+                self._check_ids(pieces.ids)
                 rows.append(pieces.row[pieces.inside])
         return self._outputs_of(rows)
 
     def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
-        if (self._asked_at or self._writes) is not None and not all(
-            is_marked(row).any() for row in rows
-        ):
-            of = ("finds spans has outputs at a place", "spans", "at")
-            if self._writes is not None:
-                of = ("writes has outputs for an answer", "answer", "answer")
-            raise InputError(
-                f"a model that {of[0]}, not of a text; ask limelight.predict for its {of[1]}, or "
-                f"explain with {of[2]}=."
-            )
+        if self._head.unasked and not all(is_marked(row).any() for row in rows):
+            raise InputError(self._head.unasked)
         self._forward.renew()
         return self.engine(rows)
 
@@ -411,10 +388,7 @@ class HuggingFace:
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
         usable = {"delete", *self._tokens} - set(self.check.withdrawn)
-        order = ("mask", "unk", "delete", "pad")
-        if self._writes is not None:  # a sentence of unknown words is no prompt that it has seen
-            order = ("delete", "mask", "unk", "pad")
-        return tuple(one for one in order if one in usable)
+        return tuple(one for one in self._head.removals if one in usable)
 
     @property
     def withdrawn(self) -> Mapping[str, str]:
@@ -424,69 +398,111 @@ class HuggingFace:
     @property
     def _tokens(self) -> dict[str, int]:
         """Tokens that may stand in the place of another, by name."""
-        return replacement_tokens(self.network, self.tokenizer)
+        return masking.replacement_tokens(self.network, self.tokenizer)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
         self._forward.renew()
-        pieces = pieces_in(document)
+        games = [self._game(part, features, replacement) for part in windows_in(document)]
+        if document.windows is None:
+            return games[0]
+
+        def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            with in_parts(len(games)):
+                return np.mean([game(keep) for game in games], axis=0)
+
+        return mean
+
+    def _game(self, pieces: Pieces, features: Features, replacement: str) -> masking.MaskedText:
+        feature, other, nothing = feature_of_piece(pieces, features), None, 0
         if replacement in ("delete", "pad"):
-            check_asked_stay(pieces, features, replacement)
+            masking.check_asked_stay(pieces, feature, replacement)
         if replacement == "delete":
-            nothing = nothing_token(self.tokenizer) if self._writes is None else self._begins
-            masked = deleted(pieces, features, nothing=nothing)
+            writes = isinstance(self.network, AnswerForSequenceClassification)
+            nothing = self._begins if writes else masking.nothing_token(self.tokenizer)
         else:  # a piece that becomes padding is masked out; any other token is attended to
             other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
-            masked = replaced(pieces, features, other)
-        return MaskedText(self.engine, self._forward, masked)
+        return masking.MaskedText(
+            engine=self.engine,
+            forward=self._forward,
+            pieces=pieces,
+            feature=feature,
+            other=other,
+            nothing=nothing,
+        )
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
-        pieces = pieces_in(document)
-        return pieces.token[pieces.inside]
+        return np.concatenate([pieces.token[pieces.inside] for pieces in windows_in(document)])
 
     def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
 
         In full precision, whatever the engine uses.
         """
-        with self._naming(document):
-            found = attended(self.network, ids_read(document), weigh)
-        yield found
+        rows, slopes = rows_read(document), cast(Slopes | None, weigh)
+        if weigh is not None and document.windows is not None:
+            slopes = weigh(mean_over_windows(document)) / len(rows)
+        for row in rows:
+            with self._naming(document):
+                found = attention.attended(self.network, row, slopes)
+            yield found
 
     def embedded(
         self, document: Document, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded pieces, those of ``features`` replaced."""
-        ids = ids_read(document)
+        rows = rows_read(document)
         if features is not None:
             tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
-            ids = ids_moved(pieces_in(document), features, tokens, replacement)
+            parts = windows_in(document)
+            rows = [masking.ids_moved(pieces, features, tokens, replacement) for pieces in parts]
         with self._naming(document):
-            return embedded(self.network, ids)
+            return np.concatenate([gradients.embedded(self.network, row) for row in rows])
 
     def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
-        with self._naming(document):
-            return differentiated(self.network, ids_read(document), points, weigh)
+        return self._gradient(document, points, weigh, frozen=False)
 
     def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
+        return self._gradient(document, points, weigh, frozen=True)
+
+    def _gradient(
+        self, document: Document, points: Points, weigh: Slopes, *, frozen: bool
+    ) -> Differentiated:
+        """Return the gradients in all windows, one after the other: graphs of all may not fit."""
+        rows = rows_read(document)
+        ends = np.cumsum([len(row) for row in rows])[:-1]
+        parts = list(zip(rows, np.split(points, ends, axis=1), strict=True))
         with self._naming(document):
-            seen = partial(check_affine, self.network)
-            ids = ids_read(document)
-            return differentiated(self.network, ids, points, weigh, held=FrozenWeights, seen=seen)
+            if document.windows is not None:  # ∂F/∂g_w = weigh(f)/W needs f: all outputs come first
+                found = [gradients.outputs_at(self.network, row, here) for row, here in parts]
+                slopes = weigh(np.mean(found, axis=0)) if callable(weigh) else weigh
+                weigh = slopes / len(parts)
+            each = [
+                gradients.differentiated(self.network, row, here, weigh, frozen=frozen)
+                for row, here in parts
+            ]
+        return Differentiated(
+            np.concatenate([one.gradient for one in each], axis=1),
+            np.mean([one.outputs for one in each], axis=0),
+        )
 
     @property
     def together(self) -> int:
-        """How many texts are differentiated at a time."""
-        return frozen_together(self.network)
+        """How many texts are differentiated at a time; of one in windows these are many already."""
+        return gradients.frozen_together(self.network) if self.window is None else 1
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
     ) -> TimesInput:
         """Return the gradient of the network with frozen weights times its embedded input."""
-        return frozen_times_input(self.network, documents, weights, alike=self.check.alike)
+        if self.window is not None:
+            return gradients.one_by_one(self, documents, weights)
+        return gradients.frozen_times_input(
+            self.network, documents, weights, alike=self.check.alike
+        )
 
     def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
         """Return the states of all features at three layers, and the outputs, in one pass.
@@ -499,7 +515,7 @@ class HuggingFace:
             for document, own in zip(documents, features, strict=True)
         ]
         asked = any(document.asked for document in documents)
-        return signals(
+        return signals.signals(
             self._forward,
             [ids_read(document) for document in documents],
             owners,
@@ -509,19 +525,14 @@ class HuggingFace:
             alike=self.check.alike,
         )
 
-    def outputs_at(self, document: Document, points: Points) -> Float[np.ndarray, "n C"]:
-        """Return the outputs at embedded ``points``."""
-        with self._naming(document):
-            return outputs_at(self.network, ids_read(document), points)
-
     def _naming(self, document: Document) -> AbstractContextManager[None]:
         return naming(network_name(self.network), document.text)
 
-    def in_windows(self, window: str | int) -> Any:
+    def in_windows(self, window: str | int) -> "HuggingFace":
         """Return this model for whole texts, which it reads in windows of that many tokens."""
-        from limelight.models.hugging_face.windows import windowed  # it is made of this class
-
-        return windowed(self, window)
+        same = copy.copy(self)  # with what was seen of the network, and is not looked at again
+        vars(same)["window"] = window_size(window, self.limit)
+        return same
 
     def shuffled(self, seed: int) -> "HuggingFace":
         """Return a copy of the model in which every weight holds its own numbers in random places.
@@ -547,7 +558,7 @@ class HuggingFace:
             getattr(one, f"{name}_token_id", None) for name in ("bos", "eos") for one in sources
         ]
         known = [int(np.atleast_1d(one)[0]) for one in choices if one is not None]
-        if not known and not pieces_of(self.tokenizer, _EXAMPLE, limit=self.limit)[0].before:
+        if not known and not pieces_of(self.tokenizer, _EXAMPLE, limit=self.limit)[0].text.start:
             raise InputError(
                 "an answer is written after a token at least; this model has none that begins or "
                 "ends a text (bos, eos), so put words into the template before {text}."
@@ -557,14 +568,12 @@ class HuggingFace:
     @cached_property
     def engine(self) -> Engine:
         """The one way to the model's outputs."""
-        # Heads that look for the last piece refuse batches if they do not know the padding.
-        alone = self.network.config.pad_token_id is None
         return Engine(
             self._answers,
             size=len,
             key=lambda ids: ids.tobytes(),
             budget=_BUDGET.get(self.network.device.type, 1024),
-            most=1 if alone else 4096,
+            most=4096 if takes_batches(self.network) else 1,
             alike=self.check.alike,
         )
 
@@ -573,26 +582,9 @@ class HuggingFace:
         return ForwardPass(self.network, half=self.half, shown=self._shown)
 
     def _answers(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        nothing = np.array([nothing_token(self.tokenizer)])
+        nothing = np.array([masking.nothing_token(self.tokenizer)])
         return self._forward(rectangle([row if len(row) else nothing for row in rows]))
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
         with restoring_tokenizer(self.tokenizer):
             return str(self.tokenizer.decode(plain_ids(ids)))
-
-
-def check_parts(network: Any, tokenizer: Any) -> None:
-    """Refuse a tokenizer that does not know its places, and a network that does not classify."""
-    if not getattr(tokenizer, "is_fast", False):
-        raise InputError(
-            "a model needs its fast tokenizer, which knows the place of every word; got "
-            f"{type(tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
-        )
-    kinds = type(network).__mro__  # somebody's own class may stand on one of the library's
-    if not hasattr(network.config, "id2label") or not any(
-        "SequenceClassification" in kind.__name__ for kind in kinds
-    ):
-        raise InputError(
-            "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
-            f"language model with template and labels; got {type(network).__name__}."
-        )

@@ -3,14 +3,14 @@
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.engine import said
 from limelight.models.hugging_face.forward import restoring_tokenizer, with_segments
-from limelight.shapes import Bool, Int
+from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,
     Document,
@@ -38,29 +38,33 @@ _COMPARED = ("entailment", "contradiction", "not_entailment", "paraphrase", "equ
 class Pieces:
     """The model's own input: ids of the whole text, beyond the window too.
 
-    ``token`` is the place of each piece's word among ``strings``, -1 at special pieces, of which
-    ``before`` stand before the text and ``after`` follow it. ``room`` pieces of the text fit
-    among them. Of a pair, ``side`` is 0 or 1 at the pieces of either text and -1 at special ones,
-    ``side_of_word`` the same of each of ``strings``, and ``segment`` what the tokenizer calls the
-    type of a token; of a single text none of them is there. ``mark`` is set where a text is asked
+    ``token`` is the place of each piece's word among ``strings``, -1 at special pieces. ``room``
+    pieces that are not special fit. ``side`` is 0 at the pieces of a text, of a ``pair`` 0 or 1,
+    and -1 at special ones; ``side_of_word`` is the same of each of ``strings``. ``segment`` is what
+    the tokenizer calls the type of a token of a pair, and ``mark`` is set where a text is asked
     about places: 0 at other pieces (see ``hugging_face.tags``).
     """
 
     ids: Int[np.ndarray, " L"]
     token: Int[np.ndarray, " L"]
+    side: Int[np.ndarray, " L"]
     strings: tuple[str, ...]
-    before: int
-    after: int
+    side_of_word: tuple[int, ...]
     room: int
-    side: Int[np.ndarray, " L"] | None = None
-    side_of_word: tuple[int, ...] = ()
-    segment: Int[np.ndarray, " L"] | None = None
-    mark: Int[np.ndarray, " L"] | None = None
+    pair: bool = False
+    segment: Int[np.ndarray, " L"] | Literal[0] = 0
+    mark: Int[np.ndarray, " L"] | Literal[0] = 0
 
     @cached_property
     def row(self) -> Int[np.ndarray, " L"]:
         """The ids with their segments and marks, as networks are asked about them."""
         return with_segments(self.ids, self.segment, self.mark)
+
+    @cached_property
+    def text(self) -> slice:
+        """Where the text stands between the special pieces around it."""
+        own = np.flatnonzero(self.side >= 0).tolist() or [len(self.ids), len(self.ids) - 1]
+        return slice(own[0], own[-1] + 1)
 
     @cached_property
     def cut(self) -> int:
@@ -95,10 +99,7 @@ class Pieces:
     @cached_property
     def _sides(self) -> tuple[Bool[np.ndarray, " L"], ...]:
         """Where the pieces of each text stand."""
-        if self.side is not None:
-            return self.side == 0, self.side == 1
-        place = np.arange(len(self.ids))
-        return ((place >= self.before) & (place < len(place) - self.after),)
+        return tuple(self.side == number for number in range(1 + self.pair))
 
     @property
     def _lengths(self) -> Int[np.ndarray, " sides"]:
@@ -130,12 +131,29 @@ def pieces_in(document: Document) -> Pieces:
     return found
 
 
-def ids_read(document: Document) -> Any:
-    """Return the row that the model reads when nothing is removed, or pixels of a picture."""
+def windows_in(document: Document) -> tuple[Pieces, ...]:
+    """Return the same for each window in which a text was read; there may be one alone."""
+    return document.input if document.windows is not None else (pieces_in(document),)
+
+
+def rows_read(document: Document) -> list[Any]:
+    """Return the rows that the model reads when nothing is removed, or pixels of a picture."""
     if document.picture is not None:
-        return document.input
-    pieces = pieces_in(document)
-    return pieces.row[pieces.inside]
+        return [document.input]
+    return [pieces.row[pieces.inside] for pieces in windows_in(document)]
+
+
+def mean_over_windows(document: Document) -> Float[np.ndarray, "1 C"]:
+    """Return the outputs for a text that was read in windows."""
+    if document.windows is None:
+        raise TypeError("this document was not read in windows")
+    return document.windows.outputs.mean(axis=0, keepdims=True)
+
+
+def ids_read(document: Document) -> Any:
+    """Return the row of a text that is read in one window, or pixels of a picture."""
+    (row,) = rows_read(document)
+    return row
 
 
 def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"]:
@@ -144,19 +162,13 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
     Words beyond the window go with the feature of the same string, if there is one; of a pair, of
     the same string on the same side.
     """
-    sides = pieces.side_of_word or (0,) * len(pieces.strings)
-    words = list(zip(sides, pieces.strings, strict=True))
+    words = list(zip(pieces.side_of_word, pieces.strings, strict=True))
     # Words that are read come first among ``strings``, so that features pair with their beginning.
     count = len(features.of_token)
     row = dict(zip(words[:count], features.of_token.tolist(), strict=True))
     later = [row.get(word, -1) if features.unit == "words" else -1 for word in words[count:]]
     of_token = np.array([*features.of_token, *later, -1], dtype=np.int64)
     return of_token[pieces.token]
-
-
-# What is said of a text that is cut.
-WINDOWS = "; window='auto' (--window auto) explains all"
-SPAN_CUT = "; a span that the cut goes through is left out"
 
 
 def document_of(
@@ -166,7 +178,7 @@ def document_of(
     limit: int,
     apart: bool,
     classes: tuple[str, ...] = (),
-    if_cut: str = WINDOWS,
+    if_cut: str = "",
     encoding: Any = None,
 ) -> Document:
     """Return a text in words (what the pre-tokenizer says), or with pieces kept ``apart``.
@@ -177,7 +189,14 @@ def document_of(
     pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart, encoding=encoding)
     text, parts = joined(given)
     count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
-    _check_words(pieces, count)
+    if not parts and not count:
+        raise InputError("the text has no words; give at least one word.")
+    for number, name in enumerate(SIDES[: len(parts)]):
+        if number not in pieces.side_of_word[:count]:
+            raise InputError(
+                f"the {name} text of the pair has no words that the model reads; give it at least "
+                "one."
+            )
     read, there = pieces.shares[-1]
     return Document(
         text,
@@ -190,24 +209,11 @@ def document_of(
     )
 
 
-def _check_words(pieces: Pieces, count: int) -> None:
-    if pieces.side is None:
-        if not count:
-            raise InputError("the text has no words; give at least one word.")
-        return
-    for number, name in enumerate(SIDES):
-        if number not in pieces.side_of_word[:count]:
-            raise InputError(
-                f"the {name} text of the pair has no words that the model reads; give it at least "
-                "one."
-            )
-
-
 def _notices(
     pieces: Pieces, tokenizer: Any, classes: tuple[str, ...], if_cut: str
 ) -> Iterator[str]:
     """Yield what a reader must know about how the text was read."""
-    if pieces.cut and pieces.side is not None:
+    if pieces.cut and pieces.pair:
         (first, of_first), (second, of_second) = pieces.shares
         yield (
             f"The pair has {of_first + of_second} tokens, and the model reads {pieces.room}: the "
@@ -215,7 +221,7 @@ def _notices(
             "second; the longer text is cut first."
         )
     elif pieces.cut:
-        total = len(pieces.ids) - pieces.before - pieces.after
+        ((_, total),) = pieces.shares
         yield (
             f"The text has {total} tokens; the model reads the first {pieces.room}, "
             f"and the last {pieces.cut} were cut off{if_cut}."
@@ -233,22 +239,17 @@ def _notices(
         )
     # Nothing but the names of its classes tells that a model was trained on pairs.
     compared = [name for name in classes if name.lower() in _COMPARED]
-    if pieces.side is None and compared:
+    if not pieces.pair and compared:
         yield (
             f"This model was given one text, and its class {compared[0]!r} is about two; give it a "
             "pair, (first, second), if it was trained on pairs."
         )
-    if pieces.side is not None and not _separated(pieces, pieces.side):
+    adjoin = (pieces.side[:-1] == 0) & (pieces.side[1:] == 1)
+    if adjoin.any() and not np.any(pieces.segment):
         yield (
             "The tokenizer puts nothing between the two texts of a pair, so the model sees them as "
             "one that goes on."
         )
-
-
-def _separated(pieces: Pieces, side: Int[np.ndarray, " L"]) -> bool:
-    """Whether the model can see where the first text of a pair ends."""
-    adjoin = ((side[:-1] == 0) & (side[1:] == 1)).any()
-    return not adjoin or (pieces.segment is not None and bool(pieces.segment.any()))
 
 
 def pieces_of(
@@ -264,29 +265,28 @@ def pieces_of(
         (encoding,) = encodings(tokenizer, [given])
     # Not cut by the tokenizer: when words are deleted, those beyond the window move into it.
     ids, word = np.array(encoding.ids, dtype=np.int64), _numbers(encoding.word_ids)
-    side = _numbers(encoding.sequence_ids) if parts else np.zeros(len(ids), int)
+    if parts:
+        side = _numbers(encoding.sequence_ids)
+    else:  # all that stands between the first and the last word
+        side, own = np.full(len(ids), -1), np.flatnonzero(word >= 0)
+        side[own.min(initial=len(ids)) : own.max(initial=-1) + 1] = 0
     starts = np.array([start for start, _ in parts] or [0])
     places = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     places = places + starts[np.maximum(side, 0)][:, None]
     token, spans = _tokens(word, side, _stripped(text, places), text, apart=apart)
-    scored = np.flatnonzero(word >= 0)
-    before, last = (scored[0], scored[-1]) if len(scored) else (len(ids), len(ids) - 1)
-    after = len(ids) - 1 - int(last)
-    strings = [text[start:end] for start, end in spans]
     # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
-    if lowers(tokenizer):
-        strings = [string.lower() for string in strings]
-    around, of_pair = int(before) + after, dict[str, Any]()
-    if parts:
-        told = "token_type_ids" in tokenizer.model_input_names  # else the network knows of none
-        around = int(np.count_nonzero(side < 0))
-        of_pair = {
-            "side": side,
-            "side_of_word": tuple(side_at(start, parts) for start, _ in spans),
-            "segment": np.array(encoding.type_ids) * told,
-        }
-    room = max(limit - around, 0)
-    pieces = Pieces(ids, token, tuple(strings), int(before), after, room, **of_pair)
+    same = str.lower if lowers(tokenizer) else str
+    told = bool(parts) and "token_type_ids" in tokenizer.model_input_names  # else it knows of none
+    pieces = Pieces(
+        ids,
+        token,
+        side,
+        strings=tuple(same(text[start:end]) for start, end in spans),
+        side_of_word=tuple(side_at(start, parts) for start, _ in spans),
+        room=max(limit - int(np.count_nonzero(side < 0)), 0),
+        pair=bool(parts),
+        segment=np.array(encoding.type_ids) if told else 0,
+    )
     return _read_first(pieces, spans) if parts else (pieces, spans)
 
 
@@ -413,29 +413,18 @@ def _stripped(text: str, places: Int[np.ndarray, "L 2"]) -> Int[np.ndarray, "L 2
 
 def longest_input(network: Any, tokenizer: Any) -> int:
     """Return how many pieces the model reads, special ones included."""
-    longest = [_of_tokenizer(tokenizer.model_max_length)]
-    for name in _NAMES:
-        places = getattr(network.config, name, None)
-        if isinstance(places, int) and places > 0:
-            longest.append(places - _first_place(network))
-    return min(longest)
-
-
-def _of_tokenizer(given: Any) -> int:
-    """Return the tokenizer's own limit, which stands in a file and may be anything."""
-    if not isinstance(given, int | float) or not given >= 1:
+    most = tokenizer.model_max_length  # stands in a file and may be anything
+    if not isinstance(most, int | float) or not most >= 1:
         raise InputError(
             "model_max_length of the tokenizer must be a positive number; got "
-            f"{one_line(repr(given))}."
+            f"{one_line(repr(most))}."
         )
-    return int(min(given, _ENDLESS))
-
-
-def _first_place(network: Any) -> int:
-    """Return the number of the first place: RoBERTa counts from after the index of the padding."""
-    offsets = [
+    offsets = [  # RoBERTa counts its places from after the index of the padding
         module.padding_idx + 1
         for name, module in network.named_modules()
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
     ]
-    return max(offsets, default=0)
+    trained = [getattr(network.config, name, None) for name in _NAMES]
+    first = max(offsets, default=0)
+    places = [count - first for count in trained if isinstance(count, int) and count > 0]
+    return min([int(min(most, _ENDLESS)), *places])

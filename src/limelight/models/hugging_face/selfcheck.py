@@ -12,7 +12,6 @@ from limelight.models.engine import said
 from limelight.models.hugging_face.attention import attended, why_not_attention_alone
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
-    Row,
     Rows,
     embedding_rows,
     network_name,
@@ -55,10 +54,13 @@ def checked_network(
     ``asked`` is how it will be asked from then on, perhaps in half precision. A network that
     cannot answer at all is refused.
     """
-    _check_ids(example)
     whole = _answer(network, example.ids[None])
     again = _answer(network, example.ids[None])
-    noise = max(_distance(again, whole), _noise(network, example.longer))
+    # Reformer hashes longer texts at random; a length that a network does not take is no noise.
+    longer = _unless_it_fails(
+        lambda: _distance(*(network_outputs(network, example.longer[None]) for _ in range(2))), 0.0
+    )
+    noise = max(_distance(again, whole), longer)
     digits = _DIGITS.get(str(network.dtype))
     part = _ROUNDING if digits is None else 10.0 ** (1 - digits)
     rounding = part * float(np.abs(whole).max() + 1)  # + 1: outputs near zero are sums of larger
@@ -103,9 +105,9 @@ class ExampleIds:
 def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
     """Return tokens of an English text, or of the vocabulary where that is too small for one."""
     pieces, _ = pieces_of(tokenizer, _TEXT, limit=limit)
-    end = len(pieces.ids) - pieces.after
+    start, end = pieces.text.start, pieces.text.stop
     rows = embedding_rows(network)
-    inner = list(dict.fromkeys(pieces.ids[pieces.before : end].tolist()))
+    inner = list(dict.fromkeys(pieces.ids[start:end].tolist()))
     known = [i for i in inner if rows is None or i < rows]
     if len(known) < _PIECES:
         known = list(dict.fromkeys(known + _ordinary(tokenizer, rows)))
@@ -113,7 +115,7 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
     many = max(1, min(_MANY, pieces.room))
 
     def around(some: list[int]) -> Int[np.ndarray, " _"]:
-        return np.concatenate([pieces.ids[: pieces.before], some, pieces.ids[end:]]).astype(int)
+        return np.concatenate([pieces.ids[:start], some, pieces.ids[end:]]).astype(int)
 
     rolled = known[1:short] + known[:1]  # distinct ids, so it differs from the first everywhere
     return ExampleIds(
@@ -121,7 +123,7 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
         other=around(rolled),
         shorter=tuple(around(known[:few]) for few in _FEW if few < short),
         longer=around((known * many)[:many]),
-        middle=pieces.before + short // 2,
+        middle=start + short // 2,
         rows=rows,
     )
 
@@ -134,12 +136,12 @@ def _ordinary(tokenizer: Any, rows: int | None) -> list[int]:
     return [usable[len(usable) * k // _PIECES] for k in range(_PIECES)]
 
 
-def _noise(network: Any, ids: Row) -> float:
-    """How far two answers to a longer text are apart: Reformer hashes those at random."""
+def _unless_it_fails(ask: Callable[[], Any], otherwise: Any) -> Any:
+    """Return what ``ask`` finds; a failure may be of any kind: it is somebody else's network."""
     try:
-        return _distance(*(network_outputs(network, ids[None]) for _ in range(2)))
+        return ask()
     except Exception:
-        return 0.0  # a length that it does not take is no noise
+        return otherwise
 
 
 def _distance(one: Float[np.ndarray, "n C"], other: Float[np.ndarray, "n C"]) -> float:
@@ -166,24 +168,16 @@ def _answer(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
     return found
 
 
-def _check_ids(example: ExampleIds) -> None:
-    """The tokens that stand around every text must be in the embedding."""
-    if example.rows is not None and (most := int(example.ids.max())) >= example.rows:
-        raise InputError(
-            f"the tokenizer puts the token {most} around a text, but the embedding of the model "
-            f"has {example.rows} rows; load the tokenizer that belongs to the model."
-        )
-
-
 def _feels_padding(network: Any, example: ExampleIds, rounding: float) -> bool:
     """Whether the answer to a text changes when longer ones stand beside it."""
     rows = [example.ids, *example.shorter]
-    try:
+
+    def moved() -> float:
         beside = network_outputs(network, rectangle([*rows, example.longer]))[:-1]
-        alone = [network_outputs(network, row[None])[0] for row in rows]
-    except Exception:
-        return True  # a text that only padding makes long enough, or a batch that is refused
-    return _distance(beside, np.array(alone)) > rounding
+        return _distance(beside, np.array([network_outputs(network, row[None])[0] for row in rows]))
+
+    # It fails on a text that only padding makes long enough, or refuses batches.
+    return bool(_unless_it_fails(moved, np.inf) > rounding)
 
 
 def _withdrawn(
@@ -208,35 +202,31 @@ def _masks(network: Any, example: ExampleIds, rounding: float) -> bool:
     hidden[example.middle] = MASKED_OUT
     # Two ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
     fillers = (int(example.ids[example.middle]), int(example.other[example.middle]))
-    try:
-        one, other = (network_outputs(network, hidden[None], filler=f) for f in fillers)
-    except Exception:
-        return False
-    return _distance(one, other) <= rounding
+
+    def moved() -> float:
+        return _distance(*(network_outputs(network, hidden[None], filler=f) for f in fillers))
+
+    return bool(_unless_it_fails(moved, np.inf) <= rounding)
 
 
 def _refused(network: Any, example: ExampleIds, rounding: float) -> dict[Capability, str]:
     """Say what the network cannot show, and why."""
-    found: dict[Capability, str] = {}
-    if (why := _tried(lambda: _why_no_gradient(network, example, rounding))) is not None:
-        found["differentiates"] = why
+    found: dict[Capability, str | None] = {}
+    found["differentiates"] = _tried(lambda: _why_no_gradient(network, example, rounding))
     seen: list[Attended] = []
 
     def look() -> None:
         embedded(network, example.ids)  # or else it says why not: I-BERT's come with a scale
         seen.append(attended(network, example.ids, _first))
 
-    why = _tried(look)
-    if why is not None:
-        found["attends"] = why
-    else:
-        why = _tried(lambda: why_not_attention_alone(network, example.ids, len(seen[0].alpha)))
+    found["attends"] = found["relays"] = _tried(look)
+    if seen:
+        layers = len(seen[0].alpha)
+        found["relays"] = _tried(lambda: why_not_attention_alone(network, example.ids, layers))
         # Rows that reach the head through another mixing layer are not rows that it reads.
-        if why is not None and np.count_nonzero(seen[0].reads) > 1:
-            found["attends"] = why
-    if why is not None:
-        found["relays"] = why
-    return found
+        if np.count_nonzero(seen[0].reads) > 1:
+            found["attends"] = found["relays"]
+    return {name: why for name, why in found.items() if why is not None}
 
 
 def _tried(look: Callable[[], str | None]) -> str | None:

@@ -8,7 +8,6 @@ import torch
 
 from limelight.errors import DomainError
 from limelight.models.engine import Engine
-from limelight.models.hugging_face.answers import COUNTS
 from limelight.models.hugging_face.forward import (
     ForwardPass,
     Pixels,
@@ -20,6 +19,7 @@ from limelight.models.hugging_face.forward import (
     restoring,
     without_plans,
 )
+from limelight.models.hugging_face.language_models import COUNTS
 from limelight.models.protocol import Signalled
 from limelight.shapes import Float, Int
 

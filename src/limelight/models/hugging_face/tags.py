@@ -6,7 +6,6 @@ there, the first, one inside, or the last: a type such as ORG is read as B-ORG a
 a place and as I-ORG after it.
 """
 
-import copy
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,10 +16,10 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
-from limelight.models.hugging_face.forward import AnotherHead, network_input, restoring
-from limelight.models.hugging_face.pieces import Pieces, pieces_in
+from limelight.models.hugging_face.forward import AnotherHead, is_kind, network_input, restoring
+from limelight.models.hugging_face.pieces import pieces_in, pieces_of
 from limelight.shapes import Bool, Float, Int
-from limelight.text import Document, Place, Span, one_line
+from limelight.text import Document, Place, one_line
 
 _OUTSIDE = ("O", "0", "NONE", "NULL", "OUTSIDE", "_")  # how taggers spell "no tag"
 _TAG = re.compile(r"([BILUESM])[-_](.+)")
@@ -29,14 +28,6 @@ _ROLES = ("USBI", "BIUS", "IMB", "LEIMB")
 _ALONE, _FIRST, _INSIDE, _LAST = range(4)
 _BEGINS, _ENDS = set("BUS"), set("LEUSO")
 _LONGEST_ANSWER = 64  # pieces
-
-
-def finds_spans(network: Any) -> bool:
-    """Whether a network tags tokens, or answers questions by a stretch of the text."""
-    names = [kind.__name__ for kind in type(network).__mro__]
-    return any(
-        kind in name for name in names for kind in ("TokenClassification", "QuestionAnswering")
-    )
 
 
 @final
@@ -48,20 +39,27 @@ class PlaceForSequenceClassification(AnotherHead):
     the last piece of the place. With S places the outputs are (n, S · C).
     """
 
+    reads = "marked"
+    unasked = (
+        "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
+        "its spans, or explain with at=."
+    )
+    if_cut = "; a span that the cut goes through is left out"
+
     def __init__(self, network: Any, *, types: bool = True) -> None:
-        super().__init__()
-        self.network, self.config = network, copy.deepcopy(network.config)
-        self.tags = tuple(str(network.config.id2label[i]) for i in sorted(network.config.id2label))
-        self.types: dict[str, tuple[str, ...]] = {}  # of answers none
-        if not any("QuestionAnswering" in kind.__name__ for kind in type(network).__mro__):
-            self.types = _types(self.tags) if types else {tag: (tag,) * 4 for tag in self.tags}
-            self.config.id2label = dict(enumerate(self.types))
-        else:
-            self.config.id2label, self.config.other_label = {0: "answer"}, "another answer"
-        self.config.label2id = {name: i for i, name in self.config.id2label.items()}
-        self.config.problem_type = "single_label_classification"
-        self.config.place = list(self.config.id2label.values())  # part of the fingerprint
-        self.training = network.training
+        known = network.config.id2label
+        tags = tuple(str(known[i]) for i in sorted(known))
+        answers = is_kind(network, "QuestionAnswering")
+        read = _types(tags) if types else {tag: (tag,) * 4 for tag in tags}
+        classes = ["answer"] if answers else [*read]
+        told = {"other_label": "another answer"} if answers else {}
+        super().__init__(network, classes, place=classes, **told)
+        self.tags, self.types = tags, {} if answers else read
+        self.capabilities = {
+            "spans": None,
+            "cuts": "this one is asked about a place in what it reads of a text",
+            "pairs": None if answers else "a tagger reads one text",
+        }
 
     def forward(
         self, input_ids: Any, attention_mask: Any, marks: Any = None, **asked: Any
@@ -74,16 +72,9 @@ class PlaceForSequenceClassification(AnotherHead):
         places, role = (marks - 1) // 4, (marks - 1) % 4
         count = int(places.max()) + 1
         own = places[:, None] == torch.arange(count, device=places.device)[:, None]
-        found = (
-            self._tagged(out, own, role)
-            if self.types
-            else self._answered(out, attention_mask, own, role)
-        )
-        return SequenceClassifierOutput(
-            logits=found.flatten(1),
-            hidden_states=getattr(out, "hidden_states", None),
-            attentions=getattr(out, "attentions", None),
-        )
+        if self.types:
+            return self.said(out, self._tagged(out, own, role).flatten(1))
+        return self.said(out, self._answered(out, attention_mask, own, role).flatten(1))
 
     def _tagged(self, out: Any, own: Any, role: Any) -> Any:
         """Return (n, S, C): the tag that is read at each piece, averaged over those of a place."""
@@ -121,6 +112,105 @@ class PlaceForSequenceClassification(AnotherHead):
             found = torch.stack(both, -1) if both else out.logits
             numbers: np.ndarray = found[0].double().cpu().numpy()
         return numbers
+
+    def asking(
+        self, document: Document, asked: Sequence[Place], tokenizer: Any, limit: int
+    ) -> Document:
+        """Return ``document`` with a mark at every piece that is asked about.
+
+        Of tags every piece of a place has one, of answers its first and its last.
+        """
+        # Places are made of words, whatever is removed later.
+        words, spans = pieces_of(tokenizer, document.given, limit=limit)
+        pieces, inside = pieces_in(document), set(words.inside.tolist())
+        mark = np.zeros(len(pieces.ids), dtype=np.int64)
+        for number, place in enumerate(asked):
+            here = [
+                np.flatnonzero(words.token == word).tolist()
+                for word in place.tokens(spans, document.text)
+            ]
+            if not inside.issuperset(i for own in here for i in own):
+                words_there = place.named(document.text).removeprefix("at ")
+                raise InputError(
+                    f"{words_there} lies beyond the part of the text that the model "
+                    f"reads, its first {pieces.room} tokens; explain a shorter text around it."
+                )
+            if place.first_pieces and self.types:
+                here = [own[:1] for own in here]
+            if not self.types:
+                here = [[i] for own in here for i in own]
+            for word, own in enumerate(here):
+                if mark[own].any():
+                    raise InputError("places that are asked about together must not overlap.")
+                mark[own] = 1 + 4 * number + _role(word, len(here))
+        return replace(document, input=replace(pieces, mark=mark), asked=tuple(asked))
+
+    def spans(self, document: Document, *, first_pieces: bool) -> tuple[Place, ...]:
+        """Return the spans of a tagger, or the answer in the passage of a pair.
+
+        One with a word of which the model does not read all pieces is left out.
+        """
+        words, token = pieces_in(document), pieces_in(document).token
+        counts = [np.bincount(some[some >= 0]) for some in (token[words.inside], token)]
+        whole = counts[0] == counts[1][: len(counts[0])]
+        if self.types:
+            return self._tagged_spans(document, whole, first_pieces=first_pieces)
+        if not document.parts:
+            raise InputError(
+                "an answer is looked for in a passage; give a pair, (question, passage)."
+            )
+        return self._answer_spans(document, whole)
+
+    def _tagged_spans(
+        self, document: Document, whole: Bool[np.ndarray, " words"], *, first_pieces: bool
+    ) -> tuple[Place, ...]:
+        """Return the spans of a tagger: a word has the tag of the largest mean over its pieces."""
+        words, spans, text = pieces_in(document), document.tokens.spans, document.text
+        token = words.token[words.inside]
+        logits = self.token_logits(words.row[words.inside])
+        rows = [np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))]
+        means = np.array([logits[own[:1] if first_pieces else own].mean(axis=0) for own in rows])
+        tags = [self.tags[i] for i in means.argmax(axis=1)]
+        chances = np.exp(means - np.logaddexp.reduce(means, axis=1, keepdims=True)).max(axis=1)
+        found = list[Place]()
+        for first, last, name in decoded(tags, self.tags):
+            here = slice(first, last + 1)
+            if not whole[here].all():
+                continue
+            (start, _), (_, end), own, note = spans[first], spans[last], tags[here], ""
+            path = [
+                self.types[name][_role(i, len(own))] for i in range(len(own)) if name in self.types
+            ]
+            if path and path != own:
+                said, read = (" ".join(some[:6]) + " …" * (len(some) > 6) for some in (own, path))
+                note = (
+                    f"The model tags “{one_line(text[start:end], 40)}” as {said}, and what is "
+                    f"explained of {name!r} is {read}; target={own[0]!r} reads that one tag at "
+                    "every piece."
+                )
+            found.append(Place(start, end, first_pieces, name, float(chances[here].mean()), note))
+        return tuple(found)
+
+    def _answer_spans(
+        self, document: Document, whole: Bool[np.ndarray, " words"]
+    ) -> tuple[Place, ...]:
+        """Return the most probable answer in the passage; none where "no answer" is more so."""
+        words, spans = pieces_in(document), document.tokens.spans
+        inside = words.inside
+        chances = self.token_logits(words.row[inside])
+        chances -= np.logaddexp.reduce(chances, axis=0)
+        token = words.token[inside]
+        passage = (words.side[inside] == 1) & (token >= 0) & np.append(whole, False)[token]
+        begins = passage & (np.append(-1, token[:-1]) != token)
+        ends = passage & (np.append(token[1:], -1) != token)
+        both = chances[:, None, 0] + chances[None, :, 1]
+        apart = np.arange(len(inside))[None] - np.arange(len(inside))[:, None]
+        both[~(begins[:, None] & ends & (apart >= 0) & (apart < _LONGEST_ANSWER))] = -np.inf
+        first, last = np.unravel_index(both.argmax(), both.shape)
+        if not both[first, last] > chances[0].sum():
+            return ()
+        start, end, score = spans[token[first]][0], spans[token[last]][1], np.exp(both[first, last])
+        return (Place(start, end, tag="answer", score=float(score)),)
 
 
 def _types(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -163,102 +253,7 @@ def decoded(words: Sequence[str], tags: Sequence[str]) -> list[tuple[int, int, s
     return found
 
 
-def marked(
-    document: Document, asked: Sequence[Place], words: Pieces, spans: Sequence[Span], *, tags: bool
-) -> Document:
-    """Return ``document`` with a mark at every piece that is asked about.
-
-    ``words`` are its pieces by words, which stand at ``spans``, whatever is removed later. Of
-    ``tags`` every piece of a place has one, of answers its first and its last.
-    """
-    pieces, inside = pieces_in(document), set(words.inside.tolist())
-    mark = np.zeros(len(pieces.ids), dtype=np.int64)
-    for number, place in enumerate(asked):
-        here = [
-            np.flatnonzero(words.token == word).tolist()
-            for word in place.tokens(spans, document.text)
-        ]
-        if not inside.issuperset(i for own in here for i in own):
-            words_there = place.named(document.text).removeprefix("at ")
-            raise InputError(
-                f"{words_there} lies beyond the part of the text that the model "
-                f"reads, its first {pieces.room} tokens; explain a shorter text around it."
-            )
-        if place.first_pieces and tags:
-            here = [own[:1] for own in here]
-        if not tags:
-            here = [[i] for own in here for i in own]
-        for word, own in enumerate(here):
-            if mark[own].any():
-                raise InputError("places that are asked about together must not overlap.")
-            mark[own] = 1 + 4 * number + _role(word, len(here))
-    return replace(document, input=replace(pieces, mark=mark), asked=tuple(asked))
-
-
-def tagged_spans(
-    head: PlaceForSequenceClassification,
-    words: Pieces,
-    spans: Sequence[Span],
-    text: str,
-    *,
-    first_pieces: bool,
-) -> tuple[Place, ...]:
-    """Return the spans of a tagger: each word has the tag of the largest mean over its pieces.
-
-    One with a word of which the model does not read all pieces is left out.
-    """
-    token, whole = words.token[words.inside], _whole(words)
-    logits = head.token_logits(words.row[words.inside])
-    rows = [np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))]
-    means = np.array([logits[own[:1] if first_pieces else own].mean(axis=0) for own in rows])
-    tags = [head.tags[i] for i in means.argmax(axis=1)]
-    chances = np.exp(means - np.logaddexp.reduce(means, axis=1, keepdims=True)).max(axis=1)
-    found = list[Place]()
-    for first, last, name in decoded(tags, head.tags):
-        here = slice(first, last + 1)
-        if not whole[here].all():
-            continue
-        (start, _), (_, end), own, note = spans[first], spans[last], tags[here], ""
-        path = [head.types[name][_role(i, len(own))] for i in range(len(own)) if name in head.types]
-        if path and path != own:
-            said, read = (" ".join(some[:6]) + " …" * (len(some) > 6) for some in (own, path))
-            note = (
-                f"The model tags “{one_line(text[start:end], 40)}” as {said}, and what is "
-                f"explained of {name!r} is {read}; target={own[0]!r} reads that one tag at every "
-                "piece."
-            )
-        found.append(Place(start, end, first_pieces, name, float(chances[here].mean()), note))
-    return tuple(found)
-
-
-def _whole(words: Pieces) -> Bool[np.ndarray, " words"]:
-    """Return of every word whether the model reads all of its pieces."""
-    counts = [np.bincount(some[some >= 0]) for some in (words.token[words.inside], words.token)]
-    return counts[0] == counts[1][: len(counts[0])]
-
-
 def _role(word: int, count: int) -> int:
     if count == 1:
         return _ALONE
     return _FIRST if not word else _LAST if word == count - 1 else _INSIDE
-
-
-def answer_spans(
-    head: PlaceForSequenceClassification, words: Pieces, spans: Sequence[Span]
-) -> tuple[Place, ...]:
-    """Return the most probable answer in the passage; none where "no answer" is more so."""
-    inside = words.inside
-    chances = head.token_logits(words.row[inside])
-    chances -= np.logaddexp.reduce(chances, axis=0)
-    token, side = words.token[inside], words.side[inside] if words.side is not None else inside * 0
-    passage = (side == 1) & (token >= 0) & np.append(_whole(words), False)[token]
-    begins = passage & (np.append(-1, token[:-1]) != token)
-    ends = passage & (np.append(token[1:], -1) != token)
-    both = chances[:, None, 0] + chances[None, :, 1]
-    apart = np.arange(len(inside))[None] - np.arange(len(inside))[:, None]
-    both[~(begins[:, None] & ends & (apart >= 0) & (apart < _LONGEST_ANSWER))] = -np.inf
-    first, last = np.unravel_index(both.argmax(), both.shape)
-    if not both[first, last] > chances[0].sum():
-        return ()
-    start, end, score = spans[token[first]][0], spans[token[last]][1], np.exp(both[first, last])
-    return (Place(start, end, tag="answer", score=float(score)),)

@@ -1,15 +1,26 @@
-"""A judgement as HTML: one self-contained page, or a fragment for a notebook."""
+"""A judgement on a terminal, as a page and in a notebook: methods from chance to ceiling."""
 
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
 
-from limelight.pages.markup import Section, fragment, plain_table, rendered, whole_page
+from limelight.pages.markup import (
+    Section,
+    fragment,
+    plain_table,
+    rendered,
+    table_html,
+    whole_page,
+)
 from limelight.pages.pieces import visible
+from limelight.pages.terminal import ALL, Look, on_terminal, table_text
 from limelight.pages.wording import lowest_share, minus, share_ends
 from limelight.results.judgement import (
     Interval,
@@ -19,9 +30,12 @@ from limelight.results.judgement import (
     Judgement,
     MethodAgreement,
     Plausibility,
+    PlausibleMethod,
     RemovalCurve,
+    shown_end,
 )
 from limelight.results.judgement_json import described_column
+from limelight.results.table import Column, Table
 from limelight.text import in_units, one_line, plural
 
 if TYPE_CHECKING:
@@ -31,16 +45,162 @@ CURVES_SHOWN = 1500  # texts; curves of more would make the page too heavy to se
 _LEVELS = 4000  # between the lowest and the highest point of a text: finer than any screen
 _OPENING = 60  # characters of a text that the table shows
 _LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # of the figure, whose letters are 13 high
+_NARROW = 60  # columns of a terminal, below which the numbers of the interval give way to the axis
+_NARROW_PLAUSIBLE = 72  # columns, below which average precision stands alone
+_NAME = 16  # letters of a method
+_GAP = 2  # letters between columns
+_LONGEST = 10  # letters of the heading of another measure
+_RANK = len("-0.12")  # letters of a rank correlation
 _REFERENCES = {
     "chance": "guessing",
     "rationale": "the rationale itself, as scores",
     "annotators": "annotators against each other",
+}
+_PLAUSIBLE = {  # what is measured of a method, as a page and a terminal name it
+    "precision": ("average precision", "AP"),
+    "above": ("above chance", "above chance"),
+    "r_precision": ("R-precision", "R-prec"),
+    "token_f1": ("token F1", "token F1"),
+    "iou_f1": ("IOU F1", "IOU F1"),
 }
 _AGREEMENTS = {
     "rank": "Rank correlation of the words (Spearman's; by size where a method has no signs)",
     "sign": "Words with the same sign",
     "top": "Strongest words that both name",
 }
+
+
+@on_terminal()
+def judgement_text(j: Judgement, look: Look) -> Iterator[RenderableType]:
+    """Yield the verdict, one row per method, and what the reader must know."""
+    yield look.line(j.verdict)
+    yield Text()
+    yield table_text(_shares(j), look)
+    yield Text()
+    ceiling = "the proven ceiling" if j.ceiling_kind == "proven" else "the best order found"
+    greedy = "" if j.greedy is None else f" Greedy search reaches {j.greedy:.3f}."
+    said = f"0 is chance, 1 is {ceiling}; intervals are 95 % over texts.{greedy}"
+    yield look.line(said, "dim")
+    if (measures := _other_measures(j, look.width)) is not None:
+        yield Text()
+        yield table_text(measures, look)
+    yield from look.notices(j.notices)
+    if (found := j.plausibility) is not None:
+        yield Text()
+        yield look.line(found.verdict)
+        yield Text()
+        yield table_text(_plausible(found, _names("plausibility"), intervals=["above"]), look)
+        yield from look.notices(found.notices)
+    if j.agreement is not None:
+        yield Text()
+        yield from _ranks(j, j.agreement, look)
+
+
+def _names(heading: str = "method", widest: int = _NAME) -> Column:
+    return Column(heading, mark="bold", widest=widest)
+
+
+def _shares(j: Judgement) -> Table:
+    """Return the share of each method, and where it lies between chance and ceiling."""
+    low = lowest_share(j)
+
+    def heading(letters: int, _: Look) -> Text:
+        """Return the names of the ends; chance stands where 0 is."""
+        zero = _place(0.0, low, letters)
+        room = letters - zero - len(j.ceiling_name)
+        ends = "chance".ljust(room) + j.ceiling_name if room > len("chance") else "chance"
+        return Text(" " * zero + ends)
+
+    columns = (
+        _names(),
+        Column("share", ".3f", missing="–"),
+        Column("interval", lambda x: shown_end(x).replace("−", "-"), wide=_NARROW),
+        Column(room=(8, 1000), axis=heading),
+    )
+    rows = [(m.method, m.share, m.interval, partial(_axis, m, low)) for m in j.ranked()]
+    return Table(columns, rows)
+
+
+def _place(share: float, low: float, letters: int) -> int:
+    return round((min(share, 1.0) - low) / (1.0 - low) * (letters - 1))
+
+
+def _axis(m: JudgedMethod, low: float, letters: int, look: Look) -> Text:
+    line, dot, mark = ("-", "o", "|") if look.ascii else ("─", "●", "│")
+    drawn = [" "] * letters
+    drawn[_place(0.0, low, letters)] = drawn[-1] = mark
+    if m.share is not None:
+        start, end = (_place(x, low, letters) for x in share_ends(m))
+        drawn[start : end + 1] = line * (end + 1 - start)
+        drawn[_place(m.share, low, letters)] = dot
+    return Text("".join(drawn))
+
+
+def _other_measures(j: Judgement, width: int) -> Table | None:
+    """Return the other measures, as many as there is room for; the page has all."""
+    columns: dict[str, dict[str, float | None]] = {}  # heading, then method
+    if j.second is not None:
+        heading = f"by {j.second.settings.get('replacement', 'second')}"
+        columns[heading] = {m.method: m.share for m in j.second.methods}
+    for m in j.methods:
+        for column in m.columns:
+            heading = described_column(column.name).short
+            columns.setdefault(heading, {})[m.method] = column.value
+    left, heads = width - min(max(len(m.method) for m in j.methods), _NAME), []
+    for heading in columns:
+        left -= _GAP + max(min(len(heading), _LONGEST), len("-0.123"))
+        if left < 0:
+            break
+        heads.append(heading)
+    if not heads:
+        return None
+    numbers = [Column(heading[:_LONGEST], ".3f", missing="–") for heading in heads]
+    rows = [(m.method, *(columns[heading].get(m.method) for heading in heads)) for m in j.ranked()]
+    return Table((_names(), *numbers), rows)
+
+
+def _plausible(
+    found: Plausibility,
+    first: Column,
+    *,
+    intervals: Collection[str],
+    called: Mapping[str, str] = {},
+) -> Table:
+    """Return one row per method and per reference, with the ``intervals`` of some measures."""
+    columns = [
+        Column(heading, ".3f", short=short, wide=_NARROW_PLAUSIBLE if name != "precision" else 0)
+        for name, (heading, short) in _PLAUSIBLE.items()
+    ]
+
+    def cell(m: PlausibleMethod, name: str) -> str:
+        if name == "above" and m.method == "chance":
+            return ""
+        interval = getattr(m, f"{name}_interval") if name in intervals else None
+        return _with_interval(getattr(m, name), interval)
+
+    rows = [
+        (called.get(m.method, m.method), *(cell(m, name) for name in _PLAUSIBLE), m.texts)
+        for m in (*found.ranked(), *found.references)
+    ]
+    return Table((first, *columns, Column("texts", "d", wide=ALL)), rows)
+
+
+def _ranks(j: Judgement, found: MethodAgreement, look: Look) -> Iterator[RenderableType]:
+    """Yield the rank correlations of methods as a matrix; what has no room there is left out."""
+    names = [m.method for m in j.ranked()]
+    longest = min(_NAME, max(len(look.safe(name)) for name in names)) + len("10 ")
+    shown = names[: max(1, (look.width - longest) // (_RANK + _GAP))]
+    pairs = {frozenset(one.methods): one.rank for one in (*found.pairs, *found.again)}
+    rows = [
+        (f"{i} {one}", *(pairs.get(frozenset((one, other))) for other in shown))
+        for i, one in enumerate(names, 1)
+    ]
+    numbers = [Column(str(i), ".2f") for i in range(1, len(shown) + 1)]
+    yield table_text(Table([_names("agreement", longest), *numbers], rows), look)
+    again = "; on the diagonal a sampled method with another seed" if found.again else ""
+    left = len(names) - len(shown)
+    more = f" {left} columns have no room here; the page has them." if left else ""
+    yield look.line(f"Rank correlations of the {plural(j.noun)}{again}.{more}", "dim")
 
 
 def judgement_page(j: Judgement, *, above: "Markup | str" = "") -> str:
@@ -116,25 +276,23 @@ def _packed(text: JudgedText) -> str | None:
     points = np.concatenate([curve.points for curve in known])
     low, high = float(points.min()), float(points.max())
     unit = (high - low) / _LEVELS or 1.0
+
+    def gaps(values: Any) -> list[int]:
+        """Return whole numbers as steps from one to the next: small ones pack well."""
+        return np.diff(np.asarray(values), prepend=0).tolist()
+
+    def steps(curve: RemovalCurve) -> list[int]:
+        return gaps(np.rint((curve.points - low) / unit).astype(int))
+
     record = {
         "words": [visible(word) for word in text.words],
         "low": low,
         "unit": unit,
-        "removed": _gaps(known[0].removed),
-        "curves": [None if c is None else _rounded(c, low, unit) for c in text.curves],
+        "removed": gaps(known[0].removed),
+        "curves": [None if c is None else [c.words.tolist(), steps(c)] for c in text.curves],
     }
     content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(content)).decode()
-
-
-def _rounded(curve: RemovalCurve, low: float, unit: float) -> list[list[int]]:
-    """The order, and the curve in whole steps from point to point: small numbers pack well."""
-    levels = np.rint((curve.points - low) / unit).astype(int)
-    return [curve.words.tolist(), _gaps(levels)]
-
-
-def _gaps(values: Any) -> list[int]:
-    return np.diff(np.asarray(values), prepend=0).tolist()
 
 
 def _meaning(j: Judgement) -> str:
@@ -191,16 +349,14 @@ def _sections(j: Judgement) -> list[Section]:
         found.append(_plausibility(j.plausibility))
     if j.agreement is not None:
         found.append(_agreement(j, j.agreement))
-    return [_of_units(one, j.noun) for one in found]
-
-
-def _of_units(section: Section, noun: str) -> Section:
-    """Return the section with its own sentences about the units that were judged."""
-    return section._replace(
-        title=in_units(section.title, noun),
-        note=in_units(section.note, noun),
-        meanings=[(name, in_units(meaning, noun)) for name, meaning in section.meanings],
-    )
+    return [  # with their own sentences about the units that were judged
+        one._replace(
+            title=in_units(one.title, j.noun),
+            note=in_units(one.note, j.noun),
+            meanings=[(name, in_units(meaning, j.noun)) for name, meaning in one.meanings],
+        )
+        for one in found
+    ]
 
 
 def _method_table(j: Judgement) -> "Markup":
@@ -280,21 +436,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> "M
 
 def _plausibility(found: Plausibility) -> Section:
     """Return the sentence, one row per method and reference, and the paired differences."""
-    heads = (
-        "", "average precision", "above chance", "R-precision", "token F1", "IOU F1", "texts",
-    )  # fmt: skip
-    rows = [
-        (
-            _REFERENCES.get(m.method, m.method),
-            _number(m.precision, m.precision_interval),
-            "" if m.method == "chance" else _number(m.above, m.above_interval),
-            _number(m.r_precision, m.r_precision_interval),
-            _number(m.token_f1, m.token_f1_interval),
-            _number(m.iou_f1, m.iou_f1_interval),
-            m.texts,
-        )
-        for m in (*found.ranked(), *found.references)
-    ]
+    table = _plausible(found, Column(), intervals=_PLAUSIBLE, called=_REFERENCES)
     pairs = _pair_table("more plausible", "average precision", found.pairs)
     return Section(
         "Plausibility: would people mark the same words?",
@@ -303,7 +445,7 @@ def _plausibility(found: Plausibility) -> Section:
         note="Chance is exact, over all orders of the words. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
         f"does. Intervals are 95 %, over texts. {_of_pairs(found.pairs)}".rstrip(),
-        tables=[("", plain_table(heads, rows, label="Plausibility"))],
+        tables=[("", table_html(table, label="Plausibility"))],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )
 
@@ -333,7 +475,11 @@ def _agreement(j: Judgement, found: MethodAgreement) -> Section:
 
 
 def _number(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:
+    return minus(_with_interval(x, interval, digits=digits))
+
+
+def _with_interval(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:
     if x is None:
         return ""
     ends = "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
-    return minus(f"{x:.{digits}f}{ends}")
+    return f"{x:.{digits}f}{ends}"

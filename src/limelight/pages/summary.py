@@ -1,0 +1,336 @@
+"""What drives a model over a run, and two runs side by side: on a terminal, and as pages."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from limelight.pages.html import Bar, legend, whisker, words
+from limelight.pages.markup import Section, plain_table, rendered, table_html, whole_page
+from limelight.pages.palette import Side
+from limelight.pages.pictures import thumbnail
+from limelight.pages.pieces import visible
+from limelight.pages.terminal import Look, bar, on_terminal, table_text
+from limelight.pages.wording import minus, part_in_words, slice_table, sureness, written
+from limelight.results import Explanation
+from limelight.results.summary import (
+    DifferingWord,
+    RunDifference,
+    RunSummary,
+    SummarizedView,
+    SummarizedWord,
+)
+from limelight.results.table import Column, Table
+from limelight.text import name_of_one, one_line, plural
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_SHOWN, _FEW, _SHOWN_CHANGES = 10, 3, 12  # rows on a terminal
+_WIDEST = 140
+_NARROW, _WIDE = 76, 110  # columns, from which words have intervals and bars
+FIRST = 20  # rows that are seen at once; the others wait for a click, and cost no layout
+_OPEN = 2  # representative texts that are unfolded from the start
+_SHEETS = ("words.css", "page.css", "summary.css")
+
+
+@on_terminal(_WIDEST)
+def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
+    """Yield the first view in full, and the names of the others."""
+    view, *others = summary.views
+    noun = name_of_one(summary.units)
+    yield _heading(view, noun, look)
+    yield table_text(_leading(view), look)
+    yield from _lines(view, noun, look)
+    if view.slices:
+        yield Text()
+        yield table_text(slice_table(view, noun), look)
+    if others:
+        also = ", ".join(f"{one.method} ({one.aim})" for one in others)
+        said = f"Also in this run: {also}; --method shows one, --output page.html all."
+        yield look.line(said, "dim")
+    yield from (look.line(f"! {n}", "bold") for n in summary.notices)
+
+
+def _heading(view: SummarizedView, noun: str, look: Look) -> Text:
+    texts = f"{view.texts:,} text{'s' * (view.texts != 1)}"
+    said = f"{texts}, {view.label}: what drives {view.aim}"
+    text = Text(look.safe(said), "bold", overflow="fold")
+    if view.right is not None:
+        right = f"\nright on {part_in_words(view.right)} of {view.right.of:,} labelled texts"
+        text.append(look.safe(right), "not bold")
+    note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
+    return text.append(look.safe(f"\n{note}; {view.vocabulary:,} {plural(noun)}\n"), "not bold dim")
+
+
+def _leading(view: SummarizedView) -> Table:
+    """Return the strongest words, for and against side by side."""
+    lists: list[tuple[str, Sequence[SummarizedWord], Side]] = [
+        (f"for {view.target}", view.supporting[:_SHOWN], "for")
+    ]
+    if view.signed:
+        other = f"against {view.target}" if view.against is None else f"for {view.against}"
+        lists.append((other, view.opposing[:_SHOWN], "against"))
+    else:
+        lists = [("largest, no sign", view.supporting[: 2 * _SHOWN : 2], "neutral")]
+        lists.append(("", view.supporting[1 : 2 * _SHOWN : 2], "neutral"))
+    peak = max((abs(one.shrunken) for _, found, _ in lists for one in found), default=0.0)
+    number = partial(written, peak=peak, signed=view.signed)
+    columns: list[Column] = []
+    for title, _, hue in lists:
+        columns += [
+            Column(one_line(title, 18), mark=hue, widest=18),
+            Column("mean", number),
+            Column("interval", str, "dim", wide=_NARROW),
+            Column("texts", str, "dim"),
+            Column(room=(4, 60), wide=_WIDE),
+        ]
+    longest = max((len(found) for _, found, _ in lists), default=0)
+    rows = [
+        [cell for _, found, hue in lists for cell in _cells(found[i : i + 1], peak, hue, number)]
+        for i in range(longest)
+    ]
+    return Table(columns, rows)
+
+
+def _cells(
+    found: Sequence[SummarizedWord], peak: float, hue: Side, number: Callable[[float], str]
+) -> Sequence[Any]:
+    if not found:
+        return (None,) * 5
+    one = found[0]
+    interval = f"{number(one.low)} {number(one.high)}"
+    drawn = partial(bar, abs(one.shrunken) / peak if peak else 0.0, hue)
+    return one.word, one.mean, interval, f"{one.texts:,}{'*' * one.rare}", drawn
+
+
+def _lines(view: SummarizedView, noun: str, look: Look) -> list[Text]:
+    """Return phrases, mistakes and representative texts, a line or two for each."""
+    found: list[Text] = []
+    if view.phrases:
+        said = ", ".join(f"{one.word} {one.mean:+.2f} ({one.texts})" for one in view.phrases[:6])
+        found.append(_titled("phrases", said, look))
+    if view.compared:
+        found.append(_titled("where wrong", _where_wrong(view, noun), look))
+    for one in view.mistakes[:_FEW]:
+        said = f"{one.label}, but {one.predicted} {sureness(one.confidence, margin=one.margin)}"
+        if one.words:
+            said = f"{said}: {', '.join(one.words)}"
+        found.append(_titled(f"mistake {one.id}", said, look))
+    if view.representatives:
+        rows = ", ".join(one.id for one in view.representatives)
+        share = view.representatives[-1].covered
+        said = f"{rows} show {plural(noun)} of {share:.1%} of all importance"
+        found.append(_titled("representative", said, look))
+    return [Text(), *found] if found else []
+
+
+def _where_wrong(view: SummarizedView, noun: str) -> str:
+    if not view.differing:
+        return f"none of {view.compared:,} {plural(noun)} scores otherwise, by Holm's test at 5 %"
+    return ", ".join(
+        f"{one.word} {one.first:+.2f} → {one.second:+.2f} (called {one.group})"
+        for one in view.differing[:_FEW]
+    )
+
+
+def _titled(title: str, said: str, look: Look) -> Text:
+    line = Text(look.safe(one_line(title, 15)).ljust(16), "dim", no_wrap=True, overflow="ellipsis")
+    return line.append(look.safe(one_line(said, max(20, look.width - 16))), "not dim")
+
+
+@on_terminal(_WIDEST)
+def difference_text(d: RunDifference, look: Look) -> Iterator[RenderableType]:
+    """Yield the words and the texts that changed most."""
+    yield look.line(_compared(d), "bold")
+    turned = f"{d.predictions.count:,}, {part_in_words(d.predictions)}"
+    apart = f"{d.apart[0]:,} and {d.apart[1]:,}"
+    said = f"predictions that changed: {turned}; texts in one run only: {apart}"
+    yield look.line(said, "dim")
+    if d.shares:
+        unit = "scores are shares of a text's total size: methods have no common unit"
+        yield look.line(unit, "dim")
+    if not d.words:
+        none = f"no {name_of_one(d.units)}'s score changed for certain, of {d.compared:,} compared"
+        yield look.line(none, "dim")
+    for table in (_changed_words(d), _changed_texts(d)):
+        if table.rows:
+            yield Text()
+            yield table_text(table, look)
+
+
+def _changed_words(d: RunDifference) -> Table:
+    score = "+.3f"
+    columns = (
+        Column(name_of_one(d.units), widest=18),
+        Column("target", widest=12),
+        *(Column(name, score) for name in ("first", "second", "difference", "interval")),
+        Column("texts", ","),
+    )
+    rows = [
+        (w.word, w.group, w.first, w.second, w.difference, (w.low, w.high), w.first_texts)
+        for w in d.words[:_SHOWN_CHANGES]
+    ]
+    return Table(columns, rows)
+
+
+def _changed_texts(d: RunDifference) -> Table:
+    columns = (
+        Column("text", widest=18),
+        Column("change", ".3f"),
+        Column("first says", widest=18),
+        Column("second says", widest=18),
+    )
+    shown = d.changed[:_SHOWN_CHANGES]
+    return Table(columns, [(t.id, t.change, t.predicted, t.other_predicted) for t in shown])
+
+
+def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
+    """Return words, phrases, mistakes, representative texts and slices of every view."""
+    noun = name_of_one(summary.units)
+    body = rendered(
+        "summary.html",
+        summary=summary,
+        labels=[f"{view.label} · {view.aim}" for view in summary.views],
+        first=FIRST,
+        opened=_OPEN,
+        words=lambda e, **asked: words(thumbnail(e), **asked),
+        thing="picture" if noun in ("patch", "segment") else "text",
+        mean_map=_mean_map,
+        legend=legend,
+        written=written,
+        sureness=sureness,
+        bar=_bar,
+        peak_of=lambda found: max((max(-one.low, one.high) for one in found), default=0.0),
+        share=part_in_words,
+        differing=lambda view: _difference_table(
+            (noun, "called", "where right (texts)", "where wrong (texts)"),
+            view.differing,
+            label="Right and wrong",
+        ),
+        slices=lambda view: table_html(slice_table(view, noun), label=f"Texts by {view.sliced_by}"),
+        noun=noun,
+    )
+    data = {"views": [_examples(view) for view in summary.views]}
+    return whole_page(
+        "What drives the model?",
+        body,
+        sheets=_SHEETS,
+        script="summary.js",
+        above=above,
+        data=json.dumps(data, ensure_ascii=False, separators=(",", ":")),
+    )
+
+
+def _examples(view: SummarizedView) -> list[Any]:
+    """Return what a click on a word shows: [word, [[id, score, before, word, after], …]]."""
+    return [
+        [
+            visible(one.word),
+            [
+                [
+                    visible(e.id),
+                    float(f"{e.score:.4g}"),
+                    *map(visible, (e.before, e.found, e.after)),
+                ]
+                for e in one.examples
+            ],
+        ]
+        for one in (*view.supporting, *view.opposing)
+    ]
+
+
+def _mean_map(view: SummarizedView) -> "Explanation | None":
+    """Return the mean score of every patch as if of one picture; None of texts and of segments.
+
+    A patch that is in no list has no mean that is known to differ from 0, and stays plain.
+    """
+    picked = [one.explanation for one in view.representatives]
+    for e in (*picked, *(one.explanation for one in view.mistakes)):
+        if e is None or e.image is None or e.image.regions is not None:
+            continue
+        known = {one.word: one for one in (*view.supporting, *view.opposing)}
+        found = [known.get(name) for name in e.features]
+        return replace(
+            e,
+            text=f"the mean over {view.texts:,} pictures",
+            scores=np.array([0.0 if one is None else one.mean for one in found]),
+            stderr=np.array([0.0 if one is None else (one.high - one.low) / 3.92 for one in found]),
+            image=replace(e.image, png=None),
+        )
+    return None
+
+
+def _bar(one: SummarizedWord, peak: float, signed: bool) -> Bar:
+    """Return a bar of the shrunken mean, with a whisker over its interval.
+
+    Lengths are distances from 0 on the side of the mean.
+    """
+    ends = (one.low, one.shrunken, one.high)
+    if one.shrunken < 0:
+        ends = (-one.high, -one.shrunken, -one.low)
+    low, middle, high = (max(min(x * 96 / max(peak, 1e-300), 100.0), 0.0) for x in ends)
+    hue = "n" if not signed else "f" if one.shrunken >= 0 else "a"
+    return Bar("0", f"{middle:.2f}", hue, whisker(low, high))
+
+
+def _difference_table(
+    heads: Sequence[str], found: Sequence[DifferingWord], *, label: str
+) -> "Markup":
+    """Return words in two groups of texts, with the difference and its interval."""
+    rows = [
+        (
+            one.word,
+            one.group,
+            minus(f"{one.first:+.3f} ({one.first_texts:,})"),
+            minus(f"{one.second:+.3f} ({one.second_texts:,})"),
+            minus(f"{one.difference:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"),
+            f"{one.p_holm:.2g}",
+        )
+        for one in found
+    ]
+    return plain_table((*heads, "difference", "p (Holm)"), rows, label=label)
+
+
+def _compared(d: RunDifference) -> str:
+    first, second = d.methods
+    both = f"{first} in “{d.first}”, then {second} in “{d.second}”"
+    return f"{d.texts:,} explanations of the same texts: {both}"
+
+
+def difference_page(d: RunDifference) -> str:
+    """Return the words and the texts that changed most."""
+    said = (
+        f"{_compared(d)}. {d.predictions.count:,} predictions changed, "
+        f"{part_in_words(d.predictions)}. {d.apart[0]:,} texts are "
+        f"only in the first run, {d.apart[1]:,} only in the second."
+    )
+    unit = "Scores are shares of a text's total size, since two methods have no common unit."
+    noun = name_of_one(d.units)
+    heads = (noun, "for", "first (texts)", "second (texts)")
+    title, other = f"{plural(noun).capitalize()} that changed most", "Texts that changed most"
+    none = f"No {noun}'s score changed for certain, of {d.compared:,} compared."
+    changed = [
+        (t.id, t.target, f"{t.change:.3f}", t.predicted, t.other_predicted) for t in d.changed
+    ]
+    texts = ("text", "for", "change (0 to 1)", "first says", "second says")
+    found = [
+        Section("The runs", said=said, note=unit if d.shares else ""),
+        Section(title, tables=[("", _difference_table(heads, d.words, label=title))])
+        if d.words
+        else Section(title, said=none),
+        Section(other, tables=[("", plain_table(texts, changed, label=other))]),
+    ]
+    body = rendered("sections.html", sections=found)
+    return whole_page(
+        "What changed between two runs?",
+        body,
+        sheets=_SHEETS,
+        script="summary.js",
+        data='{"views":[]}',
+    )
