@@ -1,7 +1,7 @@
 """How well a model does on labelled texts, and what it noticed on the way."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from limelight.errors import InputError
 from limelight.models import Model, class_probabilities
 from limelight.models.protocol import document_by, why_not
 from limelight.shapes import Int
-from limelight.text import Given
 from limelight.text.document import NoticeCounts
 
 _CHUNK = 500  # texts at a time
@@ -103,7 +102,15 @@ def evaluate(
     start = time.perf_counter()
     for first in range(0, len(data), _CHUNK):
         texts, true = data.texts[first : first + _CHUNK], data.labels[first : first + _CHUNK]
-        predicted = _probabilities(model, texts, first, data.source, counts).argmax(axis=1)
+        documents = []
+        for row, text in enumerate(texts, start=first + 1):
+            try:
+                documents.append(document_by(model, text))
+            except InputError as error:
+                raise InputError(f"row {row} of '{data.source}' cannot be read: {error}") from None
+            counts.add(f"row {row}", documents[-1].notices)
+        # By whichever link, the class of the largest output is the one that a model predicts.
+        predicted = class_probabilities(model.outputs(documents)).argmax(axis=1)
         np.add.at(confusion, (true, predicted), 1)
         if progress:
             progress(first + len(texts), len(data))
@@ -116,17 +123,3 @@ def evaluate(
         source=data.source,
         notices=(*data.notices, *counts.sentences(), *([doubt] if doubt else [])),
     )
-
-
-def _probabilities(
-    model: Model, texts: Sequence[Given], first: int, source: str, counts: NoticeCounts
-) -> np.ndarray:
-    documents = []
-    for row, text in enumerate(texts, start=first + 1):
-        try:
-            documents.append(document_by(model, text))
-        except InputError as error:
-            raise InputError(f"row {row} of '{source}' cannot be read: {error}") from None
-        counts.add(f"row {row}", documents[-1].notices)
-    # By whichever link, the class of the largest output is the one that a model predicts.
-    return class_probabilities(model.outputs(documents))
