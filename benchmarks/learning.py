@@ -437,7 +437,7 @@ def families(asked: argparse.Namespace) -> None:
 
     def places() -> tuple[Any, list[Any]]:
         given = [text for text in read(asked.tagged) if 8 <= len(text.split()) <= longest]
-        # In half precision some of its answers are off by hundreds: nothing is normalised in it.
+        # In single precision: nothing is normalised in it, and in half precision [CLS] overflows.
         model = limelight.load(asked.tagger, device=asked.device)
         return replace(model, half=False), given
 
@@ -580,22 +580,24 @@ def of_families(families: Any) -> Iterator[Measure]:
     for name, what in named.items():
         if (of := families.get(name)) is None:
             continue
+        if trial := of.get("trial", ""):  # how few it was tried on, where that was all
+            what = f"{what} ({trial})"
         for method, one in of["shares"].items():
             if one["share"] is not None:
                 yield share(f"{name}_share, {method}", f"{what}: share of {method}", one)
         yield Measure(
             id=f"{name}_r2",
-            what=f"{what}: R² with 25 pairs, less their noise",
+            what=f"{what}: R² with many pairs, less their noise",
             value=of["r2_reference"],
-            note=f"from {of['texts']:,}, on {of['reference']:,} held out",
+            note="" if trial else f"from {of['texts']:,}, on {of['reference']:,} held out",
         )
-        low, high = min(of["covered_deciles"]), max(of["covered_deciles"])
+        deciles = of.get("covered_deciles")
         yield Measure(
             id=f"{name}_covered",
             what=f"{what}: ±2 standard errors hold",
             value=of["covered"],
             at_least=0.93,
-            note=f"deciles {low:.3f} to {high:.3f}",
+            note=f"deciles {min(deciles):.3f} to {max(deciles):.3f}" if deciles else "",
         )
         for kind, value in of["ablated"].items():
             if kind != "all":
