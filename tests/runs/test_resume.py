@@ -150,6 +150,20 @@ def test_another_version_is_refused(model, whole, tmp_path):
         explained(model, tmp_path / "run")
 
 
+def test_a_run_of_the_version_before_goes_on(model, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    plan = tmp_path / "run" / "run.json"
+    record = json.loads(plan.read_text()) | {"version": "0.2.0.dev0"}
+    del record["sha256"]  # as 0.2 wrote it
+    plan.write_text(json.dumps(record))
+    (tmp_path / "run" / "shards" / "00002.parquet").unlink()
+    assert explained(model, tmp_path / "run").finished
+    shards = {name for name in contents(whole) if "shards" in str(name)}
+    assert shards
+    for name in shards:
+        assert contents(tmp_path / "run")[name] == contents(whole)[name]
+
+
 @pytest.mark.parametrize(
     ("part", "place"),
     [(["question"], "question"), (["data", "files", 0], r"data\.files\[0\]"), (["model"], "model")],
