@@ -5,6 +5,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterable, Iterator
+from numbers import Integral
 
 # What a terminal would obey (ESC moves its cursor and more), what reorders the letters around it,
 # and halves of characters, which no file can hold.
@@ -64,10 +65,11 @@ def about_text(number: int | None) -> Iterator[None]:
         raise
 
 
-def check_count(name: str, given: object) -> None:
-    """Refuse what is no number of things of which there must be one at least."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+def check_count(name: str, given: object) -> int:
+    """Return a number of things, NumPy's too, of which there must be one at least."""
+    if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
         raise InputError(f"{name} must be a whole number from 1; got {given!r}.")
+    return int(given)
 
 
 def told(value: object) -> str:

@@ -231,3 +231,11 @@ def test_whole_numbers_are_not_rounded(limelight):
 def test_only_commands_that_read_labels_offer_to_name_them(limelight, command):
     reads = command in ("explain", "evaluate", "judge")
     assert ("with labelled data" in " ".join(limelight(command, "--help").out.split())) == reads
+
+
+def test_an_answer_of_no_tokens_is_refused(limelight):
+    server = ("--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "--template", "{text}")
+    run = limelight("predict", TEXT, *server, "--max-new-tokens", "0")
+    assert (run.code, run.out) == (2, "")
+    assert "max_new_tokens must be" in run.err
+    assert "got 0" in run.err

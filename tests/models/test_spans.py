@@ -440,8 +440,6 @@ def test_a_tagger_has_no_outputs_of_a_whole_text():
             ask(["the bad film"])
     with pytest.raises(InputError, match="a tagger reads one text"):
         limelight.predict(model, ("the bad", "film"))
-    with pytest.raises(InputError, match="learn is for models of whole texts"):
-        limelight.learn(model, ["the bad film"])
     (notice,) = model.read("film " * 40).notices
     assert "window" not in notice
 

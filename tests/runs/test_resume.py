@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.errors import InputError
+from limelight.errors import InputError, check_count
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
@@ -148,6 +148,20 @@ def test_another_version_is_refused(model, whole, tmp_path):
     plan.write_text(json.dumps(record))
     with pytest.raises(InputError, match=r"it was begun with limelight 0\.1\.9, and this is"):
         explained(model, tmp_path / "run")
+
+
+def test_a_run_of_the_version_before_goes_on(model, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    plan = tmp_path / "run" / "run.json"
+    record = json.loads(plan.read_text()) | {"version": "0.2.0.dev0"}
+    del record["sha256"]  # as 0.2 wrote it
+    plan.write_text(json.dumps(record))
+    (tmp_path / "run" / "shards" / "00002.parquet").unlink()
+    assert explained(model, tmp_path / "run").finished
+    shards = {name for name in contents(whole) if "shards" in str(name)}
+    assert shards
+    for name in shards:
+        assert contents(tmp_path / "run")[name] == contents(whole)[name]
 
 
 @pytest.mark.parametrize(
@@ -314,6 +328,14 @@ def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, 
         with pytest.raises(InputError, match=sentence):
             explained(model, tmp_path / str(i), **options)
         assert not list((tmp_path / str(i)).glob("shards/*.parquet"))
+
+
+def test_a_count_of_numpy_is_a_count():
+    found = check_count("workers", np.int64(2))
+    assert (found, type(found)) == (2, int)
+    for given in (np.int64(0), np.bool_(True), True, 2.0, "2", None):
+        with pytest.raises(InputError, match="workers must be a whole number from 1; got "):
+            check_count("workers", given)
 
 
 class Heard:

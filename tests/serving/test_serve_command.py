@@ -23,7 +23,7 @@ from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
 from limelight.models.attention.folder import save_folder
 from limelight.serving import serve
-from limelight.serving.server import _check, _path
+from limelight.serving.server import _check, _path, _usual
 
 from tiny_models import tiny_model
 
@@ -186,6 +186,14 @@ def stored(tmp_path_factory):
         judged = limelight_library.judge(model, texts, ["loo"], columns=[])
         (folder / name).write_text(judged.to_json())
     return {"run": small_run(folder, *reviews(6)).path, **{name: folder / name for name in models}}
+
+
+def test_a_run_without_texts_is_about_its_model_too(stored, tmp_path):
+    (tmp_path / "run.json").write_bytes((stored["run"] / "run.json").read_bytes())
+    empty = limelight_library.Run(tmp_path)
+    assert not len(empty)
+    (model,) = _usual(empty, None)
+    assert model.fingerprint == limelight_library.load().fingerprint
 
 
 @pytest.mark.parametrize(

@@ -393,13 +393,6 @@ def test_a_window_hides_what_a_word_is_beside(bert, of_bert):
         package.explain(bert, "a good film " * 9, of_bert, window=8)
 
 
-def test_a_tagger_is_refused_in_a_sentence():
-    from test_spans import tagger
-
-    with pytest.raises(InputError, match="this one answers about a place of them; use 'shapley'"):
-        package.learn(tagger()[0], texts_of(PLAIN, 30, seed=0))
-
-
 def test_a_learned_start_and_one_pair_are_nearer_than_either_alone(bert, of_bert):
     texts = [text for text in texts_of(PLAIN, 120, seed=12) if len(set(text.split())) > 3]
     truth = np.concatenate([one.scores for one in package.explain(bert, texts, "shapley")])

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
     from limelight.runs.estimate import RunProgress, Watcher
 
+Result = TypeVar("Result")
+FIGURES = ("png", "svg", "pdf")
+FORMATS = ("terminal", "json", "html", "csv", *FIGURES)
+ENDINGS = {".txt": "terminal", ".jsonl": "json"} | {f".{name}": name for name in FORMATS[1:]}
+
 
 class _Console(Console):
     def on_broken_pipe(self) -> NoReturn:
@@ -182,12 +187,6 @@ def _described(progress: "RunProgress") -> str:
     speed = f", {progress.per_second:,.0f} a second" if progress.per_second else ""
     found = " read for what is explained" * progress.finding
     return f"{progress.done:,} of {progress.total:,} texts{found}{failed}{speed}"
-
-
-Result = TypeVar("Result")
-FIGURES = ("png", "svg", "pdf")
-FORMATS = ("terminal", "json", "html", "csv", *FIGURES)
-ENDINGS = {".txt": "terminal", ".jsonl": "json"} | {f".{name}": name for name in FORMATS[1:]}
 
 
 def chosen_format(format: str | None, output: Path | None) -> str:

@@ -125,8 +125,9 @@ class ModelOptions:
 
         ``labelled``: without a template, the labels are those of data.
         """
-        answers = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token}
-        told: dict[str, Any] = {name: value for name, value in answers.items() if value}
+        told: dict[str, Any] = {"per_token": True} if self.per_token else {}
+        if self.max_new_tokens is not None:  # 0 is refused where it is used
+            told["max_new_tokens"] = self.max_new_tokens
         if self.endpoint is not None:
             none = self.labels is None and self.device is None
             if self.model is None or self.template is None or not none:

@@ -156,7 +156,7 @@ def learn(
     ----------
     data
         File of texts (.parquet, .csv, .tsv, .jsonl, the last three also .gz), like those that are
-        to be explained.
+        to be explained; of a model that reads pictures, a folder of them, or a table or .npz file.
     output
         Folder for the method and for the values that were drawn.
     texts

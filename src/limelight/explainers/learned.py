@@ -27,7 +27,7 @@ from limelight.files import bounded_bytes, bounded_json, write_whole
 from limelight.results import Finding
 from limelight.sampling.masks import sized_masks, text_rng
 from limelight.shapes import Float, Int
-from limelight.text import few_names, one_line, side_at
+from limelight.text import Answer, Features, few_names, in_units, name_of_one, one_line, side_at
 
 SCHEMA = "limelight.learned/1"
 FILES = ("method.json", "model.safetensors")
@@ -35,8 +35,8 @@ LEARNED = "learned"
 PREFIX = f"{LEARNED}:"  # of a folder that stands where the name of a method may
 # What a network is told. Of models that show nothing inside, the word itself, its places and the
 # length of the text are left: a global additive model.
-STATES = ("embedding", "middle", "last", "head")
-WITH_STATES = (*STATES, "places", "outputs")
+STATES = ("embedding", "middle", "last", "attention", "head")
+WITH_STATES = ("embedding", "middle", "last", "head", "places", "outputs")
 WITHOUT_STATES = ("words", "places", "outputs")
 _FLOOR = 0.05  # of the usual score: below it, sizes and disagreements say no more about errors
 _LEAST = 1e-6  # of the usual score: what single precision does to it
@@ -63,7 +63,8 @@ def inputs_of(reading: Reading, signals: Collection[str]) -> Inputs:
     words, texts = list[np.ndarray](), list[np.ndarray]()
     if not set(STATES).isdisjoint(signals):
         held = reading.signals
-        layers = np.split(np.concatenate(held.states), 3, axis=1)
+        h = held.read.shape[1]
+        layers = np.split(np.concatenate(held.states), [h, 2 * h, 3 * h], axis=1)
         words += [layer for name, layer in zip(STATES, layers, strict=False) if name in signals]
         texts += [held.read] if "head" in signals else []
     if "places" in signals:
@@ -83,8 +84,12 @@ def _joined(parts: list[np.ndarray], n: int) -> Float[np.ndarray, "n s"]:
     return np.concatenate([np.empty((n, 0)), *parts], axis=1, dtype=np.float32)
 
 
-def _places(reading: Reading, i: int) -> Float[np.ndarray, "d 5"]:
-    """Return how long a text is, and how often, where and on which side each feature stands."""
+def _places(reading: Reading, i: int) -> Float[np.ndarray, "d p"]:
+    """Return how long a text is, and how often, where and on which side each feature stands.
+
+    Of a place that is asked about, also how far from it that is, and how long the place is; an
+    answer stands after the text.
+    """
     document, features = reading.documents[i], reading.features[i]
     T, d, of_token = len(document.tokens.strings), len(features), features.of_token
     scored = np.flatnonzero(of_token >= 0)
@@ -94,10 +99,16 @@ def _places(reading: Reading, i: int) -> Float[np.ndarray, "d 5"]:
     side = np.zeros(d)
     if document.parts:
         side[:] = [side_at(own[0][0] if own else 0, document.parts) for own in features.spans]
-    return np.stack(
-        [np.full(d, math.log(d)), np.log(np.maximum(count, 1)), first / T, np.log1p(first), side],
-        axis=1,
-    )
+    found = [np.full(d, math.log(d)), np.log(np.maximum(count, 1))]
+    found += [first / T, np.log1p(first), side]
+    for one in document.asked:
+        here = one.tokens(document.tokens.spans, document.text) or [T]
+        off, nearest = scored - np.clip(scored, here[0], here[-1]), np.full(d, T)
+        np.minimum.at(nearest, of_token[scored], np.abs(off))
+        before = np.bincount(of_token[scored], off < 0, minlength=d) > 0
+        size = one.length if isinstance(one, Answer) else len(here)
+        found += [np.where(before, -1, 1) * np.log1p(nearest), np.full(d, math.log(size))]
+    return np.stack(found, axis=1)
 
 
 def word_hashes(reading: Reading) -> Int[np.ndarray, " N"]:
@@ -156,10 +167,15 @@ class Learned:
     arrays: Mapping[str, np.ndarray]
 
     def __repr__(self) -> str:
-        return f"<Learned from {self.report['texts']} texts: {self.report['said'][0]}>"
+        return f"<Learned from {self.report['texts']} {self.of}: {self.report['said'][0]}>"
 
     def __str__(self) -> str:
         return "\n".join(self.report["said"])
+
+    @property
+    def of(self) -> str:
+        """What it learned from: "texts", "pictures", "places" of texts or "answers" to them."""
+        return str(self.record.get("of", "texts"))
 
     @property
     def report(self) -> Mapping[str, Any]:
@@ -293,6 +309,11 @@ class Learned:
     def starts(self, reading: Reading) -> list[Start]:
         """Return what is known of every text without asking about removals; refuse other models."""
         self.check(reading)
+        if reading.targets.parts > 1:
+            raise InputError(
+                "a learned start knows of one place or answer at a time; leave start out, or ask "
+                "about one."
+            )
         return [start for part in reading.apart(_TOGETHER) for start in self._starts(part)]
 
     def _starts(self, reading: Reading) -> list[Start]:
@@ -314,6 +335,10 @@ class Learned:
         ]
 
     def _explained(self, settings: "LearnedSettings", reading: Reading) -> list[Finding]:
+        units: list[Features | None] = [None] * len(reading.documents)
+        if reading.targets.parts > 1:  # words of other places may be removed, as they were learned
+            reading = reading.of_one_part()
+            units = list(reading.features)
         several = list(reading.apart()) if settings.check else []
         findings = []
         for i, (scores, stderr, _, said) in enumerate(self.starts(reading)):
@@ -321,7 +346,9 @@ class Learned:
             if settings.check:
                 asked = _asked(settings.check, several[i], scores, self.record["seed"])
                 said += asked.pop("notices")
-            findings.append(Finding(scores=scores, stderr=stderr, notices=said, **asked))
+            findings.append(
+                Finding(scores=scores, stderr=stderr, notices=said, units=units[i], **asked)
+            )
         return findings
 
     def check(self, reading: Reading) -> None:
@@ -344,10 +371,12 @@ class Learned:
                 f"this method has learned about {self.record['features']!r} and not about "
                 f"{one_line(repr(question.features), 40)}; use 'shapley', or learn another."
             )
-        if question.protect or question.side is not None:
+        kept = question.protect or question.side is not None or not question.protect_span
+        if kept or question.first_pieces:
             raise InputError(
-                "a learned method scores all words of a text, each of which may be removed; leave "
-                "protect and side out, or use 'shapley'."
+                "a learned method scores all words of a text but those that are asked about, each "
+                "of which may be removed; leave protect, side, protect_span and first_pieces out, "
+                "or use 'shapley'."
             )
 
     def _columns(self, reading: Reading) -> Int[np.ndarray, " C"]:
@@ -395,9 +424,11 @@ class Learned:
             at_most = f"{usual['distance']:.1f} at most there"
             why.append(f"what the model shows of it lies {far:.1f} away, and {at_most}")
         if why:
+            units = in_units("; ".join(why), name_of_one(self.record["features"]))
+            one = "picture" if self.of == "pictures" else "text"
             yield (
-                f"This text is unlike those the method learned from: {'; '.join(why)}. Scores and "
-                "standard errors may not hold; check=16 asks the model, 'shapley' draws anew."
+                f"This {one} is unlike those the method learned from: {units}. Scores and standard "
+                "errors may not hold; check=16 asks the model, 'shapley' draws anew."
             )
         if notice := self.report.get("notice"):
             yield notice

@@ -32,7 +32,16 @@ from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, target_indices
 from limelight.results import Finding
 from limelight.shapes import Float
-from limelight.text import FEATURES, Document, Features, features_of, in_units, is_unit, unit_spans
+from limelight.text import (
+    FEATURES,
+    AskedText,
+    Document,
+    Features,
+    features_of,
+    in_units,
+    is_unit,
+    unit_spans,
+)
 from limelight.text.document import Windows
 from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
@@ -103,6 +112,14 @@ class Reading:
             asked = self.model, self.question, self.documents, self.outputs
             several = [targets_of(*asked, part) for part in range(parts)]
         return [replace(self, targets=targets) for targets in several]
+
+    def of_one_part(self) -> "Reading":
+        """Return a reading of texts that are asked about the place of the targets alone."""
+        part = self.targets.part
+        texts = [AskedText(one.given, one.asked[part : part + 1]) for one in self.documents]
+        shown = why_not(self.model, "signals") is None
+        found = reading_of(self.model, texts, self.question, first=self.first, signals=shown)
+        return replace(found, targets=replace(self.targets, part=0, parts=1))
 
     @cached_property
     def _tables(self) -> Collapses | None:

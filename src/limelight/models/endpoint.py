@@ -207,11 +207,10 @@ class Endpoint:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the log-probability of the same answer after what is left of the text."""
-        (whole,) = segments(document)
+        (whole,) = segments(document, features)
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
-            stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
-            text, _ = whole.without(stays, None)
+            text, _ = whole.without(keep, None)
             if not (prompt := self._prompt(text)) and self._traffic.scores_first is False:
                 raise self._refusal(
                     "says nothing about the first token that it reads, which is the answer's where "

@@ -41,11 +41,10 @@ class Engine:
     def __call__(self, items: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return one row per item; equal items are asked once."""
         # Masks of a text repeat: of a thousand samples of five words at most 32 differ.
-        first: dict[Hashable, int] = {}
-        row = np.array([first.setdefault(self._key(item), len(first)) for item in items])
-        distinct: list[Any] = [None] * len(first)
-        for item, i in zip(items, row, strict=True):
-            distinct[i] = item
+        keys = [self._key(item) for item in items]
+        known = dict(zip(keys, items, strict=True))
+        place, distinct = {key: i for i, key in enumerate(known)}, list(known.values())
+        row = np.array([place[key] for key in keys])
         found = self.rows(
             np.array([self.size(item) for item in distinct]),
             lambda places: self._answer([distinct[i] for i in places]),

@@ -217,11 +217,10 @@ class Function:
                 np.full(len(keep), size), lambda some: self._answer([shown(keep[i]) for i in some])
             )
         mask = self.mask if replacement == "mask" else None
-        sides = segments(document)
+        sides = segments(document, features)
 
         def written(keep: Bool[np.ndarray, " d"]) -> Given:
-            stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
-            texts = tuple(one.without(stays, mask)[0] for one in sides)
+            texts = tuple(one.without(keep, mask)[0] for one in sides)
             return texts if len(texts) == 2 else texts[0]
 
         return lambda keep: self._engine([written(row) for row in keep])
@@ -406,19 +405,20 @@ def is_sent(model: object) -> bool:
 
 
 class Segments(NamedTuple):
-    """The words of a text with their numbers in the document, and what stands around them."""
+    """The words of a text with the feature of each, and what stands around them."""
 
     gaps: list[str]
     words: list[str]
-    numbers: Int[np.ndarray, " T"]
+    feature: Int[np.ndarray, " T"]  # -1 where a word always stays
 
-    def without(self, stays: Bool[np.ndarray, " _"], mask: str | None) -> tuple[str, list[Span]]:
-        """Return the text with ``mask`` for the words that do not stay, or without them.
+    def without(self, keep: Bool[np.ndarray, " d"], mask: str | None) -> tuple[str, list[Span]]:
+        """Return the text with ``mask`` for the words that are not kept, or without them.
 
         And where each word stands then; one that was taken out has no characters.
         """
         text, places = self.gaps[0], list[Span]()
-        for word, gap, kept in zip(self.words, self.gaps[1:], stays[self.numbers], strict=True):
+        stays = np.append(keep, True)[self.feature]  # at -1 the last
+        for word, gap, kept in zip(self.words, self.gaps[1:], stays, strict=True):
             start = len(text)
             if kept or mask is not None:
                 text += word if kept else str(mask)
@@ -429,7 +429,7 @@ class Segments(NamedTuple):
         return text, places
 
 
-def segments(document: Document) -> list[Segments]:
+def segments(document: Document, features: Features) -> list[Segments]:
     """Return what each text of a document is made of: one, or the two of a pair."""
     found = []
     for first, last in document.parts or [(0, len(document.text))]:
@@ -437,5 +437,5 @@ def segments(document: Document) -> list[Segments]:
         numbers = [i for i, (start, _) in enumerate(spans) if first <= start < last]
         edges = [first, *(edge for i in numbers for edge in spans[i]), last]
         cut = [document.text[a:b] for a, b in pairwise(edges)]
-        found.append(Segments(cut[::2], cut[1::2], np.array(numbers)))
+        found.append(Segments(cut[::2], cut[1::2], features.of_token[numbers]))
     return found

@@ -149,7 +149,9 @@ class TimesInput(NamedTuple):
 class Signalled(NamedTuple):
     """What one pass of a model holds of texts: states of every feature, and what the head reads.
 
-    ``states`` are those of the embedded text, the middle layer and the last one, side by side.
+    ``states`` are those of the embedded text, the middle layer and the last one, each as wide as
+    what is ``read``, side by side; where something is asked of the texts, then what the places that
+    say it attend to, head by head.
     """
 
     states: list[Float[np.ndarray, "_ s"]]
@@ -296,6 +298,11 @@ class Answers(Protocol):
 
         They are the same answer, each about another part of it.
         """
+
+
+def asks(model: Model) -> bool:
+    """Whether ``model`` is asked about a place in a text or an answer to it, not about the text."""
+    return None in (why_not(model, "spans"), why_not(model, "answers"))
 
 
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
@@ -510,13 +517,12 @@ def documents_by(
     model: Model, texts: Sequence[Any], *, together: bool, by: Any, first_pieces: bool, pieces: bool
 ) -> Iterator[Document]:
     """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
-    if not together:
+    if not together or asks(model):
         for text in texts:
             yield document_by(model, text, by=by, first_pieces=first_pieces, pieces=pieces)
         return
-    several = [text.given if isinstance(text, AskedText) else text for text in texts]
-    found = cast(Signals, model).read_together(several, pieces=pieces)
-    for given in several:
+    found = cast(Signals, model).read_together(texts, pieces=pieces)
+    for given in texts:
         _check_kind(model, given)
         yield next(found)
 
@@ -547,6 +553,8 @@ def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = F
     The spans that a model finds, of which there may be none, or each sentence of an answer.
     """
     if isinstance(given, AskedText):
+        if given.asked:
+            return given
         given, by = given.given, given.by
     if why_not(model, "spans") is None:
         return AskedText(given, spans_of(model, given, first_pieces=first_pieces))
@@ -590,7 +598,7 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
     for text in texts:
         own = text if isinstance(text, AskedText) else AskedText(text, by=by)
         try:
-            yield AskedText(own.given, asked_of(model, own.given, own.by))
+            yield own if own.asked else AskedText(own.given, asked_of(model, own.given, own.by))
         except InputError as error:
             if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
                 raise

@@ -86,7 +86,10 @@ class SpanFunction:
         """Return the scores for each mask, at the places as they stand in what is left."""
         spans, text = document.tokens.spans, document.text
         asked = [place.tokens(spans, text) for place in document.asked]
-        (whole,), mask = segments(document), self.words.mask if replacement == "mask" else None
+        (whole,), mask = (
+            segments(document, features),
+            self.words.mask if replacement == "mask" else None,
+        )
         if replacement == "delete" and any(features.of_token[i] >= 0 for own in asked for i in own):
             raise InputError(
                 "with protect_span=False the words that are asked about are removed, and 'delete' "
@@ -94,8 +97,7 @@ class SpanFunction:
             )
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Span, ...]]:
-            stays = np.append(keep, True)[features.of_token]  # at -1 the last: no feature
-            left, places = whole.without(stays, mask)
+            left, places = whole.without(keep, mask)
             return left, tuple((places[own[0]][0], places[own[-1]][1]) for own in asked)
 
         return lambda keep: self._engine([item(row) for row in keep])

@@ -1,7 +1,7 @@
 """Explanations on a terminal of any width and colour, and in a pipe.
 
-What other views need is here too: what is drawn :func:`on_terminal` is drawn with the
-:class:`Look`; :func:`table_text` prints any ``results.table.Table``.
+What other views need is here too: :func:`on_terminal` lets a function draw once the :class:`Look`
+of the console is known; :func:`table_text` prints any ``results.table.Table``.
 """
 
 import re

@@ -209,8 +209,7 @@ def planned(
 def _shard_size(chosen: Sequence[Chosen], budget: Budget | None, given: int | None) -> int:
     """Return how many texts make a shard: fewer where each costs many calls of the model."""
     if given is not None:
-        check_count("shard_texts", given)
-        return given
+        return check_count("shard_texts", given)
     asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
     calls = sum(count(settings, _USUAL_WORDS) for count, settings in asks)
     if budget is not None:
@@ -365,7 +364,7 @@ def explain_data(
     learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
     if workers is not None:
-        check_count("workers", workers)
+        workers = check_count("workers", workers)
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, record=record, data=opened, retry=retry)

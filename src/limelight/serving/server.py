@@ -271,7 +271,11 @@ def _models(given: Any) -> list[Model]:
 
 def _usual(run: "Run | None", judgement: Judgement | None) -> list[Model]:
     """Return the shipped model, unless a run or a judgement is about another one."""
-    about = {run and run.record.model.fingerprint, judgement and judgement.model} - {None, ""}
+    about = set[str]()
+    if run is not None:  # one without texts, which has no length, is about a model too
+        about.add(run.record.model.fingerprint)
+    if judgement is not None and judgement.model:
+        about.add(judgement.model)
     shipped = load()
     return [shipped] if about <= {shipped.fingerprint} else []
 

@@ -1,4 +1,7 @@
-"""What a page may ask about a text, with limits, and what it shows of it."""
+"""What a page may ask about a text, with limits, and what it shows of it.
+
+A reader who looks closer sees curves, pairs, heads, attention, and where methods disagree.
+"""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
@@ -34,6 +37,8 @@ from limelight.text.pictures import is_address
 MOST_BYTES = 1 << 20  # of a request
 MOST_OF_PICTURE = 12 << 20  # of a request with a picture, which a page sends with each question
 MOST_CHARACTERS = 100_000  # of a text
+_RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
+_SECONDS = 20.0  # for the search of a good order and for chance, where a model has to be asked
 _KINDS: dict[str, dict[str, Any]] = {  # of methods, by what their scores tell of the sign
     "signed": {},
     "unsigned": {"signed": False},
@@ -363,10 +368,6 @@ def shown_opening(explanations: Sequence[Explanation]) -> tuple[str, str, str]:
     return before, visible(name), visible(printed(after))
 
 
-_RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
-_SECONDS = 20.0  # for the search of a good order and for chance, where a model has to be asked
-
-
 def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
     """Return the parts that were asked for, each by its name; a refusal is a sentence."""
     reading = question_reading(model, question)
@@ -394,12 +395,12 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
         reading = changed_reading(reading, question)
     several = [configured(name, model, {}) for name in question.methods]
     with metered(report, several, reading, aims=1, total=1):
-        found = _explained(several, reading)
+        found = _defined(several, reading)
     made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
     return {"content": FILES[kind](made)}
 
 
-def _explained(several: Sequence[Chosen], reading: Reading) -> list[Explanation]:
+def _defined(several: Sequence[Chosen], reading: Reading) -> list[Explanation]:
     """Return what the methods say that are defined for this text."""
     found, _ = explained(several, reading)  # a reason stands where the words would be
     if not found:
@@ -408,7 +409,7 @@ def _explained(several: Sequence[Chosen], reading: Reading) -> list[Explanation]
 
 
 def _disagreement(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
-    found = _explained(several, reading)
+    found = _defined(several, reading)
     if len(found) < 2:
         raise InputError("choose at least two methods to see where they disagree.")
     return {"html": str(disagreement_section(Comparison(explanations=tuple(found))))}
@@ -417,7 +418,7 @@ def _disagreement(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]
 def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
     if (matrices := reading.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
-    one = _explained([configured("alpha-avg", reading.model, {})], reading)
+    one = _defined([configured("alpha-avg", reading.model, {})], reading)
     return attention_data(Comparison(explanations=(one[0],), attention=matrices)) or {}
 
 
@@ -425,20 +426,20 @@ def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     """Return the scores of every head alone, of the methods that can tell heads apart."""
     able = [one.method.id for one in several if "per_head" in one.way.settings]
     apart = [configured(name, reading.model, {"per_head": True}) for name in able]
-    found = [e for e in _explained(apart or several, reading) if e.heads is not None]
+    found = [e for e in _defined(apart or several, reading) if e.heads is not None]
     if not found:
         raise InputError("none of these methods scores heads apart; choose shapley or lime.")
     return {"html": str(part("head_tables", head_tables(found)))}
 
 
 def _pairs(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
-    (found,) = _explained([configured("interactions", reading.model, {})], reading)
+    (found,) = _defined([configured("interactions", reading.model, {})], reading)
     return {"explanation": msgspec.Raw(found.to_json().encode())}
 
 
 def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
     """Return the explained number while words go, and each method between chance and ceiling."""
-    found = _explained(several, reading)
+    found = _defined(several, reading)
     replacement = resolved_replacement(reading.model, "auto")
     removals = removals_of(reading, replacement=replacement, seed=0)
     candidates = [Candidate(e.method, e.label, e.signed, lambda _: []) for e in found]

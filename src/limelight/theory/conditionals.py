@@ -60,7 +60,11 @@ def expectations(
     parts: list[tuple[Array, Array, Array]] = []
     errors: list[tuple[float, float]] = []
     room = _Room.like(form.delta)
-    for rule, rows in grouped_by_rule(form, tolerance):
+    # Sums are cached, so equal ones are one object: heads that share one go together.
+    groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
+    for row, rule in enumerate(rules_of(form, tolerance)):
+        groups.setdefault(id(rule), (rule, []))[1].append(row)
+    for rule, rows in groups.values():
         index = xp.asarray(rows, dtype=xp.int64, device=here)
         group = HeavyForm(*(xp.take(x, index, axis=0) for x in ordered))
         q, w = xp.take(p, index, axis=0), xp.take(omega, index, axis=0)
@@ -97,19 +101,14 @@ def _kept_side_first(form: HeavyForm, xp: Any) -> tuple[HeavyForm, Int[Array, "G
     return ordered, back
 
 
-def grouped_by_rule(
-    form: HeavyForm, tolerance: float | Sequence[float]
-) -> Iterator[tuple[ReciprocalSum, list[int]]]:
-    """Heads that share a sum of exponentials: none is computed with more nodes than it needs."""
+def rules_of(form: HeavyForm, tolerance: float | Sequence[float]) -> list[ReciprocalSum]:
+    """The sum of exponentials of every head: none has more nodes than it needs."""
     # Trained attention is peaked: D_max/D_min has the median 1.4e3 and reaches 1e7, where a sum has
-    # nearly twice the nodes. Sums are cached, so equal ones are one object.
-    groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
+    # nearly twice the nodes.
     ratios, powers = form.ratio.tolist(), form.power.tolist()
     shares = [tolerance] * len(ratios) if isinstance(tolerance, float) else tolerance
-    for row, (ratio, share, power) in enumerate(zip(ratios, shares, powers, strict=True)):
-        rule = reciprocal_sum(max(1.0, ratio), share, power)
-        groups.setdefault(id(rule), (rule, []))[1].append(row)
-    yield from groups.values()
+    heads = zip(ratios, shares, powers, strict=True)
+    return [reciprocal_sum(max(1.0, ratio), share, power) for ratio, share, power in heads]
 
 
 def of_single_heads(
@@ -123,16 +122,14 @@ def of_single_heads(
 
     The latter is that of sums over so many ``nodes`` p, as in `Expectations`.
     """
-    xp, like = array_namespace(form.delta), form.delta
-    found: dict[int, tuple[Array, float, float]] = {}
-    for rule, rows in grouped_by_rule(form, tolerance):
-        steps = 8 * like.shape[-1] + nodes * len(rule.nodes) + 64
-        for i in rows:
-            rounding = ROUNDING * steps * rule.condition
-            found[i] = solve(i, form.head(i), rule), rule.error, rounding
-    scores, *errors = zip(*(found[i] for i in sorted(found)), strict=True)
-    error, rounding = (xp.asarray(x, dtype=like.dtype, device=like.device)[:, None] for x in errors)
-    return xp.stack(list(scores), axis=0), error, rounding
+    xp, like, rules = array_namespace(form.delta), form.delta, rules_of(form, tolerance)
+    scores = [solve(i, form.head(i), rule) for i, rule in enumerate(rules)]
+    steps = (8 * like.shape[-1] + nodes * len(rule.nodes) + 64 for rule in rules)
+    errors = [
+        (one.error, ROUNDING * n * one.condition) for one, n in zip(rules, steps, strict=True)
+    ]
+    error = xp.asarray(errors, dtype=like.dtype, device=like.device)
+    return xp.stack(scores, axis=0), error[:, :1], error[:, 1:]
 
 
 def _blocks(

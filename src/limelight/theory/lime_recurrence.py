@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import grouped_by_rule, light_terms
+from limelight.theory.conditionals import light_terms, rules_of
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime_weights import Lime, LimeDesign, lime_design
 from limelight.theory.namespace import array_like, array_namespace
@@ -40,11 +40,9 @@ def lime_by_recurrence(
     by_head = [design for design in designs for _ in range(game.K)]
     # 1/D is all that errs, so it may take the whole promise: 2 tolerance × half_range.
     shares = [2 * tolerance / x.demand() for x in by_head]
-    found: dict[int, Lime] = {}
-    for rule, heads in grouped_by_rule(form, shares):
-        for i in heads:
-            found[i] = _head(form.head(i), by_head[i], rule)
-    columns = zip(*(found[i] for i in sorted(found)), strict=True)
+    heads = enumerate(zip(by_head, rules_of(form, shares), strict=True))
+    found = [_head(form.head(i), design, rule) for i, (design, rule) in heads]
+    columns = zip(*found, strict=True)
     return Lime(*heads_mean(game, *(xp.stack(x, axis=0) for x in columns)))
 
 

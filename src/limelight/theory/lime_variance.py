@@ -19,14 +19,14 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import light_terms, product
+from limelight.theory.conditionals import light_terms, product, rules_of
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import ends, lime
 from limelight.theory.lime_fit import MOST_SQUARED
 from limelight.theory.lime_weights import Lime, LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
+from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 
 _LOST = 1e-3  # of all weight: what a mixture may miss before the answer is refused
@@ -131,8 +131,7 @@ def _heads(form: HeavyForm, limit: Lime, tolerance: float) -> Iterator[_Head]:
     """The heads of f − c, each over K, and then the linear model, which is taken off."""
     xp = array_namespace(form.delta)
     K = form.delta.shape[0]
-    for i, ratio in enumerate(form.ratio.tolist()):
-        rule = reciprocal_sum(max(1.0, ratio), tolerance, float(form.power[i]))
+    for i, rule in enumerate(rules_of(form, tolerance)):
         head = form.head(i)
         factors = state_factors(head, array_like(rule.nodes, form.delta))
         yield _Head(light_terms(head.base, rule) / K, *factors, *state_values(head), head.n0)

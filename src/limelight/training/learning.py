@@ -8,9 +8,11 @@ import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -35,7 +37,13 @@ from limelight.files import alone_in, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import Model, checked_model, resolved_replacement, why_not
-from limelight.models.protocol import answering
+from limelight.models.protocol import (
+    Answers,
+    Capability,
+    answered_once,
+    asked_of_spans,
+    asks,
+)
 from limelight.models.text_game import TextGame
 from limelight.question import Question
 from limelight.results import Explanation
@@ -43,7 +51,14 @@ from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
 from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
-from limelight.text import Given, joined
+from limelight.text import (
+    AskedText,
+    in_units,
+    joined,
+    name_of_one,
+    picture_of,
+    plural,
+)
 from limelight.training.fitting import Examples, fit_examples
 
 FEWEST = 20  # texts
@@ -62,7 +77,8 @@ def learn(
     texts: Any,
     *,
     pairs: int = 3,
-    features: str = "words",
+    features: str | None = None,
+    answer: str | Sequence[str | None] | None = None,
     output: str | os.PathLike[str] | None = None,
     budget: BudgetGiven | None = None,
     judged: int | None = None,
@@ -84,13 +100,18 @@ def learn(
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     texts
         Texts like those to be explained, at least 20, better a few hundred: a list, or data as
-        :func:`limelight.judge` takes them. Pairs of texts are tuples of two. A run or its folder,
-        or a list of explanations, with Shapley values of one class is learned from as it is.
+        :func:`limelight.judge` takes them. Pairs of texts are tuples of two. Of a model that finds
+        spans, every span of a text is learned from; of one that reads pictures, give pictures. A
+        run or its folder, or a list of explanations, with Shapley values of one class is learned
+        from as it is.
     pairs
         Pairs of orders that are drawn of each text, 2 (d − 1) calls of the model each; of the texts
         kept aside at least 2.
     features
         What is scored, by name, as in :func:`limelight.explain`.
+    answer
+        Of a language model: the answers whose log-probability is explained, one for each text, or
+        one for all; by default what the model writes.
     output
         Folder for the method, ``method.json`` and ``model.safetensors``, and for the values that
         were drawn: the same call goes on where an interrupted one ended.
@@ -112,22 +133,14 @@ def learn(
         if not isinstance(value, Integral) or not least <= value < 1 << 63:
             most = " to 2^63 − 1" if name == "seed" else " or more"
             raise InputError(f"{name} must be a whole number, {least}{most}; got {told(value)}.")
-    model = answering(checked_model(model), features, "logit")
-    if why_not(model, "spans") is None:
-        raise InputError(
-            "learn is for models of whole texts, and this one answers about a place of them; use "
-            "'shapley' with at=."
-        )
-    if why_not(model, "pictures") is None:
-        raise InputError(
-            "learn is for models of texts, and this one reads pictures; use 'shapley'."
-        )
+    question = Question(features=features, answer=answer)
+    model = question.grouped(checked_model(model))
+    question = question.to(model)
     if why_not(model, "games") is None:
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
         )
-    question = Question(features=features).to(model)
     known = _explanations(texts)
     folder = None if output is None else Path(output)
     if folder is not None:
@@ -139,8 +152,11 @@ def learn(
             learned = _from_explanations(model, known, question, int(seed), judged)
         else:
             stored = isinstance(texts, os.PathLike) or is_table(texts)
-            given = list(dict.fromkeys(read_texts(texts) if stored else listed(texts)))
+            given = read_texts(texts) if stored else listed(texts)
+            given, question = asked_items(model, given, question)
             plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
+            if why_not(model, "answers") is None:  # once, however often they are read
+                plan = replace(plan, texts=list(answered_once(model, plan.texts)))
             n = len(plan.texts)
             meter = Meter(progress or (lambda *_: None), total=n + -(-n // 4), estimated=True)
             drawn = _all_drawn(model, plan, question, folder, meter)
@@ -148,6 +164,26 @@ def learn(
         if folder is not None:
             learned.save(folder)
     return learned
+
+
+def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[list[Any], Question]:
+    """Return every different text once for each thing that is asked of it, and what is left to ask.
+
+    A span that the model finds, or the answer, which is written later where it is not given.
+    """
+    if why_not(model, "pictures") is None:
+        texts = [picture_of(one) for one in texts]
+    if why_not(model, "answers") is None:
+        each, question = question.of_each(texts)
+        texts = [_about(one, by=question.answer) for one in each]
+    texts = list(dict.fromkeys(texts))
+    if why_not(model, "spans") is None:
+        texts = list(chain(*asked_of_spans(model, texts)))
+    return texts, replace(question, answer=None)
+
+
+def _about(text: Any, **asked: Any) -> AskedText:
+    return text if isinstance(text, AskedText) else AskedText(text, **asked)
 
 
 def _explanations(texts: Any) -> list[Explanation] | None:
@@ -168,16 +204,23 @@ def _from_explanations(
     model: Model, found: list[Explanation], question: Question, seed: int, judged: int | None
 ) -> Learned:
     """Return the method learned from values that were sampled before, of one class."""
-    known = {one.text: one for one in found if one.method == "shapley"}
+    known = {(one.text, one.asked): one for one in found if one.method == "shapley"}
+    if any(one.image is not None for one in known.values()):
+        raise InputError(
+            "results keep no picture as the model read it, so nothing is learned from their "
+            "values; give the pictures themselves."
+        )
 
     def kind(one: Explanation) -> tuple[Any, ...]:
         # A learned start is no draw: such scores are not what a value of Shapley's is on average.
         started = one.diagnostics.get("unbiased") is not None
-        how = (str(one.settings.get(name)) for name in ("features", "replacement", "protect"))
+        names = ("features", "replacement", "protect", "protect_span")
+        how = (str(one.settings.get(name)) for name in names)
         return (one.target, one.against, one.scale, one.model, started, *how)
 
     kinds = {kind(one) for one in known.values()}
-    how = (question.features, resolved_replacement(model, "auto"), "[]")
+    stays = "True" if asks(model) else "None"
+    how = (question.features, resolved_replacement(model, "auto"), "[]", stays)
     usual = [(c, None, question.scale, model.fingerprint, False, *how) for c in model.classes]
     if len(known) < FEWEST or len(kinds) > 1 or not kinds <= set(usual):
         raise InputError(
@@ -185,7 +228,7 @@ def _from_explanations(
             f"of the {question.scale} of one class, with usual settings; got {len(known)} texts "
             f"and {len(kinds)} kinds of values. Give the texts themselves instead."
         )
-    texts, drawn, spread_known = list[Given](), list[Draws | None](), True
+    texts, drawn, spread_known = list[Any](), list[Draws | None](), True
     target = model.classes.index(next(iter(kinds))[0])
     for one in known.values():
         error = np.zeros(len(one.scores)) if one.stderr is None else one.stderr
@@ -197,7 +240,8 @@ def _from_explanations(
         apart *= np.sqrt(count) / apart.std(ddof=1)
         drawn.append((one.scores + apart[:, None] * error)[:, None])
         sides = [one.text[start:end] for start, end in one.parts]
-        texts.append((sides[0], sides[1]) if sides else one.text)
+        given = (sides[0], sides[1]) if sides else one.text
+        texts.append(given if one.asked is None else AskedText(given, (one.asked,)))
     # A single output speaks for the second class, and against the first.
     (weights,) = reading_of(model, texts[:1], replace(question, target=target)).target_weights
     column = int(np.flatnonzero(weights)[0])
@@ -214,18 +258,20 @@ def _from_explanations(
 class Plan:
     """Which texts are drawn, how many pairs of each, and which of them are kept aside."""
 
-    texts: list[Given]
+    texts: list[Any]
     pairs: int
     seed: int
 
-    @property
+    @cached_property
     def held(self) -> Bool[np.ndarray, " n"]:
-        """Which texts are kept aside: by the seed, whatever is drawn of them."""
-        n = len(self.texts)
+        """Which are kept aside: by the seed, whatever is drawn; all that is asked of a text."""
+        own = [_about(text).given for text in self.texts]
+        number = {text: i for i, text in enumerate(dict.fromkeys(own))}
+        n = len(number)
         count = min(max(round(_HELD * n), 4), _MOST_HELD)
         held = np.zeros(n, bool)
         held[np.random.default_rng([self.seed, n]).permutation(n)[:count]] = True
-        return held
+        return held[[number[text] for text in own]]
 
     def pairs_of(self, i: int) -> int:
         """Return how many pairs are drawn of a text: of those kept aside, a spread is needed."""
@@ -243,7 +289,7 @@ class _Begun:
 
 def _planned(
     model: Model,
-    texts: list[Given],
+    texts: list[Any],
     question: Question,
     pairs: int,
     seed: int,
@@ -257,7 +303,7 @@ def _planned(
     most = None if budget is None else Budget.of(budget)
     asked = {
         "model": model.fingerprint,
-        "texts": hashlib.sha256(json.dumps([joined(one) for one in texts]).encode()).hexdigest(),
+        "texts": hashlib.sha256(json.dumps([_identity(one) for one in texts]).encode()).hexdigest(),
         "features": question.features,
         "pairs": pairs,
         "seed": seed,
@@ -297,16 +343,26 @@ def _planned(
         if count < FEWEST:
             raise InputError(
                 f"a budget of {most} is {allowed:,} calls of this model, and {FEWEST} texts of "
-                f"about {d:.0f} words take {calls(1, FEWEST):,}; give more, or shorter texts."
+                f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
+                "give more, or shorter texts."
             )
+    if why_not(model, "answers") is None:
+        cast(Answers, model).ahead(calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
         takes = Estimate(calls(pairs, count), calls(pairs, count) * each)
-        estimate(f"Drawing {pairs} pair{'s' * (pairs > 1)} of orders of {some} texts takes {takes}")
+        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {learned_of(model)}"
+        estimate(f"Drawing {what} takes {takes}")
     if file is not None:
         file.parent.mkdir(exist_ok=True)
         write_whole(file, msgspec.json.encode(_Begun(asked, count, pairs)))
     return Plan(texts[:count], pairs, seed)
+
+
+def _identity(text: Any) -> Any:
+    """Return what tells a text, and what is asked of it, from others in a file."""
+    own = _about(text)
+    return [*joined(own.given), own.cell] if own.cell else joined(own.given)
 
 
 def _all_drawn(
@@ -358,7 +414,7 @@ def drawn_values(
     return [None if one is None else next(draws)[1].astype(np.float32) for one in readings]
 
 
-def _read(model: Model, text: Given, question: Question) -> Reading | None:
+def _read(model: Model, text: Any, question: Question) -> Reading | None:
     try:
         return reading_of(model, [text], question)
     except InputError:
@@ -392,7 +448,7 @@ def _spread(draws: Draws) -> Float[np.ndarray, "d C"]:
 
 def examples_of(
     model: Model,
-    texts: Sequence[Given],
+    texts: Sequence[Any],
     drawn: Sequence[Draws],
     question: Question,
     signals: Sequence[str],
@@ -431,7 +487,9 @@ def fitted(
 
     These are of all outputs of the model, or of those of ``aim``: a class, and its output.
     """
-    signals = WITH_STATES if why_not(model, "signals") is None else WITHOUT_STATES
+    signals: tuple[str, ...] = WITHOUT_STATES
+    if why_not(model, "signals") is None:
+        signals = (*WITH_STATES, "attention") if asks(model) else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held = [plan.texts[i] for i in known], plan.held[known]
     values = [one for one in drawn if one is not None]
@@ -440,8 +498,8 @@ def fitted(
     examples = examples_of(model, texts, values, question, signals)
     if not examples.values.any():
         raise InputError(
-            "all Shapley values that were drawn are 0: no word of these texts moves the model, so "
-            "there is nothing to learn. Are they texts for it?"
+            f"all Shapley values that were drawn are 0: no {name_of_one(question.features)} of "
+            "these texts moves the model, so there is nothing to learn. Are they texts for it?"
         )
 
     def heard(share: float) -> None:  # fitting counts as a quarter of the texts
@@ -456,6 +514,7 @@ def fitted(
             "classes": list(model.classes),
             "outputs": list(range(examples.values.shape[1])) if aim is None else [aim[1]],
             "features": question.features,
+            **({} if (of := learned_of(model)) == "texts" else {"of": of}),
             "signals": list(signals),
             "pairs": plan.pairs,
             "seed": plan.seed,
@@ -470,15 +529,32 @@ def fitted(
     aside = [text for text, own in zip(texts, held, strict=True) if own][:judged]
     report: dict[str, Any] = dict(learned.record["report"])
     if aside:
-        of = "predicted" if aim is None else aim[0]
+        target = "predicted" if aim is None else aim[0]
         judgement = judge(
-            model, aside, [learned], target=of, columns=[], curves=False, seed=plan.seed
+            model,
+            aside,
+            [learned],
+            target=target,
+            features=question.features,
+            columns=[],
+            curves=False,
+            seed=plan.seed,
         )
         (row,) = judgement.methods
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
-    report["said"] = list(_sentences(report, signals))
+    one = name_of_one(question.features)
+    if "notice" in report:
+        report["notice"] = report["notice"].replace("texts", of)
+    told = _sentences(report, signals)
+    report["said"] = [in_units(sentence.replace("texts", of), one) for sentence in told]
     return replace(learned, record={**learned.record, "report": report})
+
+
+def learned_of(model: Model) -> str:
+    """Return what a method of ``model`` is learned from."""
+    kinds: dict[Capability, str] = {"pictures": "pictures", "spans": "places", "answers": "answers"}
+    return next((kinds[one] for one in kinds if why_not(model, one) is None), "texts")
 
 
 def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
@@ -501,7 +577,7 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
         )
     half, whole = report["curve"][-2:]
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
-    more = max(1 - left, whole["r2"])
+    more = max(1 - left, whole["r2"], 0.0)
     told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
     yield (f"One network explains {told} texts; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]

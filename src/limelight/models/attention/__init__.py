@@ -3,11 +3,10 @@
 from limelight.models.attention.classifier import AttentionClassifier
 from limelight.models.attention.documents import encoded, padded_ids, read_document
 from limelight.models.attention.folder import load_folder, save_folder
-from limelight.models.attention.masked import DeletionScorer, ReplacementScorer
 from limelight.models.attention.patches import PictureClassifier
-from limelight.models.attention.tables import Directions, Tables
+from limelight.models.attention.tables import Tables
 
 __all__ = [
-    "AttentionClassifier", "DeletionScorer", "Directions", "PictureClassifier", "ReplacementScorer",
-    "Tables", "encoded", "load_folder", "padded_ids", "read_document", "save_folder",
+    "AttentionClassifier", "PictureClassifier", "Tables", "encoded", "load_folder", "padded_ids",
+    "read_document", "save_folder",
 ]  # fmt: skip

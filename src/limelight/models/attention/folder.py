@@ -139,9 +139,8 @@ def _config(content: bytes) -> dict[str, Any]:
         if name not in config:
             raise InputError(f"config.json lacks {name!r}.")
         given = config[name]
-        if not isinstance(given, kind) or isinstance(given, bool):
-            raise _unusable(name, given)
-        if isinstance(given, int) and abs(given) > _LARGEST_INTEGER:
+        huge = isinstance(given, int) and abs(given) > _LARGEST_INTEGER
+        if huge or not isinstance(given, kind) or isinstance(given, bool):
             raise _unusable(name, given)
     if not all(isinstance(name, str) for name in config["classes"]):
         raise InputError("config.json must list its classes as strings.")

@@ -73,9 +73,9 @@ def plain_ids(rows: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
     return np.where(rows < 0, rows, rows & _TOKEN)
 
 
-def is_marked(row: Int[np.ndarray, " L"]) -> Bool[np.ndarray, " L"]:
-    """Which pieces of the row are asked about."""
-    found: np.ndarray = row >= 1 << _MARK_BITS
+def is_marked(row: Int[np.ndarray, "*n L"], least: int = 1) -> Bool[np.ndarray, "*n L"]:
+    """Which pieces of the row are asked about: their mark is ``least`` or more."""
+    found: np.ndarray = row >= least << _MARK_BITS
     return found
 
 
@@ -264,10 +264,12 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
 
     held = "network"
     # What differs by head, here as a classifier without another one has it: its capabilities, what
-    # is said where nothing is asked of one that needs it, what is said of a text that is cut, and
-    # what may stand for a removed word, the best first.
+    # is said where nothing is asked of one that needs it, at which positions it says what is asked
+    # (see signals), what is said of a text that is cut, and what may stand for a removed word, the
+    # best first.
     capabilities: Mapping[Capability, str | None] = {}
     unasked = ""
+    reads = ""
     if_cut = "; window='auto' (--window auto) explains all"
     removals = ("mask", "unk", "delete", "pad")
 

@@ -45,7 +45,7 @@ _CLOSING = ".,;:!?)]}…%”’"  # what stands right after a word
 _ANY = "A film."  # what stands in the place of the text while a template is looked at
 _SHARED = 8  # tokens that all rows of a batch begin with, from which on they are computed once
 _SAME = 1e-4  # by which log-probabilities may differ when they are
-_ASIDE, _COUNTS = 1, 2  # marks
+_ASIDE, COUNTS = 1, 2  # marks
 # Where a configuration says how far back a layer reads, and which layers do.
 _WINDOWS = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
 _LAYERS = ("layer_types", "attention_layers", "attention_types")
@@ -316,8 +316,8 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         "answers": None,
         "spans": "this one writes an answer",
         "cuts": "an answer is written after one text, not after the windows of one",
-        "signals": "what is learned of one answer says nothing of another",
     }
+    reads = "before"
     unasked = (
         "a model that writes has outputs for an answer, not of a text; ask limelight.predict for "
         "its answer, or explain with answer=."
@@ -392,7 +392,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
                 raise InputError(
                     "parts of an answer that are asked about together must not overlap."
                 )
-            mark[own] = _COUNTS + number
+            mark[own] = COUNTS + number
             parts.append(replace(one, length=int(own.sum()), per_token=self.per_token))
         none = np.full(len(ids), -1)
         marked = replace(
@@ -464,7 +464,10 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         else:
             most = int((marks > 0).sum(dim=1).max())
             end = (marks == 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-            tokens, part = input_ids.gather(1, end), marks.gather(1, end) - _COUNTS
+            own = marks.gather(1, end)
+            # Of a shorter answer, its first token stands for what is missing, and does not count.
+            end = torch.where(own > 0, end, end[:, :1])
+            tokens, part = input_ids.gather(1, end), own - COUNTS
             hidden = attention_mask * (marks == 0)
         if self.encodes:
             out, logits = self._decoded(input_ids, hidden, tokens, asked)
@@ -546,7 +549,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         rows[1:, -4:-2] = rows[1:, -2:]
         rows[1:, -2:] = -1
         marks = np.zeros(rows.shape, dtype=np.int64)
-        marks[0, -3:] = marks[1:, -5:-2] = _COUNTS
+        marks[0, -3:] = marks[1:, -5:-2] = COUNTS
         rows = np.where(rows < 0, rows, rows % size + (marks << 40))
         self.shares = True
         try:

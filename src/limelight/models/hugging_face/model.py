@@ -207,17 +207,20 @@ class HuggingFace:
     @cached_property
     def _why_no_signals(self) -> str | None:
         try:
-            document = self.read(_EXAMPLE)
-            self.signals([document], [features_of(document)])
+            document = self.read(self._example)
+            unit = "words" if document.picture is None else "patches"
+            self.signals([document], [features_of(document, unit)])
         except Exception as error:  # whatever it is, nothing can be learned from such states
             return str(error).partition(";")[0].rstrip(".")
         return None
 
     @cached_property
     def _reads(self) -> str:
-        """The piece that the head reads, "first" or "last"; else the "mean" of all stands in."""
+        """What the head reads, as :func:`signals` names it."""
+        if self._head.reads:
+            return str(self._head.reads)
         try:
-            (found,) = self.attended(self.read(_EXAMPLE))
+            (found,) = self.attended(self.read(self._example))
         except InputError:
             return "mean"
         return {0: "first", len(found.reads) - 1: "last"}.get(
@@ -502,10 +505,24 @@ class HuggingFace:
         )
 
     def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
-        """Return the states of all features at three layers, and the outputs, in one pass."""
+        """Return the states of all features at three layers, and the outputs, in one pass.
+
+        Where something is asked of the documents, also the attention of the places that say it.
+        """
         self._forward.renew()
+        owners = [
+            np.append(own.of_token, -1)[self.places(document)]
+            for document, own in zip(documents, features, strict=True)
+        ]
+        asked = any(document.asked for document in documents)
         return signals.signals(
-            self._forward, documents, features, reads=self._reads, alike=self.check.alike
+            self._forward,
+            [ids_read(document) for document in documents],
+            owners,
+            [len(own) for own in features],
+            reads=self._reads,
+            attends=asked and "attends" not in self.check.refused,
+            alike=self.check.alike,
         )
 
     def _naming(self, document: Document) -> AbstractContextManager[None]:

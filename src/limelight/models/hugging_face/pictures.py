@@ -1,7 +1,7 @@
 """Image classifiers of the transformers library: patches of pixels in the place of words."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -30,13 +30,13 @@ from limelight.text.pictures import blurred, grid_boxes
 
 _GRID = 7  # patches a side, of a network that shows none of its own
 _BUDGET = {"cpu": 1024, "cuda": 131_072}  # positions in a batch, to begin with
+_TOGETHER = 64  # pictures, on a device
 _CAPABILITIES: Mapping[Capability, str] = {
     "pieces": "a picture has no pieces of words",
     "cuts": "a picture is read whole",
     "pairs": "this one reads one picture",
     "spans": "this one classifies whole pictures",
     "answers": "this one classifies pictures and writes nothing",
-    "signals": "what is learned of words is not learned of patches yet",
     "games": "the layers of a deep network mix its patches",
 }
 
@@ -71,10 +71,6 @@ class HuggingFacePictures(HuggingFace):
         """What the network shows, as far as it was seen to."""
         own: dict[Capability, str | None] = {**super().capabilities, **_CAPABILITIES}
         return MappingProxyType({**own, "pictures": None})
-
-    @property
-    def _why_no_signals(self) -> str | None:
-        return _CAPABILITIES["signals"]
 
     @property
     def _example(self) -> Picture:
@@ -141,6 +137,10 @@ class HuggingFacePictures(HuggingFace):
         cut = Pictured(picture, grid_boxes(frame, self._grid.rows, self._grid.columns))
         pixels = self._pixels(self._in_channels(picture), frame)
         return Document.of_picture(cut, input=pixels, notices=notices, divisible=not self._grid.own)
+
+    def read_together(self, texts: Sequence[Any], *, pieces: bool = False) -> Iterator[Document]:
+        """Yield what ``read`` returns of each picture."""
+        return (self.read(one, pieces=pieces) for one in texts)
 
     def _in_channels(self, picture: Picture) -> Num[np.ndarray, "H W C"]:
         """Return the pixels in as many channels as the model reads."""
@@ -282,8 +282,8 @@ class HuggingFacePictures(HuggingFace):
 
     @property
     def together(self) -> int:
-        """How many pictures are differentiated at a time."""
-        return 1
+        """How many pictures are asked about at a time; they are differentiated one by one."""
+        return _TOGETHER if self.network.device.type == "cuda" else 1
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]

@@ -10,60 +10,68 @@ from limelight.errors import DomainError
 from limelight.models.engine import Engine
 from limelight.models.hugging_face.forward import (
     ForwardPass,
+    Pixels,
+    Rows,
+    is_marked,
     network_input,
     network_name,
     rectangle,
     restoring,
     without_plans,
 )
-from limelight.models.hugging_face.pieces import feature_of_piece, ids_read, pieces_in
+from limelight.models.hugging_face.language_models import COUNTS
 from limelight.models.protocol import Signalled
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features
 
 _PIECES = {"cpu": 1024, "cuda": 65_536}  # in a batch: states of all layers are held at once
+_ATTENDING = {"cpu": 1024, "cuda": 8192}  # and where the attention of all layers is held too
 
 
 def signals(
     forward: ForwardPass,
-    documents: Sequence[Document],
-    features: Sequence[Features],
+    rows: Sequence[Any],  # ids of texts, or pixels of pictures
+    owners: Sequence[Int[np.ndarray, " _"]],
+    sizes: Sequence[int],
     *,
     reads: str,
+    attends: bool,
     alike: bool,
 ) -> Signalled:
-    """Return states of the embedded text, the middle layer and the last one, word by word.
+    """Return states of the embedded text, the middle layer and the last one, feature by feature.
 
-    The state of a word is the mean over its pieces in all of its places, 0 where it has none.
-    ``reads`` is the piece that the head looks at, "first" or "last", or the "mean" of all.
+    ``owners`` has the feature at every position of a row, -1 where there is none. The state of a
+    feature is the mean over its positions, 0 where it has none. Where the network ``attends``, what
+    the positions that the head ``reads`` attend to of a feature follows, layer by layer and head by
+    head. These are the "first" or "last" one, "marked" ones, those "before" the tokens of an answer
+    that count, or the "mean" of all stands in.
     """
-    rows = [ids_read(document) for document in documents]
-    owners = [
-        feature_of_piece(pieces_in(document), own)[pieces_in(document).inside]
-        for document, own in zip(documents, features, strict=True)
-    ]
-    sizes = [len(own) for own in features]
     states: list[Any] = [None] * len(rows)
     read: list[Any] = [None] * len(rows)
 
     def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
+        some = [rows[i] for i in places]
+        pixels = [row.values for row in some if isinstance(row, Pixels)]
+        most = max(sizes[i] for i in places)
+        owner = np.full((len(places), max(map(len, some))), most)
+        for line, i in zip(owner, places, strict=True):
+            line[: len(owners[i])] = np.where(owners[i] < 0, most, owners[i])
         words, heads, outputs = forward.apart(
-            rectangle([rows[i] for i in places]),
-            lambda network, ids: _pass(
-                network, ids, [owners[i] for i in places], max(sizes[i] for i in places), reads
-            ),
+            np.stack(pixels) if pixels else rectangle(some),
+            lambda network, ids: _pass(network, ids, owner, most, reads, attends),
         )
-        for row, i in enumerate(places):
-            states[i], read[i] = words[row, : sizes[i]], heads[row]
+        for number, i in enumerate(places):
+            states[i], read[i] = words[number, : sizes[i]], heads[number]
         return outputs
 
-    padded = forward.network.config.pad_token_id is not None
+    pictures = {row.values.shape for row in rows if isinstance(row, Pixels)}
+    padded = pictures or getattr(forward.network.config, "pad_token_id", None) is not None
+    budget = (_ATTENDING if attends else _PIECES).get(forward.network.device.type, 1024)
     engine = Engine(
         answer,
         size=lambda i: len(rows[i]),
         key=int,
-        budget=_PIECES.get(forward.network.device.type, 1024),
-        most=256 if padded else 1,
+        budget=budget,
+        most=256 if padded and len(pictures) < 2 else 1,
         alike=alike,
     )
     outputs = engine(range(len(rows)))
@@ -71,26 +79,29 @@ def signals(
 
 
 def _pass(
-    network: Any, ids: Int[np.ndarray, "n T"], owners: list[Any], most: int, reads: str
+    network: Any, ids: Rows, owner: Int[np.ndarray, "n T"], most: int, reads: str, attends: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (n, d, 3 h) states of words, (n, h) of what the head reads, and the outputs."""
-    given = network_input(network, ids)
-    with restoring(network), torch.inference_mode(), without_plans(network.device.type):
-        out = network(**given, output_hidden_states=True)
-        layers = shown_layers(network, out, ids.shape[1])
-        there = torch.as_tensor(ids >= 0).to(layers[0].device)
-        # Column ``most`` takes what belongs to no word; a mean is a product with a sparse matrix,
-        # which on a device is one sum over the pieces.
-        owner = np.full(ids.shape, most)
-        for line, own in zip(owner, owners, strict=True):
-            line[: len(own)] = np.where(own < 0, most, own)
-        place = torch.as_tensor(owner).to(layers[0].device)
+    """Return (n, d, s) states of features, (n, h) of what the head reads, and the outputs."""
+    given, T = network_input(network, ids), owner.shape[1]
+    asked = {"output_attentions": True} if attends else {}
+    care = restoring(network, eager=attends)
+    with care, torch.inference_mode(), without_plans(network.device.type):
+        out = network(**given, output_hidden_states=True, **asked)
+        layers = [layer.float() for layer in shown_layers(network, out, T)]
+        device = layers[0].device
+        # Column ``most`` takes what belongs to no feature; a mean is a product with a sparse
+        # matrix, which on a device is one sum over the positions.
+        place = torch.as_tensor(owner).to(device)
         one_hot = torch.nn.functional.one_hot(place, most + 1)[..., :most].float()
         mean = (one_hot / one_hot.sum(dim=1, keepdim=True).clamp(min=1)).transpose(1, 2)
-        words = torch.cat([mean @ layer.float() for layer in layers], dim=2)
-        head = _head(layers[-1].float(), there, reads)
+        words = [mean @ layer for layer in layers]
+        weight = torch.as_tensor(_read_at(ids, T, reads)).to(device)[:, None]
+        for layer in out.attentions if attends else ():
+            seen = (weight[:, None] @ layer.float())[:, :, 0]
+            words.append((seen @ one_hot).transpose(1, 2))
+        head = (weight @ layers[-1])[:, 0]
         outputs = out.logits.double().cpu().numpy()
-    return words.cpu().numpy(), head.cpu().numpy(), outputs
+    return torch.cat(words, dim=2).cpu().numpy(), head.cpu().numpy(), outputs
 
 
 def shown_layers(network: Any, out: Any, T: int) -> list[Any]:
@@ -103,11 +114,15 @@ def shown_layers(network: Any, out: Any, T: int) -> list[Any]:
     return [found[0], found[(len(found) - 1) // 2], found[-1]]
 
 
-def _head(last: Any, there: Any, reads: str) -> Any:
+def _read_at(ids: Rows, T: int, reads: str) -> Float[np.ndarray, "n T"]:
+    """Return how much the head reads of the state at each position."""
+    there = ids >= 0 if ids.ndim == 2 else np.ones((len(ids), T), bool)
     if reads == "first":
-        return last[:, 0]
-    if reads == "last":
-        end = there.shape[1] - 1 - there.long().flip(1).argmax(dim=1)
-        return last[torch.arange(len(last), device=last.device), end]
-    weight = there.to(last.dtype)
-    return (last * weight[..., None]).sum(dim=1) / weight.sum(dim=1, keepdim=True)
+        there = np.broadcast_to(np.arange(T) == 0, there.shape)
+    elif reads == "last":
+        there = np.cumsum(there[:, ::-1], axis=1)[:, ::-1] * there == 1
+    elif reads == "marked":
+        there = is_marked(ids)
+    elif reads == "before":  # a token is said at the position before it
+        there = np.roll(is_marked(ids, COUNTS), -1, axis=1)
+    return (there / np.maximum(there.sum(axis=1, keepdims=True), 1)).astype(np.float32)

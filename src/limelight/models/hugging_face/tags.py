@@ -39,6 +39,7 @@ class PlaceForSequenceClassification(AnotherHead):
     the last piece of the place. With S places the outputs are (n, S · C).
     """
 
+    reads = "marked"
     unasked = (
         "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
         "its spans, or explain with at=."
@@ -57,7 +58,6 @@ class PlaceForSequenceClassification(AnotherHead):
         self.capabilities = {
             "spans": None,
             "cuts": "this one is asked about a place in what it reads of a text",
-            "signals": "what is learned of one place says nothing of another",
             "pairs": None if answers else "a tagger reads one text",
         }
 

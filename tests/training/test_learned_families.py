@@ -1,0 +1,306 @@
+"""Learned methods of taggers, answers and pictures: signals by hand, planted rules, refusals."""
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.errors import InputError
+from limelight.explainers.learned import Learned
+from limelight.explainers.reading import reading_of
+from limelight.question import Question
+from limelight.text import Answer, AskedText, Picture, Place, features_of
+from limelight.training import fitting, learning
+
+pytest.importorskip("torch")
+import torch
+from test_answers import ANSWER, TEXT, ids_of, units_of, writer
+from test_spans import tagger
+
+from tiny_transformers import WORDS
+
+_FILE = Path(__file__).parents[1] / "models" / "test_pictures.py"  # a name that others have too
+_PICTURES = runpy.run_path(str(_FILE))
+photo, tiny_pictures = _PICTURES["photo"], _PICTURES["tiny_pictures"]
+PLAIN = [word for word in WORDS if "#" not in word]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def bare(network, **given):
+    with torch.no_grad():
+        return network(**given, output_hidden_states=True, output_attentions=True)
+
+
+def three(states):
+    return [states[i][0].double().numpy() for i in (0, (len(states) - 1) // 2, -1)]
+
+
+def attended(out, places, own):
+    """Return what the mean of ``places`` attends to at the positions ``own``, layer by layer."""
+    rows = [layer[0, :, places].double().mean(1).numpy() for layer in out.attentions]
+    return np.concatenate([row[:, own].sum(1) for row in rows])
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_states_at_a_place_are_those_of_the_bare_tagger(family):
+    model, network, tokenizer = tagger(family)
+    text = "a superb film , the plot is predictable"
+    place = (2, 8)
+    question = Question(at=place).to(model)
+    reading = reading_of(model, [text, "a superb plot"], question, signals=True)
+    encoded = tokenizer(text, return_offsets_mapping=True)
+    network.set_attn_implementation("eager")
+    out = bare(network, **{k: torch.tensor([encoded[k]]) for k in ("input_ids", "attention_mask")})
+    network.set_attn_implementation("sdpa")
+    spans = encoded["offset_mapping"]
+    here = [i for i, (a, b) in enumerate(spans) if a < place[1] and b > place[0]]
+    found = reading.signals
+    np.testing.assert_allclose(found.read[0], three(out.hidden_states)[-1][here].mean(0), atol=1e-5)
+    for row, word in zip(found.states[0], reading.features[0].spans, strict=True):
+        own = [i for i, (a, b) in enumerate(spans) if any(a < d and c < b for c, d in word)]
+        by_hand = [layer[own].mean(0) for layer in three(out.hidden_states)]
+        by_hand.append(attended(out, here, own))
+        np.testing.assert_allclose(row, np.concatenate(by_hand), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
+    model = writer(family)
+    prompt, _, _, answer = ids_of(model)
+    other = AskedText("Good film. Bad.", (Answer("bad"),))  # an answer of another length
+    texts = [other, AskedText(TEXT, (Answer(ANSWER),))]
+    reading = reading_of(model, texts, Question().to(model), signals=True)
+    network = model.network.language_model
+    usual = network.config._attn_implementation
+    network.set_attn_implementation("eager")
+    out = bare(network, input_ids=torch.tensor([[*prompt, *answer]]))
+    network.set_attn_implementation(usual)
+    says = list(range(len(prompt) - 1, len(prompt) + len(answer) - 1))
+    found, unit = reading.signals, np.array(units_of(model))
+    np.testing.assert_allclose(found.read[1], three(out.hidden_states)[-1][says].mean(0), atol=1e-5)
+    for number, row in enumerate(found.states[1]):
+        own = np.flatnonzero(unit == number).tolist()
+        by_hand = [layer[own].mean(0) for layer in three(out.hidden_states)]
+        by_hand.append(attended(out, says, own))
+        np.testing.assert_allclose(row, np.concatenate(by_hand), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "t5"])
+def test_answers_of_different_lengths_are_asked_about_together(family):
+    """A shorter answer in a batch has places to spare, which must lie inside the row."""
+    model = writer(family)
+    texts = [AskedText(TEXT, (Answer("bad"),)), AskedText("Good. Bad film.", (Answer(ANSWER),))]
+    documents = [model.read(one.given, asked=one.asked) for one in texts]
+    together = model.outputs(documents)
+    alone = [model.outputs([one])[0] for one in documents]
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["vit", "deit", "beit"])
+def test_states_of_patches_are_those_of_the_bare_network(family):
+    model = tiny_pictures(family)
+    document, other = model.read(photo()), model.read(photo(seed=1))
+    features = features_of(document, "patches")
+    found = model.signals([other, document], [features, features])
+    values = model.tokenizer(photo(), return_tensors="pt", input_data_format="channels_last")
+    with torch.no_grad():
+        out = model.network(values["pixel_values"], output_hidden_states=True)
+    special = out.hidden_states[0].shape[1] - len(features)
+    layers = [layer[special:] for layer in three(out.hidden_states)]
+    np.testing.assert_allclose(found.states[1], np.concatenate(layers, axis=1), atol=1e-5)
+    np.testing.assert_allclose(found.outputs[1], out.logits[0].numpy(), atol=1e-5)
+    if family == "vit":  # whose head reads [CLS]
+        np.testing.assert_allclose(found.read[1], three(out.hidden_states)[-1][0], atol=1e-5)
+
+
+def sentences(rng, count):
+    return [
+        " ".join(
+            " ".join(rng.choice(PLAIN, rng.integers(1, 4))).capitalize() + "."
+            for _ in range(rng.integers(3, 6))
+        )
+        for _ in range(count)
+    ]
+
+
+def items_of(kind, count, seed):
+    rng = np.random.default_rng(seed)
+    if kind == "pictures":
+        return [photo(seed=1000 * seed + i) for i in range(count)]
+    if kind == "answers":
+        return sentences(rng, count)
+    return [" ".join(rng.choice(PLAIN, rng.integers(4, 7))) for _ in range(count)]
+
+
+def model_of(kind):
+    return {"places": lambda: tagger()[0], "answers": writer,
+            "pictures": lambda: tiny_pictures("vit")}[kind]()  # fmt: skip
+
+
+KINDS = ("places", "answers", "pictures")
+OPTIONS = {"answers": {"answer": "good film"}}
+_METHODS = {}
+
+
+def learned_of(kind, **options):
+    if not options and kind in _METHODS:
+        return _METHODS[kind]
+    count = {"places": 24, "answers": 90, "pictures": 90}[kind]
+    found = limelight.learn(
+        model_of(kind), items_of(kind, count, 1), judged=0, **OPTIONS.get(kind, {}), **options
+    )
+    return found if options else _METHODS.setdefault(kind, found)
+
+
+def text_of(one):
+    return one.given if isinstance(one, AskedText) else one
+
+
+def reference(kind, seed=2):
+    """Return items that were held out with values of all their sets of units, and of which."""
+    model, asked = model_of(kind), OPTIONS.get(kind, {})
+    given, _ = learning.asked_items(
+        model, items_of(kind, 6 if kind == "places" else 20, seed), Question(**asked).to(model)
+    )
+    given = list(learning.answered_once(model, given)) if kind == "answers" else given
+    if kind == "places":  # some words at least are not asked about
+        given = [one for one in given if one.asked[0].end - one.asked[0].start < len(one.given)]
+    return model, given, limelight.explain(model, given, "shapley", target=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_network_of_another_family_does_is_learned(kind):
+    learned, (model, given, truth) = learned_of(kind), reference(kind)
+    assert learned.of == kind
+    mine = limelight.explain(model, given, learned, target=0)
+    assert [one.features for one in mine] == [one.features for one in truth]
+    values = np.concatenate([one.scores for one in truth])
+    off = np.concatenate([one.scores for one in mine]) - values
+    stderr = np.concatenate([one.stderr for one in mine])
+    assert 1 - np.mean(off**2) / np.mean(values**2) > 0.1 < learned.report["r2"]
+    assert np.mean(np.abs(off) <= 2 * stderr) >= 0.9
+    assert stderr.mean() < 1.5 * values.std()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shuffled_values_of_another_family_teach_nothing(kind):
+    model, given, truth = reference(kind, seed=3)
+    question = Question().to(model)
+    drawn = [one.scores[None, None] for one in truth]
+    signals = learned_of(kind).record["signals"]
+    examples = learning.examples_of(model, given, drawn, question, signals)
+    order = np.random.default_rng(0).permutation(len(examples.values))
+    mixed = fitting.Examples(
+        examples.inputs,
+        examples.values[order],
+        np.zeros_like(examples.values),
+        examples.draws,
+        examples.hashes,
+    )
+    number = {text: i for i, text in enumerate(dict.fromkeys(map(text_of, given)))}
+    held = np.array([number[text_of(one)] % 2 == 0 for one in given])
+    found = fitting.fit_examples(mixed, held, seed=0, curve=False)
+    assert found.report["r2"] < 0.2
+
+
+def test_all_that_is_asked_of_a_text_is_kept_aside_together():
+    model = model_of("places")
+    given, _ = learning.asked_items(model, items_of("places", 30, 4), Question().to(model))
+    held = learning.Plan(given, 2, 0).held
+    assert len(given) > 60
+    sides = {}
+    for one, own in zip(given, held, strict=True):
+        assert sides.setdefault(one.given, own) == own
+    assert 0 < sum(sides.values()) < len(sides)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_call_goes_on_and_a_wrong_model_is_refused(kind, tmp_path):
+    model, given = model_of(kind), items_of(kind, 22, 5)
+    asked = {"judged": 0, "pairs": 1, **OPTIONS.get(kind, {})}
+
+    def stop(done, _):
+        if done > 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        limelight.learn(model, given, output=tmp_path, progress=stop, **asked)
+    again = limelight.learn(model, given, output=tmp_path, **asked)
+    whole = limelight.learn(model, given, **asked)
+    for name, array in whole.arrays.items():
+        np.testing.assert_array_equal(array, again.arrays[name])
+    assert json.loads(json.dumps(again.record)) == Learned.load(tmp_path).record
+    other = {"places": lambda: tagger("roberta")[0], "answers": lambda: writer("gpt2"),
+             "pictures": lambda: tiny_pictures("deit")}[kind]()  # fmt: skip
+    at = {"places": {"at": 0}, "answers": {"answer": "bad"}}.get(kind, {})
+    with pytest.raises(InputError, match="learned from another model"):
+        limelight.explain(other, given[0], again, **at)
+
+
+def test_each_span_has_words_of_the_others(monkeypatch):
+    """Spans asked about together keep all their words; a learned method explains each alone."""
+    model, learned, text = model_of("places"), learned_of("places"), "a superb film of plot"
+    place = (2, 8)
+    alone = limelight.explain(model, text, learned, at=place)
+    found = [one for one in model.spans(text) if (one.start, one.end) != place][:1]
+    monkeypatch.setattr(type(model), "spans", lambda *_, **__: (Place(*place), *found))
+    together = limelight.explain_spans(model, text, learned)
+    assert len(together) == 1 + len(found)
+    assert together[0].features == alone.features
+    np.testing.assert_allclose(together[0].scores, alone.scores, atol=1e-6)
+
+
+def test_sentences_of_an_answer_are_explained_each_alone():
+    model, learned = model_of("answers"), learned_of("answers")
+    answer = "Good film. The plot is bad."
+    for one in limelight.explain_sentences(model, TEXT, learned, answer=answer):
+        question = Question().to(model)
+        reading = reading_of(model, [AskedText(TEXT, (one.asked,))], question, signals=True)
+        (start,) = learned.starts(reading)
+        np.testing.assert_allclose(one.scores, start.scores, atol=1e-6)
+    with pytest.raises(InputError, match="knows of one place or answer at a time"):
+        limelight.explain_sentences(
+            model, TEXT, "shapley", start=learned, answer=answer, pairs=2, max_pairs=2
+        )
+
+
+def test_a_picture_unlike_the_others_has_a_notice():
+    model, learned = model_of("pictures"), learned_of("pictures")
+    white = limelight.explain(model, np.full((24, 24, 3), 255, np.uint8), learned)
+    assert any(note.startswith("This picture is unlike those") for note in white.notices)
+    usual = limelight.explain(model, items_of("pictures", 6, 8), learned)
+    assert sum("unlike" in note for one in usual for note in one.notices) <= 1
+    assert "patches" in " ".join(limelight.learn(
+        model, items_of("pictures", 20, 9), judged=1, pairs=1
+    ).report["said"])  # fmt: skip
+
+
+def test_pictures_may_be_files_of_a_folder(tmp_path):
+    from limelight.data.columns import read_texts
+
+    for number, array in enumerate(items_of("pictures", 21, 10)):
+        (tmp_path / f"{number:02d}.png").write_bytes(Picture(array).png())
+    assert len(read_texts(tmp_path)) == 21
+    found = limelight.learn(model_of("pictures"), tmp_path, judged=0, pairs=1)
+    assert found.report["texts"] + found.report["held_out"] == 21
+
+
+def test_what_a_learned_method_has_not_seen_of_places_is_refused():
+    model, learned = model_of("places"), learned_of("places")
+    for asked in ({"protect_span": False}, {"first_pieces": True}, {"features": "positions"}):
+        with pytest.raises(InputError):
+            limelight.explain(model, "a good film", learned, at="good", **asked)
+
+
+def test_stored_values_of_answers_are_learned_from_and_of_pictures_are_not():
+    model = writer()
+    given = [AskedText(text, (Answer("good film"),)) for text in items_of("answers", 30, 6)]
+    stored = limelight.explain(model, given, "shapley")
+    learned = limelight.learn(model, stored, judged=0)
+    assert learned.of == "answers"
+    drawn = limelight.explain(tiny_pictures("vit"), items_of("pictures", 1, 7), "shapley", pairs=2)
+    with pytest.raises(InputError, match="give the pictures themselves"):
+        limelight.learn(tiny_pictures("vit"), list(drawn) * 20)
