@@ -174,7 +174,7 @@ class Learned:
 
     @property
     def of(self) -> str:
-        """What it learned from: "texts", "pictures", "places" of texts or "answers" to them."""
+        """What it learned from: "texts" or the like, or "places" or "answers" of them."""
         return str(self.record.get("of", "texts"))
 
     @property
@@ -425,7 +425,7 @@ class Learned:
             why.append(f"what the model shows of it lies {far:.1f} away, and {at_most}")
         if why:
             units = in_units("; ".join(why), name_of_one(self.record["features"]))
-            one = "picture" if self.of == "pictures" else "text"
+            one = "text" if self.of in ("places", "answers") else self.of.removesuffix("s")
             yield (
                 f"This {one} is unlike those the method learned from: {units}. Scores and standard "
                 "errors may not hold; check=16 asks the model, 'shapley' draws anew."
