@@ -141,12 +141,16 @@ def test_another_question_in_the_same_folder_is_refused(model, whole, tmp_path, 
     assert contents(tmp_path / "run") == contents(whole)
 
 
-def test_another_version_is_refused(model, whole, tmp_path):
+@pytest.mark.parametrize(("version", "more"), [("0.1.9", {}), ("0.2.0", {"seed": 0})])
+def test_another_version_is_refused_if_its_numbers_may_differ(
+    model, whole, tmp_path, version, more
+):
     shutil.copytree(whole, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
-    record = json.loads(plan.read_text()) | {"version": "0.1.9", "sha256": None}
+    record = json.loads(plan.read_text()) | {"version": version, "sha256": None}
+    record["methods"][0]["settings"] |= more
     plan.write_text(json.dumps(record))
-    with pytest.raises(InputError, match=r"it was begun with limelight 0\.1\.9, and this is"):
+    with pytest.raises(InputError, match=rf"it was begun with limelight {version}, and this is"):
         explained(model, tmp_path / "run")
 
 
