@@ -305,8 +305,8 @@ def _enumerated_anchor(reading: Reading) -> Check:
         return Check(method="anchors", against="an anchor", error=float("nan"), allowed=0.0)
     held = keep[keep[:, list(anchor.features)].all(axis=1)]  # the whole text comes last
     rows = masked_rows(reading, held)
-    *others, whole = class_probabilities(classifier(reading).logits_of_ids(rows)).argmax(axis=1)
-    share = float(np.mean([other == whole for other in (*others, whole)]))
+    classes = class_probabilities(classifier(reading).logits_of_ids(rows)).argmax(axis=1)
+    share = float(np.mean(classes == classes[-1]))
     low, high = anchor.precision_interval
     return Check(
         method="anchors",

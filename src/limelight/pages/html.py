@@ -396,9 +396,8 @@ def spans_page(found: SpanExplanations) -> str:
         said = "The model finds no span in this text."
         body = rendered("message.html", title=said, sentence=found.text, trouble=False)
         return whole_page(said, body, sheets=("page.css",), script="theme.js", data="{}")
-    protected = (
-        "" if found.answer else wording.protected_sentence(found)
-    )  # the opening says it of answers
+    # Of answers, the opening says it.
+    protected = "" if found.answer else wording.protected_sentence(found)
     # Each is called by its span: the method is the same for all.
     named = zip(found, wording.span_labels(found), strict=True)
     several = [writable_explanation(replace(e, label=label)) for e, label in named]

@@ -33,8 +33,8 @@ class RunWords:
     """Sums over the texts of a run, or of one of its methods, and what they are made of.
 
     ``views`` are by their numbers in the tables, in the order in which the run has them; ``words``
-    are numbered in that order. A row is in
-    the slice that the table ``slices`` gives its ``n``, or its text, or in none, −1.
+    are numbered in that order. A row is in the slice that the table ``slices`` gives its ``n``, or
+    its text, or in none, −1.
     """
 
     def __init__(self, tables: Database, run: "Run", method: str | None) -> None:

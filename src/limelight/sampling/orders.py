@@ -150,8 +150,8 @@ def inner_shapley(
     both: other groups are there as wholes. It asks 2 (k + 1) masks of k units. Domain: pairs ≥ 2.
     """
     members = np.flatnonzero(group == own)
-    place = rng.random((pairs, int(group.max()) + 1))
-    others = [place < place[:, [own]], place > place[:, [own]]]
+    when = rng.random((pairs, int(group.max()) + 1))  # each group comes
+    others = [when < when[:, [own]], when > when[:, [own]]]
     order = random_orders(len(members), pairs, rng)
     place = _places(order)
     keep = np.repeat(np.concatenate(others)[:, None, group], len(members) + 1, axis=1)
