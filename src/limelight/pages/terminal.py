@@ -371,15 +371,16 @@ def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Rende
     drawn = look.colour and not look.ascii
     columns, rows = _cells(image, min(look.width - _GAP, PICTURE), drawn)
     at, wide = features_of_pixels(image, columns, rows), columns if drawn else 2 * columns
-    pixels, beside = pixels_of(image, columns, rows), max(1, look.width // (wide + _GAP))
+    pixels = pixels_of(image, columns, rows) if drawn else None  # nothing is decoded for signs
+    beside = max(1, look.width // (wide + _GAP))
     cards = [
         (
             f"{e.label}  {wording.scale_note(e)}",
-            _blocks(_tinted(e, at, pixels)) if drawn else _signs(e, at),
+            _signs(e, at) if pixels is None else _blocks(_tinted(e, at, pixels)),
         )
         for e in several
     ]
-    if drawn and (len(several) > 1 or beside > 1):
+    if pixels is not None and (len(several) > 1 or beside > 1):
         cards.insert(0, (several[0].text, _blocks(pixels)))
     grid = RichTable.grid(padding=(0, _GAP, 0, 0))
     for _ in range(min(beside, len(cards))):
