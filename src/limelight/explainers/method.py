@@ -109,6 +109,8 @@ def _check_values(settings: Any) -> None:
 
 def made(cls: type[Any], **given: Any) -> Any:
     """Return settings of the class with what was ``given``: 100.0 samples are 100."""
+    # Typed before the class sees them: whoever checks types at run time, as our tests do, would
+    # refuse by its signature, and not in a sentence about the setting.
     kinds = {one.name: one.allowed for one in cls.declared}
     return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
