@@ -303,6 +303,7 @@ def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExpla
     model, progress = request.model, request.progress
     texts, found = listed(text), list[SpanExplanations]()
     of_each, question = request.question.of_each(texts)
+    # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
         with about_text(number if len(texts) > 1 else None):
             parts = parts_of(model, given, question.answer, first_pieces=question.first_pieces)

@@ -109,7 +109,7 @@ def sign_bracket_of(one: Reading, words: list[int], held: int) -> tuple[float, f
     return (low, high) if held == 1 else (1 - high, 1 - low)
 
 
-_CHUNK = 4096
+_CHUNK = 4096  # masks at a time: tables hold terms for each, and `samples` has no limit
 
 
 @settings_class

@@ -10,6 +10,7 @@ from limelight.errors import DomainError, InputError, nearest, told
 from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
+from limelight.results.method_table import MethodFacts
 from limelight.text import one_line
 
 
@@ -237,20 +238,13 @@ def by_quadrature(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class Method(MethodFacts):
     """One row of the catalogue that ``limelight methods`` prints.
 
     ``settings`` is a :func:`settings_class`; a value of it may take the place of the method's name.
     The first of the ``ways`` whose capability the model has is the one that is used.
     """
 
-    id: str
-    label: str
-    formula: str
-    sees: str
-    blind: str
-    cost: str
-    signed: bool = True
     settings: type[Any]
     ways: tuple[Way, ...]
 
