@@ -212,8 +212,7 @@ def _answers(
         alone=budget is not None,
     ):
         within = allotted(budget, several, reading)
-        aims = len(model.classes) if question.all_classes else 1
-        with metered(progress, within, reading, aims=aims, total=len(texts)):
+        with metered(progress, within, reading, total=len(texts)):
             found += answers(within, reading)
         if budget is not None:  # it is for each text
             budget = budget.begun()
