@@ -7,7 +7,7 @@ left to scikit-learn itself; what comes after it becomes part of the weights.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -28,17 +28,6 @@ _PROBES = 12  # words of the vocabulary in a text to try out, at most
 _AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds, and what stood before
 
 
-class LinearPipeline(NamedTuple):
-    """A pipeline that is a bag of words: its outputs for texts, and how they become probabilities.
-
-    ``link`` is "softmax", "sigmoid" or "ovr"; "none" where there are no probabilities.
-    """
-
-    bag: Bag
-    outputs: Callable[[list[str]], Float[np.ndarray, "n C"]]
-    link: str
-
-
 class _Linear(NamedTuple):
     """A classifier of rows: outputs = rows @ weights + intercept."""
 
@@ -52,8 +41,8 @@ class _NotLinearError(Exception):
     """A clause that says why a pipeline is sampled."""
 
 
-def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
-    """Return ``pipeline`` as a bag of words, or a clause that says why it is none."""
+def linear_pipeline(pipeline: Any) -> Mapping[str, Any] | str:
+    """Return a ``Function``'s fields of a bag of words, or a clause that says why it is none."""
     try:
         return _linear_pipeline(pipeline)
     except _NotLinearError as why:
@@ -64,7 +53,7 @@ def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
         return f"it could not be taken apart ({type(error).__name__})"
 
 
-def _linear_pipeline(pipeline: Any) -> LinearPipeline:
+def _linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
     steps = _flat(pipeline)
     if len(steps) < 2 or not hasattr(steps[0], "build_analyzer"):
         first = type(steps[0] if steps else pipeline).__name__
@@ -100,7 +89,9 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     answers = read.outputs(texts)
     _check_answers(bag, read, texts)
     _check_choice(pipeline, texts, answers)
-    return LinearPipeline(bag, read.outputs, _link(pipeline, last, texts, answers))
+    link = _link(pipeline, last, texts, answers)
+    scale = "score" if link == "none" else "logit"
+    return {"function": read.outputs, "bag": bag, "linked": link, "scale": scale}
 
 
 @dataclass(frozen=True, eq=False)

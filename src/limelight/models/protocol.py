@@ -39,22 +39,9 @@ Link = Literal["softmax", "sigmoid", "ovr", "none"]
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
-    "attends",
-    "relays",
-    "differentiates",
-    "freezes",
-    "collapses",
-    "games",
-    "chooses",
-    "pieces",
-    "cuts",
-    "shuffles",
-    "pairs",
-    "spans",
-    "answers",
-    "signals",
-    "pictures",
-]
+    "attends", "relays", "differentiates", "freezes", "collapses", "games", "chooses", "pieces",
+    "cuts", "shuffles", "pairs", "spans", "answers", "signals", "pictures",
+]  # fmt: skip
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
@@ -637,24 +624,15 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
-# The methods that a capability brings, by name.
+# The methods that a capability brings, by name: each is called as its protocol is.
 _BROUGHT = {
-    capability: tuple(name for name in vars(protocol) if not name.startswith("_"))
-    for capability, protocol in (
-        ("attends", Attends),
-        ("relays", Attends),
-        ("differentiates", Differentiates),
-        ("freezes", Freezes),
-        ("collapses", Collapses),
-        ("games", Games),
-        ("pieces", Pieces),
-        ("cuts", Cuts),
-        ("shuffles", Shuffles),
-        ("spans", Spans),
-        ("answers", Answers),
-        ("signals", Signals),
+    protocol.__name__.lower(): tuple(name for name in vars(protocol) if not name.startswith("_"))
+    for protocol in (
+        *(Attends, Differentiates, Freezes, Collapses, Games, Pieces),
+        *(Cuts, Shuffles, Spans, Answers, Signals),
     )
 }
+_BROUGHT["relays"] = _BROUGHT["attends"]
 
 
 def checked_model(model: Any) -> Model:

@@ -144,11 +144,6 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
         # A distance to a plane is not a log-odds: its softmax would be a probability in name only.
         scale = "probability" if kind == "predict_proba" else "score"
         return wrapped_function(answer, **{"scale": scale, "asked_because": linear, **named})
-    more = {
-        "scale": "score" if linear.link == "none" else "logit",
-        "bag": linear.bag,
-        "linked": linear.link,
-        # Its scores, and no longer the log-odds of probabilities.
-        "name": options.get("name", f"{name} {kind}"),
-    }
-    return wrapped_function(linear.outputs, **{**named, **more})
+    # Its scores, and no longer the log-odds of probabilities.
+    named["name"] = options.get("name", f"{name} {kind}")
+    return wrapped_function(**{**named, **linear})

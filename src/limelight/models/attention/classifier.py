@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, about_text
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.documents import encoded, padded_ids, read_document
+from limelight.models.attention.documents import padded_ids, read_document
 from limelight.models.attention.masked import (
     DeletionScorer,
     ReplacementScorer,
@@ -39,7 +39,7 @@ from limelight.models.attention.weights import (
 )
 from limelight.models.protocol import Capability, Link, class_probabilities
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Vocabulary, few_names, token_strings
+from limelight.text import Document, Features, Vocabulary, few_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
 
@@ -261,19 +261,15 @@ class AttentionClassifier:
         """Return documents as the arrays that exact methods need."""
         return CollapsedDocuments(model=self, documents=tuple(documents), features=tuple(features))
 
-    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for every text."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        rows = []
-        for i, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
-            strings = token_strings(text)
-            if not strings:
-                raise InputError(f"text {i} has no words; give at least one word.")
-            rows.append(self.vocabulary.encode(strings[: self.T_max - 1]))
-        return self.logits_of_ids(rows)
+        documents = []
+        for number, text in enumerate(texts):
+            with about_text(number if len(texts) > 1 else None):
+                documents.append(self.read(text))
+        return self.outputs(documents)
 
     def logits_of_ids(self, rows: Sequence[np.ndarray]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for documents that are encoded already, without [cls] and padding."""
@@ -292,7 +288,7 @@ class AttentionClassifier:
         Rows are softmaxes over the whole window, as in the model; the columns of the padding are
         left out, so a row sums to one minus the attention it pays to padding.
         """
-        ids = padded_ids([encoded(document).ids], T_max=self.T_max)[0]
+        ids = padded_ids([document.input.ids], T_max=self.T_max)[0]
         e = self.embedding[ids].astype(np.float64) + self.positions
         T, K, seen = 1 + len(document.tokens), self.sizes["K"], self.directions
         # The first K heads: a skip connection from the mean, the last, attends to nothing.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.attention.documents import encoded, padded_ids
+from limelight.models.attention.documents import padded_ids
 from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
@@ -186,7 +186,7 @@ class CollapsedDocuments:
                 "LIME under deletion is exact for texts that fit the window and repeat no token; "
                 f"in this one {why}. Use method 'lime-sampled', or replacement 'unk'."
             )
-        ids = encoded(document).ids
+        ids = document.input.ids
         d = len(ids)
         word, place = ids[:, None], 1 + np.arange(d)[None, :]
         logit = tables.logit(word, place)

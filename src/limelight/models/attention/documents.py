@@ -25,12 +25,6 @@ class Encoded(NamedTuple):
     removed: Int[np.ndarray, " T"] | None = None
 
 
-def encoded(document: Document) -> Encoded:
-    """Return what the attention classifier made of a text."""
-    found: Encoded = document.input
-    return found
-
-
 def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
     """Return ``text`` cut to the ``T_max - 1`` tokens that fit after [cls]."""
     if not isinstance(text, str):

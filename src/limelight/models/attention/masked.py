@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.documents import encoded
 from limelight.models.attention.tables import Tables, in_chunks, predicted_logits
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
@@ -169,7 +168,7 @@ def deletion_scorer(
     tables: Tables, vocabulary: Vocabulary, document: Document, features: Features
 ) -> DeletionScorer:
     """Return the game in which removed words vanish; words beyond the window go with a feature."""
-    ids, beyond, _ = encoded(document)
+    ids, beyond, _ = document.input
     row = {string: j for j, string in enumerate(features.strings)}
     later = [row.get(string, -1) if features.unit == "words" else -1 for string in beyond]
     of_token = np.array([*features.of_token, *later])

@@ -17,7 +17,6 @@ from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import Encoded
 from limelight.models.attention.masked import ReplacementScorer
 from limelight.models.attention.tables import in_chunks, sinusoidal_positions
-from limelight.models.attention.weights import shuffled_weights, weights_of
 from limelight.models.protocol import Capability
 from limelight.shapes import Float, Num
 from limelight.text import UNK, Document, Features, Pictured, few_names, picture_of
@@ -120,14 +119,6 @@ class PictureClassifier(AttentionClassifier):
         table = self.position_table.astype(np.float64)
         return table if of_positions is sinusoidal_positions else np.zeros_like(table)
 
-    def shuffled(self, seed: int) -> "PictureClassifier":
-        """Return the model with the numbers of every weight in random places.
-
-        The mean patch stays: it is what the training pictures were, and what removal means.
-        """
-        weights: dict[str, Any] = shuffled_weights(weights_of(self), seed)
-        return replace(self, **weights | {"patch_mean": self.patch_mean})
-
     def read(self, text: Any, *, pieces: bool = False) -> Document:
         """Return a picture as this model sees it: brought to its size, and cut into patches."""
         if pieces:
@@ -140,10 +131,6 @@ class PictureClassifier(AttentionClassifier):
         notices = () if (wide, high) == (width, height) else (said,)
         pixels = fitted_pixels(picture.pixels, self.picture_size, self.channels)
         return Document.of_picture(cut, notices=notices, input=pixels)
-
-    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
-        """Return the C outputs of the model for every picture."""
-        return self.outputs([self.read(picture) for picture in texts])
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for pictures that it has read."""

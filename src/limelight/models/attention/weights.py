@@ -41,9 +41,11 @@ def wide_weights(model: Any) -> dict[str, Float[np.ndarray, "..."]]:
 def shuffled_weights(weights: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
     """Return the numbers of every weight in random places."""
     rng = np.random.default_rng(seed)
-    return {
+    found = {
         name: rng.permutation(array.ravel()).reshape(array.shape) for name, array in weights.items()
     }
+    # The mean patch is what the training pictures were, and what removal means: nothing learned.
+    return found | {name: weights[name] for name in ("patch_mean",) if name in weights}
 
 
 _LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
