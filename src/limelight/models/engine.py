@@ -97,6 +97,7 @@ class Engine:
 
 def out_of_memory(error: Exception) -> bool:
     """Whether ``error`` is Python's or torch's way of saying so (torch's is a RuntimeError)."""
+    # By what it says: naming the classes of torch would import torch.
     said = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said
 
@@ -116,6 +117,7 @@ def answers_of(
     """
     try:
         return ask(items)
+    # What we say ourselves names its text already.
     except (MemoryError, InputError):
         raise
     except Exception as failure:
@@ -180,6 +182,7 @@ def joint_answers(
     """
     first: Any = games[0]
     common = getattr(first, "joins", None)
+    # By identity: what is joined goes in one batch through one network.
     if common is None or any(getattr(one, "joins", None) is not common for one in games):
         return None
     answers: list[Float[np.ndarray, "_ C"]] = first.joint(games, masks)

@@ -64,6 +64,7 @@ _TOGETHER = 32  # documents whose arrays stay inside the cache
 _TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
 
 
+# Models are equal where they are the same object; comparing arrays would give no truth value.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionClassifier:
     r"""K attention heads averaged into C logits (Eq. 1–9 of the paper).
@@ -161,6 +162,7 @@ class AttentionClassifier:
         digest.update("\n".join(self.vocabulary.words).encode())
         for name, array in weights_of(self).items():
             digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            # Without a copy: embeddings are tens of megabytes.
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 
@@ -289,6 +291,7 @@ class AttentionClassifier:
         left out, so a row sums to one minus the attention it pays to padding.
         """
         ids = padded_ids([document.input.ids], T_max=self.T_max)[0]
+        # Of the weights and not of the tables: these hold the row of [cls] alone.
         e = self.embedding[ids].astype(np.float64) + self.positions
         T, K, seen = 1 + len(document.tokens), self.sizes["K"], self.directions
         # The first K heads: a skip connection from the mean, the last, attends to nothing.
@@ -336,6 +339,7 @@ def factored(tables: Tables) -> Factored | None:
     if tables.units is not None:
         return None
     word, position = tables.word_logit, tables.position_logit
+    # Beyond, every term of a text that lacks the largest word could underflow.
     if np.ptp(word, axis=0).max() + np.ptp(position, axis=0).max() > SPREAD:
         return None
     g_w, g_t = np.exp(word - word.max(axis=0)), np.exp(position - position.max(axis=0))

@@ -61,6 +61,7 @@ def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
 
 def padded_ids(rows: Sequence[Int[np.ndarray, " _"]], *, T_max: int) -> Int[np.ndarray, "n T_max"]:
     """Return one row of ``T_max`` ids per document: [cls], its tokens, then UNK as padding."""
+    # Padding is UNK and takes part in attention: a window is as long as it was in training.
     ids = np.full((len(rows), T_max), UNK, dtype=np.int32)
     ids[:, 0] = CLS
     for line, row in zip(ids, rows, strict=True):
