@@ -452,8 +452,8 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
         raise InputError("there is nothing to remove from this text.")
     lines = [
         _line(e.label, "method", curve.removed / judged.d, curve.points)
-        for e, curve in zip(found, judged.curves, strict=True)
-        if curve is not None
+        for e in found
+        if (curve := judged.curves.get(e.method)) is not None
     ]
     return {
         "words": judged.d,
@@ -465,8 +465,12 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
         "ceiling": level.ceiling,
         "has_room": judged.has_room,
         "methods": [
-            {"label": e.label, "area": area, "share": _share(area, level.chance, level.ceiling)}
-            for e, area in zip(found, level.areas, strict=True)
+            {
+                "label": e.label,
+                "area": (area := level.areas.get(e.method)),
+                "share": _share(area, level.chance, level.ceiling),
+            }
+            for e in found
         ],
     }
 
