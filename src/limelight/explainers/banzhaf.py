@@ -231,7 +231,7 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     )
 
 
-_MOST_ABLATIONS = 100_000
+_MOST_ABLATIONS = 100_000  # masks, all of which a LASSO holds at once
 _INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
 _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
 
