@@ -26,11 +26,11 @@ import numpy as np
 
 from limelight.errors import InputError, nearest, told
 from limelight.models import (
-    CAPABILITIES,
     SCALES,
     Capability,
     Cuts,
     Model,
+    check_needed,
     class_probabilities,
     why_not,
 )
@@ -313,10 +313,8 @@ class Question:
             )
         needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "answers"))
         for name, needs in needed:
-            if getattr(self, name) is not None and (why := why_not(model, needs)) is not None:
-                raise InputError(
-                    f"{name} needs {CAPABILITIES[needs]}, and {why}. Leave {name} out."
-                )
+            if getattr(self, name) is not None:
+                check_needed(model, needs, name, f" Leave {name} out.")
         if self.protect and why_not(model, "pictures") is None:
             raise InputError(
                 "protect keeps words of a text; of a picture, give groups of patches as features, "
@@ -357,8 +355,7 @@ class Question:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
         if self.window is None:
             return model
-        if (why := why_not(model, "cuts")) is not None:
-            raise InputError(f"window needs {CAPABILITIES['cuts']}, and {why}. Leave window out.")
+        check_needed(model, "cuts", "window", " Leave window out.")
         return cast(Cuts, model).in_windows(self.window)
 
 

@@ -27,7 +27,7 @@ from limelight.judging.removals import (
     tied,
     tied_groups,
 )
-from limelight.models import CAPABILITIES, Model, Shuffles, class_probabilities, why_not
+from limelight.models import Model, Shuffles, check_needed, class_probabilities
 from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -188,9 +188,8 @@ class Setup:
     def __post_init__(self) -> None:
         classes = self.model.classes
         target_indices(self.question.target, classes, np.zeros((1, len(classes))))
-        why = why_not(self.model, "shuffles")
-        if "sanity" in self.columns and why is not None:
-            raise InputError(f"the column 'sanity' needs {CAPABILITIES['shuffles']}, and {why}.")
+        if "sanity" in self.columns:
+            check_needed(self.model, "shuffles", "the column 'sanity'")
 
     @property
     def in_flight(self) -> int:
