@@ -156,6 +156,7 @@ def target_indices(
     if target is None:
         target = "predicted" if len(classes) > 2 else classes[-1]
     if target == "predicted" and target not in classes:
+        # A score has one class, and its only output would count as that of the second of two.
         return class_probabilities(logits).argmax(axis=1) * (len(classes) > 1)
     if isinstance(target, str) and target in classes:
         return np.full(len(logits), classes.index(target))

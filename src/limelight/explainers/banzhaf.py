@@ -217,6 +217,7 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     for asked in one.documents[0].asked[one.targets.part : one.targets.part + 1]:
         if isinstance(asked, Answer):  # whose log p becomes log p − log(1 − p)
             tokens, share = asked.length, asked.length if asked.per_token else 1
+            # A certain answer has no log-odds; single precision knows none above this.
             y = np.minimum(y * share, -np.finfo(np.float32).eps)
             y = y - np.log(-np.expm1(y))
     # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the

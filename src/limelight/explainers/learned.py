@@ -407,6 +407,7 @@ class Learned:
         summary = text_summary(inputs) - self.arrays["centre"]
         axes = self.arrays["axes"]
         along = summary @ axes.T
+        # At least 0: what lies along the axes is taken off, and rounding may take more.
         rest = np.maximum((summary**2).sum(axis=1) - self.arrays["spread"] @ (along.T**2), 0.0)
         far = (along**2).mean(axis=1) + rest / self.arrays["rest"]
         return np.stack([np.log(count), new, np.sqrt(far)], axis=1)
