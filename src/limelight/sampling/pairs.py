@@ -10,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.sampling.masks import coin_masks, sized_masks
 from limelight.sampling.regression import left_out_residuals
-from limelight.sampling.sample import Sample
+from limelight.sampling.sample import Sample, WeightedMasks
 from limelight.sampling.spread import ROUNDING, Spread, unseen_error
 from limelight.shapes import Bool, Float
 
@@ -102,9 +102,7 @@ class PairDraws:
         chance = np.sqrt(_mean_squares(self.d, shapley_shares(self.d)))
         return chance / chance.sum()
 
-    def __call__(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
         if self.index == "banzhaf":
             return coin_masks(self.d, n, rng), np.ones(n)
