@@ -116,6 +116,8 @@ class Sample:
     def grow(self, n: int) -> None:
         """Draw until the sample has ``n`` rows, the untouched document included."""
         while (missing := n - self.n) > 0:
+            # Whole chunks as far as they go: a sample that grows in steps has other draws than one
+            # at once only where a step ends inside a chunk.
             keep, weight = self._draws(min(missing, _CHUNK), self._rng)
             self._take(keep, weight, _answer(self._game, keep))
 
