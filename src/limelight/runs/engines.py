@@ -1,4 +1,4 @@
-"""Who explains shards: this process, processes it starts, somebody's executor, a Ray cluster."""
+"""Who explains shards beside this process: others it starts, somebody's executor, a Ray cluster."""
 
 import contextlib
 import multiprocessing as mp
@@ -17,7 +17,6 @@ from concurrent.futures import (
     as_completed,
     wait,
 )
-from functools import partial
 from queue import SimpleQueue
 from types import ModuleType
 from typing import Any
@@ -25,13 +24,9 @@ from typing import Any
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import (
     Finished,
-    Heard,
     LostWorkerError,
-    Orders,
-    ShardWork,
     Task,
     explain_shard,
-    finished_by,
     needs_main,
 )
 
@@ -62,7 +57,7 @@ def finished_by_workers(
         try:
             # Twice as many: nobody waits for the one who takes the shards.
             yield from _in_flight(
-                lambda task: threads.submit(held.finished, task), 2 * workers, tasks
+                lambda one: threads.submit(held.finished, one), 2 * workers, tasks
             )
         finally:
             held.close()
@@ -83,6 +78,20 @@ def _in_flight(
     finally:
         for shard in running:
             shard.cancel()
+
+
+def finished_by_executor(
+    executor: Executor, explain: Callable[[Task], Finished], most: int, tasks: Iterator[Task]
+) -> Generator[Finished, None, None]:
+    """Yield the shards of ``tasks``, ``most`` of them in flight; the executor is left open."""
+    try:
+        yield from _in_flight(lambda task: executor.submit(explain, task), most, tasks)
+    except (BrokenExecutor, CancelledError) as error:
+        name = type(executor).__name__
+        raise InputError(
+            f"the executor {name} has ended ({str(error) or type(error).__name__}); what is "
+            "finished is kept. Start the run again with a new one."
+        ) from None
 
 
 class _Workers:
@@ -173,33 +182,12 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class ThisProcess:
-    """One shard after another, here, with the model that is in memory."""
+class SpawnedProcess(Worker):
+    """A new process, which loads the model once; nothing of this one travels but the job.
 
-    workers = 1
+    It is one of so many ``workers``, who share the cores.
+    """
 
-    def __init__(self, work: ShardWork, heard: Heard | None = None) -> None:
-        self._work, self._heard = work, heard
-
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shards; ``heard`` is told of every few texts."""
-        for task in orders.tasks:
-            yield finished_by(self._work, task, self._heard)
-
-
-class SpawnedProcesses:
-    """New processes that load the model once each; nothing of this process travels with them."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shards as they are finished."""
-        workers = min(self.workers, orders.length)
-        return finished_by_workers(lambda: _Process(orders.job, workers), workers, orders.tasks)
-
-
-class _Process(Worker):
     def __init__(self, job: bytes, workers: int) -> None:
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -209,6 +197,7 @@ class _Process(Worker):
         theirs.close()
 
     def __call__(self, task: Task) -> Finished:
+        """Send the task, and wait for its shard."""
         try:
             self._pipe.send(task)
             found: Finished = self._pipe.recv()
@@ -217,6 +206,7 @@ class _Process(Worker):
         return found
 
     def close(self) -> None:
+        """Kill the process."""
         self._process.kill()  # who waits for its answer hears that it has ended
         self._process.join(_PATIENCE)
 
@@ -282,33 +272,6 @@ def _environment(workers: int, *, program: bool) -> Iterator[None]:
                 os.environ.pop(name, None)
 
 
-class ExecutorEngine:
-    """Submits shards to ``executor``, ``workers`` at a time, and leaves it open.
-
-    ``here`` is what threads of this process call, with the model that is in memory; None where
-    workers load it themselves.
-    """
-
-    def __init__(
-        self, executor: Executor, workers: int, here: Callable[[Task], Finished] | None = None
-    ) -> None:
-        self._executor, self.workers, self._here = executor, workers, here
-
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shards as they are finished."""
-        explain = self._here or partial(explain_shard, orders.job)
-        try:
-            yield from _in_flight(
-                lambda task: self._executor.submit(explain, task), self.workers, orders.tasks
-            )
-        except (BrokenExecutor, CancelledError) as error:
-            name = type(self._executor).__name__
-            raise InputError(
-                f"the executor {name} has ended ({str(error) or type(error).__name__}); what is "
-                "finished is kept. Start the run again with a new one."
-            ) from None
-
-
 class RayActors:
     """Actors of Ray Core, one model each. A lost actor, or a lost machine, is replaced.
 
@@ -336,15 +299,13 @@ class RayActors:
                 (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
                 raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None
         self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
+        # Without restarts of Ray's own: a new actor may find no place while the others are there.
+        self._actors = ray.remote(**self._needs, max_restarts=0)(_Explainer)
         self.workers = workers or self._room()
 
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shards as they are finished."""
-        actors = self._ray.remote(**self._needs, max_restarts=0)(_Explainer)
-        workers = min(self.workers, orders.length)
-        return finished_by_workers(
-            lambda: _Actor(self._ray, actors, orders.job), workers, orders.tasks
-        )
+    def actor(self, job: bytes) -> Worker:
+        """Return a new actor for ``job``, which may have to wait for its place."""
+        return _Actor(self._ray, self._actors.remote(), job)
 
     def _room(self) -> int:
         """Return how many actors the cluster has room for."""
@@ -371,9 +332,8 @@ class _Explainer:
 
 
 class _Actor(Worker):
-    def __init__(self, ray: Any, actors: Any, job: bytes) -> None:
-        self._ray, self._job = ray, job
-        self._actor = actors.remote()
+    def __init__(self, ray: Any, actor: Any, job: bytes) -> None:
+        self._ray, self._actor, self._job = ray, actor, job
 
     def get_ready(self) -> None:
         self._answer(self._actor.ready.remote())

@@ -2,14 +2,13 @@
 
 import pickle
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from limelight.data.columns import INPUT
 from limelight.data.labels import ClassLabels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, allotted
@@ -20,14 +19,12 @@ from limelight.explainers.reading import Reading, advising
 from limelight.explainers.registry import configured
 from limelight.models import Model
 from limelight.models.loading import ModelSource
-from limelight.results import Explanation
 from limelight.results.values import plain_value, read_value, written_value
 from limelight.runs.record import MethodRecord, RunRecord
-from limelight.runs.rows import Answer, DataText, shard_bytes, shard_table
-from limelight.text import one_line
+from limelight.runs.rows import Found, given_texts, shard_bytes, shard_table
+from limelight.text import AskedText, joined, one_line
 
 _TOGETHER = 32  # texts that are read at a time, at least
-Found = Explanation | str  # a sentence where there is no explanation
 Heard = Callable[[int, int], None]  # texts done, and how many of them failed
 
 
@@ -61,48 +58,33 @@ class ShardWork:
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
-        asked, errors = self.texts(texts)
+        asked, errors = asked_texts(texts), texts["error"].to_pylist()
         aims = self.model.classes if self.record.question.all_classes else [None]
         kinds = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
         found: list[list[Found]] = [[error or ""] * len(kinds) for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
-        usable.sort(key=lambda i: (len(asked[i].whole or ""), i))
+        usable.sort(key=lambda i: (_length(asked[i]), i))
         done, failed = len(asked) - len(usable), len(asked) - len(usable)
         size = max(together(self.model, self.chosen), _TOGETHER)
         for part in (usable[start : start + size] for start in range(0, len(usable), size)):
-            explained = self._explained([asked[i].asked for i in part])
+            explained = self._explained([asked[i] for i in part])
             for i, of_text in zip(part, explained, strict=True):
                 found[i] = of_text
                 failed += any(isinstance(one, str) for one in of_text)
             done += len(part)
             if heard is not None:
                 heard(done, failed)
-        answers = [
-            Answer(about, method, aim, one)
-            for about, of_text in zip(asked, found, strict=True)
-            for (method, aim), one in zip(kinds, of_text, strict=True)
+        # A label that names a class becomes its name; another stays as it is.
+        labels = texts["label"].to_pylist()
+        numbers = map(self._labels.number, labels)
+        called = [
+            label if number is None else self.model.classes[number]
+            for label, number in zip(labels, numbers, strict=True)
         ]
-        place = pa.array([i for i in range(len(asked)) for _ in kinds], pa.int64())
-        names = texts.column_names[len(INPUT) :]
-        carried = {name: texts.column(name).take(place) for name in names}
-        return shard_table(answers, carried, keep_texts=self.record.data.texts_kept)
-
-    def texts(self, texts: pa.Table) -> tuple[list[DataText], list[str | None]]:
-        """Return the texts that a worker got, and for each the sentence why it cannot be used.
-
-        A label that names a class becomes its name; another stays as it is.
-        """
-        names = ("row", "id", "text", "label", "pair", "at")
-        asked = []
-        for row, id, text, label, pair, at in zip(
-            *(texts.column(name).to_pylist() for name in names), strict=True
-        ):
-            number = self._labels.number(label)
-            given = text if text is None or pair is None else (text, pair)
-            called = label if number is None else self.model.classes[number]
-            asked.append(DataText(row, id, given, called, at))
-        return asked, texts.column("error").to_pylist()
+        place = texts.column_names.index("label")
+        texts = texts.set_column(place, "label", pa.array(called, pa.string()))
+        return shard_table(texts, kinds, found, keep_texts=self.record.data.texts_kept)
 
     def doubts(self, texts: pa.Table) -> Iterator[str]:
         """Yield notices: labels that are one class by request, and those here that are none."""
@@ -145,6 +127,17 @@ class ShardWork:
             return [_sentence(error)]  # other methods may well explain this text
 
 
+def asked_texts(texts: pa.Table) -> list[Any]:
+    """Return the texts that a worker got, with the place asked about where the data name one."""
+    both = zip(given_texts(texts), texts["at"].to_pylist(), strict=True)
+    return [given if at is None else AskedText(given, by=at) for given, at in both]
+
+
+def _length(asked: Any) -> int:
+    given = asked.given if isinstance(asked, AskedText) else asked
+    return len(joined(given)[0])
+
+
 def _sentence(error: Exception) -> str:
     if isinstance(error, InputError):
         return str(error)
@@ -168,22 +161,10 @@ def needs_main(pickled: bytes) -> bool:
 
 
 class Task(NamedTuple):
-    """The texts of a shard, or those of them that are to be tried again, in Arrow's own bytes."""
+    """The texts of a shard, or those of them that are to be tried again."""
 
     number: int
-    texts: bytes
-
-    @staticmethod
-    def of(number: int, table: pa.Table) -> "Task":
-        """Return a task for the texts in ``table``."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        return Task(number, sink.getvalue().to_pybytes())
-
-    def table(self) -> pa.Table:
-        """Return the texts."""
-        return pa.ipc.open_stream(self.texts).read_all()
+    texts: pa.Table
 
 
 class Finished(NamedTuple):
@@ -201,34 +182,13 @@ class LostWorkerError(Exception):
     """A worker has ended before its shard; another one may do it."""
 
 
-class Orders(NamedTuple):
-    """The tasks of a job (:func:`packed`), read when they are taken, ``length`` of them."""
-
-    job: bytes
-    tasks: Iterator[Task]
-    length: int
-
-
-@runtime_checkable
-class Engine(Protocol):
-    """Something that finishes shards, in any order, each once."""
-
-    @property
-    def workers(self) -> int:
-        """How many shards are worked on at a time."""
-
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shard of every task; one is taken when somebody is free to do it."""
-
-
 def finished_by(work: ShardWork, task: Task, heard: Heard | None = None) -> Finished:
     """Return the shard of ``task``, done here and now."""
     start = time.perf_counter()
-    texts = task.table()
-    rows = work(texts, heard)
+    rows = work(task.texts, heard)
     bad = rows.filter(rows.column("error").is_valid()).column("row").unique()
     return Finished(
-        task.number, shard_bytes(rows), len(texts), len(bad), time.perf_counter() - start
+        task.number, shard_bytes(rows), len(task.texts), len(bad), time.perf_counter() - start
     )
 
 
