@@ -434,10 +434,10 @@ def test_a_limit_beyond_the_last_row_is_no_limit(model, whole, tmp_path):
     run = explained(model, tmp_path / "run", limit=10**6)
     assert run.record == Run(whole).record
     for limit in (0, -3):
-        with pytest.raises(InputError, match=f"limit must be at least 1; got {limit}"):
+        with pytest.raises(InputError, match=f"limit must be a whole number from 1; got {limit}"):
             explained(model, tmp_path / "none", limit=limit)
     unchecked = inspect.unwrap(DataSet.record)
-    with pytest.raises(InputError, match=r"'limit' must be a whole number; got 2.5"):
+    with pytest.raises(InputError, match=r"limit must be a whole number from 1; got 2.5"):
         unchecked(opened_data(DATA), texts_kept=True, limit=2.5)
     assert type(unchecked(opened_data(DATA), texts_kept=True, limit=np.int64(2)).limit) is int
 

@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from limelight.data.files import Batch, Source, is_text, sources_of
 from limelight.data.labels import Labels, label_classes
-from limelight.errors import InputError
+from limelight.errors import InputError, check_count
 from limelight.text import Given
 from limelight.text.characters import LONE_SURROGATE
 
@@ -292,12 +291,9 @@ class DataSet:
 def _checked_limit(limit: Any) -> int | None:
     if limit is None:
         return None
-    if isinstance(limit, bool) or not isinstance(limit, Real) or limit % 1:
-        raise InputError(f"the setting 'limit' must be a whole number; got {limit!r}.")
-    if limit < 1:
-        raise InputError(f"limit must be at least 1; got {limit}.")
-    whole: Any = limit  # 100.0 is 100, and 10**400 is not infinite
-    return int(whole)
+    # A cell of a table, or a quotient, may be 100.0.
+    whole = isinstance(limit, float) and limit.is_integer()
+    return check_count("limit", int(limit) if whole else limit)
 
 
 def opened_data(

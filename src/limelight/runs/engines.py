@@ -53,6 +53,7 @@ def finished_by_workers(
 ) -> Generator[Finished, None, None]:
     """Yield the shards of ``tasks``, done by so many workers; one thread here waits for each."""
     held = _Workers(start, workers)
+    # Threads, for who waits for a pipe or for Ray needs no core: the work is done elsewhere.
     with ThreadPoolExecutor(workers) as threads:
         try:
             # Twice as many: nobody waits for the one who takes the shards.
@@ -71,11 +72,13 @@ def _in_flight(
     try:
         for task in tasks:
             running.add(submit(task))
+            # Data are read no further than somebody works: the texts of a shard may be large.
             if len(running) == most:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (shard.result() for shard in done)
         yield from (shard.result() for shard in as_completed(running))
     finally:
+        # Who stops listening, as an interrupt does, wants no more of them begun.
         for shard in running:
             shard.cancel()
 
@@ -87,6 +90,7 @@ def finished_by_executor(
     try:
         yield from _in_flight(lambda task: executor.submit(explain, task), most, tasks)
     except (BrokenExecutor, CancelledError) as error:
+        # A pool that has lost a process is broken for good, and not ours to replace.
         name = type(executor).__name__
         raise InputError(
             f"the executor {name} has ended ({str(error) or type(error).__name__}); what is "
@@ -105,6 +109,7 @@ class _Workers:
         self._start, self._most, self._there = start, most, 0
         self._open, self._lock = True, threading.Lock()
         self._all: list[Worker] = []
+        # Errors as well: who waits for a worker must hear that none will come.
         self._free: SimpleQueue[Worker | BaseException] = SimpleQueue()
 
     def finished(self, task: Task) -> Finished:
@@ -118,6 +123,7 @@ class _Workers:
                 worker.close()
                 reason = error
                 with self._lock:
+                    # Its place is free for another, which the next turn may ask for.
                     self._there -= 1
             else:
                 self._free.put(worker)
@@ -132,6 +138,7 @@ class _Workers:
         with self._lock:
             if self._free.empty() and self._there < self._most:
                 self._there += 1
+                # Beside us: on a full cluster it may wait for hours, and others come free.
                 threading.Thread(target=self._get_another, daemon=True).start()
         found = self._free.get()
         if isinstance(found, BaseException):
@@ -157,6 +164,7 @@ class _Workers:
 
     def _started(self) -> Worker:
         with self._lock:
+            # Closed while it waited: a worker that is begun now would be let go by nobody.
             if not self._open:
                 raise CancelledError
             self._all.append(worker := self._start())
@@ -168,6 +176,7 @@ class _Workers:
             self._open = False
         for worker in self._all:
             worker.close()
+        # Wakes whoever still waits for one.
         self._free.put(CancelledError())
 
 
@@ -177,6 +186,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 def usable_cores() -> int:
     """Return the number of cores that this process may use."""
+    # A container or taskset may leave fewer cores than the machine has.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -189,11 +199,13 @@ class SpawnedProcess(Worker):
     """
 
     def __init__(self, job: bytes, workers: int) -> None:
+        # Not forked: torch and OpenMP do not survive the fork of a process that has threads.
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
         with _environment(workers, program=needs_main(job)), _interrupts_held():
             self._process.start()
+        # The process alone holds its end then, so that we hear when it is gone.
         theirs.close()
 
     def __call__(self, task: Task) -> Finished:
@@ -215,6 +227,7 @@ def _serve(pipe: Any, job: bytes) -> None:
     """Explain one shard after another until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # The pipe ends when nobody asks any more.
     with contextlib.suppress(EOFError, OSError):
         while True:
             pipe.send(explain_shard(job, pipe.recv()))
@@ -247,6 +260,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+# The environment and the main module belong to the whole process: one start at a time.
 _changing = threading.Lock()
 
 
@@ -294,6 +308,7 @@ class RayActors:
         self._ray: Any = ray
         if not ray.is_initialized():
             try:
+                # What its workers print would break the line that shows how far the run is.
                 ray.init(address=address, log_to_driver=False, configure_logging=False)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
@@ -324,6 +339,7 @@ class RayActors:
 class _Explainer:
     """What runs on a machine of the cluster."""
 
+    # Answered only by an actor that has found its place.
     def ready(self) -> bool:
         return True
 
@@ -346,6 +362,7 @@ class _Actor(Worker):
         self._ray.kill(self._actor)
 
     def _answer(self, reference: Any) -> Any:
+        # Errors of the work itself are raised as they are: only who is lost is replaced.
         lost = self._ray.exceptions
         try:
             return self._ray.get(reference)

@@ -96,6 +96,7 @@ class RunJob:
             if number not in failed
         }
         again = {number: rows for number, rows in failed.items() if rows} if self.retry else {}
+        # In the order of the data, whose files are read once, from the front.
         return dict(sorted((missing | again).items()))
 
     @property
@@ -107,6 +108,7 @@ class RunJob:
         """Return a count that starts with what is there."""
         total, texts = self.run.total, self.texts
         failed, damaged = self._stored
+        # Those that are tried again are counted when they are through.
         kept = sum(len(rows) for number, rows in failed.items() if number not in self.to_do)
         meter = Meter(watcher, total=total, done=total - texts, failed=kept)
         for sentence in damaged:
@@ -127,6 +129,7 @@ class RunJob:
         _check_question(work, first.texts)
         for doubt in work.doubts(first.texts):
             meter(notice=doubt)
+        # A shard is one worker's, who is here already.
         if executor is None and len(self.to_do) < 2:
             workers = 1
         expected = partial(estimate, work, first.texts, count=self.texts)
@@ -148,16 +151,19 @@ class RunJob:
             table = texts.rename_columns(names)  # a column of the data may be called "row", too
             number = table.column("row")[0].as_py() // size
             rows = pa.array(sorted(self.to_do[number]), pa.int64())
+            # Of a shard that is tried again, only the texts that failed.
             chosen = table.filter(pc.is_in(table.column("row"), rows))
             yield Task(number, chosen)
 
     def _store(self, shard: Finished) -> None:
         if shard.refused is not None:
+            # A refusal, as of another model at the same path, is the same for every shard to come.
             raise InputError(f"{shard.refused} What is finished is kept.")
         content = shard.content
         if shard.number in self._stored[0]:  # the texts that did not fail keep their rows
             (old,) = self.run.tables(shards=[shard.number])
             new = pq.read_table(io.BytesIO(content))
+            # By text, not by row: where one method failed, all of them did the text again.
             again = pc.is_in(old.column("row"), new.column("row").unique())
             rows = pa.concat_tables([old.filter(pc.invert(again)), new])
             content = shard_bytes(rows.sort_by("row").combine_chunks())
@@ -173,6 +179,7 @@ def _check_question(work: ShardWork, texts: pa.Table) -> None:
             for learned in work.learned.values():
                 learned.check(reading)
         except InputError as error:
+            # What only this text cannot answer is told in its row.
             if not error.one_text:
                 raise
 
@@ -193,6 +200,7 @@ def planned(
     shard_texts: int | None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
+    # The source is for people; a run goes on with any model of the same fingerprint.
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
     writes = why_not(model, "answers") is None
     return RunRecord(
@@ -205,6 +213,7 @@ def planned(
             source=None if source is None else source.path,
         ),
         methods=[method_record(one, budget) for one in chosen],
+        # Sorted, for whoever names the same words in another order asks the same.
         question=replace(question.to(model), protect=sorted(question.protect)),
         data=data,
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
@@ -222,6 +231,7 @@ def _shard_size(chosen: Sequence[Chosen], budget: Budget | None, given: int | No
     asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
     calls = sum(count(settings, _USUAL_WORDS) for count, settings in asks)
     if budget is not None:
+        # A budget of time was refused before: it has calls.
         calls = min(calls, budget.calls or 0)
     return _SHARD if not calls else min(max(_CALLS // calls, _FEWEST), _SHARD)
 
@@ -353,13 +363,12 @@ def explain_data(
     for (name, asks), there in zip(needs.items(), given, strict=True):
         if there and (why := why_not(model, asks)) is not None:
             raise InputError(f"{name} needs {CAPABILITIES[asks]}, and {why}. Leave it out.")
+    # None and True mean the line here; False means nothing, and must not be called.
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
     )
-    spans = why_not(model, "spans") is None and question.at is None and asked_column is None
-    if sentences or spans:
-        opened, limit = one_row_per_span(model, opened, question, limit, shown), None
+    # Before a model may read all texts to find what is asked of them: a mistake must not cost that.
     several = isinstance(method, Sequence) and not isinstance(method, str)
     chosen, spent = methods_and_budget(model, method, own, budget, several=several)
     if spent is not None and spent.calls is None:
@@ -367,13 +376,19 @@ def explain_data(
             "a run must come out the same on every machine, which a budget of time does not grant; "
             f'give calls of the model, such as "400 calls"; got "{spent}".'
         )
+    spans = why_not(model, "spans") is None and question.at is None and asked_column is None
+    if sentences or spans:
+        # A limit is of texts, not of spans, and has been heeded there.
+        opened, limit = one_row_per_span(model, opened, question, limit, shown), None
     found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
     record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
     named = (value for one in chosen for value in vars(one.settings).values())
+    # The plan names learned methods by their digests; they travel beside it.
     learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
     if workers is not None:
         workers = check_count("workers", workers)
+    # Before the plan is looked for: two processes might find none, and write one each.
     with folder.locked():
         folder.begin(record)
         job = RunJob(folder=folder, run=Run(output), data=opened, retry=retry)
@@ -402,6 +417,7 @@ def one_row_per_span(
     for row, several in enumerate(found):
         if shown is not None:
             shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
+        # What was found becomes cells, so that the digest of the data covers it when a run goes on.
         rows += [row] * len(several)
         at += [one.cell for one in several]
     table = table.take(pa.array(rows, pa.int64()))

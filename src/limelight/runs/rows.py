@@ -65,6 +65,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "diagnostics": (pa.string(), lambda e: _json(_diagnostics(e)) if e.diagnostics else None),
     "error": (pa.string(), None),
 }
+# Their order is that of the file, which is known by its bytes.
 OWN_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
 # Older runs lack these.
 NEEDED = [name for name in OWN_COLUMNS if name not in ("parts", "asked", "shown")]
@@ -86,6 +87,7 @@ def stored_names(
 
     None is ``taken`` and none occurs twice; two names are one if they have the same ``key``.
     """
+    # A column of the data may be called "scores", too, or as another one is once renamed.
     found, used = list[str](), set(taken)
     for name in columns:
         while key(name) in used:
@@ -113,6 +115,7 @@ def shard_bytes(table: pa.Table) -> bytes:
         dictionary_pagesize_limit=_DICTIONARY_BYTES,
         write_page_checksum=True,  # for others who read it; ours know the digest
     ) as writer:
+        # One group of rows: a shard is read whole, and its dictionaries are stored once.
         writer.write_table(table, row_group_size=max(len(table), 1))
         writer.add_key_value_metadata({_DIGEST: _ZEROS.decode()})
     content = buffer.getvalue()
@@ -133,6 +136,7 @@ def _digest(content: bytes) -> tuple[int, bytes]:
         return 0, b""
     place, view = found + len(_BEFORE_DIGITS), memoryview(content)
     digest = hashlib.sha256(view[:place])
+    # The digits cannot be part of what they are the digest of.
     digest.update(_ZEROS)
     digest.update(view[place + len(_ZEROS) :])
     return place, digest.hexdigest().encode()
@@ -143,6 +147,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 def text_hash(text: str) -> str:
     """Return the first 128 bits of the SHA-256 of ``text``, in hexadecimal."""
+    # Half of the digest: among 10^12 texts two share it by chance with a probability below 10^-14.
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -200,6 +205,7 @@ def shard_table(
 
 def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> Explanation:
     """Return the explanation that a ``row`` without error stores, of the text ``text``."""
+    # Label and sign of a method stand once, in the plan, and not in every row.
     method = next(one for one in record.methods if one.id == row["method"])
     classes = tuple(record.model.classes)
     scores = row["scores"]
@@ -219,6 +225,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         classes=classes,
         link=record.model.link,
         scale=record.question.scale,
+        # A single output is that of the last class.
         prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
         base_value=row["base_value"],
         intercept=row["intercept"],
@@ -252,6 +259,7 @@ def _bound(e: Explanation) -> float | None:
     """Return the bound of the scores as they are stored: rounding them adds its own error."""
     if e.bound is None or math.isinf(e.bound):
         return e.bound
+    # Upwards, for the sum is rounded to float32 as well.
     rounded = np.abs(e.scores - e.scores.astype(np.float32)).max(initial=0.0)
     return float(np.nextafter(np.float32(e.bound + rounded), np.float32(np.inf)))
 
@@ -268,6 +276,7 @@ def _diagnostics(e: Explanation) -> Mapping[str, Any]:
 def _cut(flat: pa.Array, lengths: Sequence[int | None], kind: pa.DataType) -> pa.Array:
     """Return ``flat`` as lists of these lengths, null where the length is."""
     sizes = np.array([length or 0 for length in lengths], dtype=np.int64)
+    # Offsets of 32 bits, as these list types have: a shard has far fewer features than 2^31.
     offsets = np.concatenate([[0], sizes.cumsum()]).astype(np.int32)
     missing = pa.array([length is None for length in lengths], pa.bool_())
     return pa.ListArray.from_arrays(pa.array(offsets), flat, type=kind, mask=missing)
@@ -306,6 +315,7 @@ def _pairs(rows: list[dict[str, Any]]) -> Pairs:
     errors = [row["stderr"] for row in rows]
     features = np.array([(row["first"], row["second"]) for row in rows], dtype=np.int64)
     return Pairs(
+        # Of no pairs, too: an empty list has no second axis.
         features=features.reshape(-1, 2),
         scores=_doubles([row["score"] for row in rows]),
         stderr=None if None in errors or not rows else _doubles(errors),
@@ -328,6 +338,7 @@ def _anchor(row: dict[str, Any]) -> Anchor:
 
 
 def _json(values: Mapping[str, Any]) -> str:
+    # Sorted: the same settings are the same bytes, however they were made.
     return json.dumps(written_value(dict(values)), ensure_ascii=False, sort_keys=True)
 
 

@@ -21,6 +21,7 @@ from limelight.runs.rows import NEEDED, explanation_of, is_as_written, stored_na
 from limelight.text import Given, joined
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
+# Not every name: files of a system, and parts of a write that was cut short, are none of ours.
 _SHARD_FILE = re.compile(r"(\d{5,18})\.parquet", re.ASCII)
 
 
@@ -32,6 +33,7 @@ class RunFolder:
 
     def begin(self, record: RunRecord) -> None:
         """Make the folder ready for ``record``: a new one, or one that holds the same run."""
+        # Under the lock, so that nobody is still writing them.
         for part in (*self.path.glob(f".{_PLAN}.*.part"), *self.path.glob(f"{_SHARDS}/.*.part")):
             part.unlink()  # of a process that was killed while it wrote
         if (plan := self.path / _PLAN).exists():
@@ -40,6 +42,7 @@ class RunFolder:
                     f"'{self.path}' cannot go on with this run: {clause}. Choose another folder, "
                     "or ask the same as before."
                 )
+        # A folder that somebody mistyped keeps what it has.
         elif any(one.name != _LOCK for one in self.path.iterdir()):
             raise InputError(f"'{self.path}' holds other files; a run needs a folder of its own.")
         else:
@@ -57,6 +60,7 @@ class RunFolder:
             return
         with (self.path / _LOCK).open("a+") as file:
             try:
+                # The system's lock, not the file: a killed process takes its lock with it.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
@@ -141,6 +145,7 @@ class Run:
         with contextlib.suppress(FileNotFoundError):
             files = (one.name for one in (self.path / _SHARDS).iterdir())
             named = (_SHARD_FILE.fullmatch(name) for name in files)
+            # Sorted as numbers: the hundred-thousandth has a digit more.
             numbers = sorted(int(found[1]) for found in named if found)
             return [number for number in numbers if number < self.record.shards.count]
         return []
@@ -190,6 +195,7 @@ class Run:
                 for name in NEEDED if names is None else names:
                     if name not in table.column_names:
                         raise pa.ArrowInvalid(f"it has no column {name!r}")
+                # A whole file of another run, put in this place, has sound bytes.
                 if len(table) != len(texts) * self.record.rows_per_text:
                     raise pa.ArrowInvalid(f"it has {len(table)} rows")
                 rows = table["row"] if "row" in table.column_names else None
@@ -204,6 +210,7 @@ class Run:
         """
         path = _shard_path(self.path, number)
         with self._sound(number):
+            # Once for each state of a file: queries open shards again and again.
             about = path.stat()
             seen = about.st_ino, about.st_size, about.st_mtime_ns
             if self._checked.get(number) != seen:
@@ -222,6 +229,7 @@ class Run:
         try:
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            # Gone is not damaged, and says itself which file it is.
             if isinstance(error, FileNotFoundError):
                 raise
             (reason, *_) = str(error).splitlines() or [type(error).__name__]
@@ -343,6 +351,7 @@ class Run:
 
         ``target`` chooses among several classes. ``text`` is needed where a run stores no texts.
         """
+        # NumPy's whole numbers are fine, and True is no number of a text.
         if isinstance(row, bool) or not hasattr(row, "__index__"):
             raise InputError(f"a text is named by its number in the data; got {row!r}.")
         if not 0 <= row < self.total:
@@ -371,6 +380,7 @@ class Run:
         text = row["text"] if given is None else joined(given)[0]
         if text is None:
             raise InputError("this run stores no texts; give the text with text=….")
+        # Scores stand at characters: over another text they would mark anything.
         if given is not None and text_hash(text) != row["text_hash"]:
             raise InputError(
                 f"the text that was given is not text {row['row']} of the run (counting from 0); "

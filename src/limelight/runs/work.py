@@ -30,6 +30,7 @@ Heard = Callable[[int, int], None]  # texts done, and how many of them failed
 
 def method_record(one: Chosen, budget: Budget | None = None) -> MethodRecord:
     """Return the method with its settings, less those that follow from a budget text by text."""
+    # What a budget buys depends on the text, so that it is no setting of the run.
     left_out = () if budget is None else one.way.counts
     settings = {name: value for name, value in one.asked().items() if name not in left_out}
     asked = written_value(plain_value(settings, "settings"))
@@ -60,6 +61,7 @@ class ShardWork:
         """Return the rows of a shard, in the order of ``texts``."""
         asked, errors = asked_texts(texts), texts["error"].to_pylist()
         aims = self.model.classes if self.record.question.all_classes else [None]
+        # In the order of the rows of a text, which every reader of shards counts on.
         kinds = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
         found: list[list[Found]] = [[error or ""] * len(kinds) for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
@@ -100,6 +102,7 @@ class ShardWork:
             texts,
             self.record.question,
             chosen=self.chosen,
+            # What a budget buys is reckoned text by text.
             alone=self._budget is not None,
         )
         found: list[list[Found]] = []
@@ -110,6 +113,7 @@ class ShardWork:
                 found += [list(of_text) for of_text in zip(*columns, strict=True)]
             return found
         except Exception as error:
+            # Not InputErrors alone: a tokenizer or a kernel may fail on one text of a million.
             if len(texts) == 1:
                 return [[_sentence(error)] * self.record.rows_per_text]
         half = len(texts) // 2
@@ -122,6 +126,7 @@ class ShardWork:
                     chosen.check_feasible(len(features))
             return explanations(chosen, reading)
         except Exception as error:
+            # Which of them it is, the caller finds by halving.
             if len(reading.documents) > 1:
                 raise
             return [_sentence(error)]  # other methods may well explain this text
@@ -186,6 +191,7 @@ def finished_by(work: ShardWork, task: Task, heard: Heard | None = None) -> Fini
     """Return the shard of ``task``, done here and now."""
     start = time.perf_counter()
     rows = work(task.texts, heard)
+    # Texts, not rows: of several methods one may fail.
     bad = rows.filter(rows.column("error").is_valid()).column("row").unique()
     return Finished(
         task.number, shard_bytes(rows), len(task.texts), len(bad), time.perf_counter() - start
@@ -203,6 +209,7 @@ def explain_shard(job: bytes, task: Task) -> Finished:
         return Finished(task.number, b"", 0, 0, 0.0, refused=str(error))
 
 
+# A model at a time: an executor that lives on holds no model of an earlier run.
 @lru_cache(maxsize=1)
 def _work(job: bytes) -> ShardWork:
     try:
@@ -214,6 +221,7 @@ def _work(job: bytes) -> ShardWork:
         ) from None
     if isinstance(source := model, ModelSource):
         model = record.question.grouped(source.loaded())
+        # The folder may have changed between the start of the run and that of a worker.
         if model.fingerprint != record.model.fingerprint:
             raise InputError(
                 f"the model at '{source.path}' is not the one of this run any more; put it back."
