@@ -13,7 +13,6 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
-    ThreadPoolExecutor,
     as_completed,
     wait,
 )
@@ -48,47 +47,19 @@ class Worker:
         raise NotImplementedError
 
 
-def finished_by_workers(
-    start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
+def finished_by_executor(
+    executor: Executor, explain: Callable[[Task], Finished], most: int, tasks: Iterator[Task]
 ) -> Generator[Finished, None, None]:
-    """Yield the shards of ``tasks``, done by so many workers; one thread here waits for each."""
-    held = _Workers(start, workers)
-    # Threads, for who waits for a pipe or for Ray needs no core: the work is done elsewhere.
-    with ThreadPoolExecutor(workers) as threads:
-        try:
-            # Twice as many: nobody waits for the one who takes the shards.
-            yield from _in_flight(
-                lambda one: threads.submit(held.finished, one), 2 * workers, tasks
-            )
-        finally:
-            held.close()
-
-
-def _in_flight(
-    submit: Callable[[Task], Future[Finished]], most: int, tasks: Iterator[Task]
-) -> Generator[Finished, None, None]:
-    """Yield shards as they are finished, ``most`` of them at a time: memory stays flat."""
+    """Yield shards as they are finished, ``most`` of them in flight; the executor is left open."""
     running: set[Future[Finished]] = set()
     try:
         for task in tasks:
-            running.add(submit(task))
+            running.add(executor.submit(explain, task))
             # Data are read no further than somebody works: the texts of a shard may be large.
             if len(running) == most:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (shard.result() for shard in done)
         yield from (shard.result() for shard in as_completed(running))
-    finally:
-        # Who stops listening, as an interrupt does, wants no more of them begun.
-        for shard in running:
-            shard.cancel()
-
-
-def finished_by_executor(
-    executor: Executor, explain: Callable[[Task], Finished], most: int, tasks: Iterator[Task]
-) -> Generator[Finished, None, None]:
-    """Yield the shards of ``tasks``, ``most`` of them in flight; the executor is left open."""
-    try:
-        yield from _in_flight(lambda task: executor.submit(explain, task), most, tasks)
     except (BrokenExecutor, CancelledError) as error:
         # A pool that has lost a process is broken for good, and not ours to replace.
         name = type(executor).__name__
@@ -96,88 +67,106 @@ def finished_by_executor(
             f"the executor {name} has ended ({str(error) or type(error).__name__}); what is "
             "finished is kept. Start the run again with a new one."
         ) from None
+    finally:
+        # Who stops listening, as an interrupt does, wants no more of them begun.
+        for shard in running:
+            shard.cancel()
+
+
+def finished_by_workers(
+    start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
+) -> Generator[Finished, None, None]:
+    """Yield shards as they are finished by so many workers; one that is lost is replaced."""
+    held, running = _Workers(start), 0
+    try:
+        for begun, task in enumerate(tasks):
+            if begun < workers:
+                # Threads, for who waits for a pipe or for Ray needs no core.
+                threading.Thread(target=held.work, daemon=True).start()
+            held.tasks.put((task, _TRIES))
+            running += 1
+            # Twice as many, so that no worker waits for the one who takes the shards.
+            if running == 2 * workers:
+                yield held.finished()
+                running -= 1
+        for _ in range(running):
+            yield held.finished()
+    finally:
+        held.close()
 
 
 class _Workers:
-    """At most so many workers, for any thread that has a task; one that is lost is replaced.
+    """Workers with the tasks that wait for them, each held by a thread.
 
-    Nobody waits for a certain worker: a new one may find no place as long as another is there, as
-    on a cluster that has lost a machine, and who has a task takes whichever is free first.
+    No task waits for a certain worker: a new one may find no place as long as others are there, as
+    on a cluster that has lost a machine, and then these do what there is to do.
     """
 
-    def __init__(self, start: Callable[[], Worker], most: int) -> None:
-        self._start, self._most, self._there = start, most, 0
+    def __init__(self, start: Callable[[], Worker]) -> None:
+        self._start, self._all = start, list[Worker]()
         self._open, self._lock = True, threading.Lock()
-        self._all: list[Worker] = []
-        # Errors as well: who waits for a worker must hear that none will come.
-        self._free: SimpleQueue[Worker | BaseException] = SimpleQueue()
+        # With the workers that each may still lose; None wakes a thread to end.
+        self.tasks: SimpleQueue[tuple[Task, int] | None] = SimpleQueue()
+        # Errors as well: who takes the shards must hear that one will not come.
+        self._found: SimpleQueue[Finished | BaseException] = SimpleQueue()
 
-    def finished(self, task: Task) -> Finished:
-        """Return the shard of ``task``, in which a few workers may be lost."""
-        reason = None
-        for _ in range(_TRIES):
-            worker = self._taken()
-            try:
-                shard = worker(task)
-            except LostWorkerError as error:
-                worker.close()
-                reason = error
-                with self._lock:
-                    # Its place is free for another, which the next turn may ask for.
-                    self._there -= 1
-            else:
-                self._free.put(worker)
-                return shard
-        raise InputError(
-            f"shard {task.number} has ended {_TRIES} workers ({reason}); they may lack memory: use "
-            "fewer of them. What is finished is kept."
-        )
-
-    def _taken(self) -> Worker:
-        """Wait for a free worker; one more is started where none is free and fewer are there."""
-        with self._lock:
-            if self._free.empty() and self._there < self._most:
-                self._there += 1
-                # Beside us: on a full cluster it may wait for hours, and others come free.
-                threading.Thread(target=self._get_another, daemon=True).start()
-        found = self._free.get()
+    def finished(self) -> Finished:
+        """Wait for the next shard."""
+        found = self._found.get()
         if isinstance(found, BaseException):
-            self._free.put(found)  # whoever waits as well hears it too
             raise found
         return found
 
-    def _get_another(self) -> None:
+    def work(self) -> None:
+        """Do tasks until there are no more, with one worker after another if they are lost."""
         try:
-            for _ in range(_TRIES):
-                worker = self._started()
-                try:
-                    worker.get_ready()
-                except LostWorkerError:
-                    worker.close()
-                else:
-                    return self._free.put(worker)
-            raise InputError(
-                f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
-            )
-        except BaseException as error:  # for the threads that have tasks: nobody waits for this one
-            self._free.put(error)
+            while self._is_lost(self._ready()):
+                pass
+        except BaseException as error:
+            self._found.put(error)
 
-    def _started(self) -> Worker:
-        with self._lock:
-            # Closed while it waited: a worker that is begun now would be let go by nobody.
-            if not self._open:
-                raise CancelledError
-            self._all.append(worker := self._start())
-            return worker
+    def _ready(self) -> Worker:
+        for _ in range(_TRIES):
+            with self._lock:
+                # Closed while we waited: a worker that is begun now would be let go by nobody.
+                if not self._open:
+                    raise CancelledError
+                self._all.append(worker := self._start())
+            try:
+                worker.get_ready()
+            except LostWorkerError:
+                worker.close()
+            else:
+                return worker
+        raise InputError(
+            f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
+        )
+
+    def _is_lost(self, worker: Worker) -> bool:
+        """Let the worker do tasks; return whether it was lost before they came to an end."""
+        while (given := self.tasks.get()) is not None:
+            task, tries = given
+            try:
+                self._found.put(worker(task))
+            except LostWorkerError as error:
+                worker.close()
+                if tries == 1:
+                    raise InputError(
+                        f"shard {task.number} has ended {_TRIES} workers ({error}); they may lack "
+                        "memory: use fewer of them. What is finished is kept."
+                    ) from None
+                self.tasks.put((task, tries - 1))
+                return True
+        self.tasks.put(None)  # for the next thread
+        return False
 
     def close(self) -> None:
-        """Let all workers go; no more are started."""
+        """Let all workers go, and the threads that hold them; no more are started."""
         with self._lock:
             self._open = False
         for worker in self._all:
             worker.close()
-        # Wakes whoever still waits for one.
-        self._free.put(CancelledError())
+        self.tasks.put(None)
 
 
 _PATIENCE = 5.0  # seconds for a killed process to be gone
