@@ -40,7 +40,7 @@ from limelight.runs.engines import (
 )
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
-from limelight.runs.rows import shard_bytes, stored_names
+from limelight.runs.rows import given_texts, shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
     Finished,
@@ -407,11 +407,8 @@ def one_row_per_span(
     names = [*INPUT, *stored_names(columns.carried)]
     shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
-    each = zip(*(table.column(name).to_pylist() for name in ("text", "pair", "at")), strict=True)
-    texts = (
-        AskedText(text if pair is None else (text, pair), by=question.answer if at is None else at)
-        for text, pair, at in each
-    )
+    each = zip(given_texts(table), table["at"].to_pylist(), strict=True)
+    texts = (AskedText(given, by=question.answer if at is None else at) for given, at in each)
     rows, at = list[int](), list[str | None]()
     found = asked_of_spans(model, texts, first_pieces=question.first_pieces)
     for row, several in enumerate(found):
