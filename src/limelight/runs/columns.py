@@ -52,6 +52,7 @@ class RunColumns(NamedTuple):
 def run_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -> RunColumns:
     """Return the columns of ``run``, read shard by shard; ``report`` hears how far that is."""
     known: dict[str, int] = {}
+    # By shard: entries of a million texts, sorted at once, would not fit into memory.
     parts, before, shards = list[dict[str, Any]](), 0, run.shards
     with database(run) as tables:
         for done, number in enumerate(shards, start=1):
@@ -88,6 +89,7 @@ def _of_shard(
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
     place = np.full(len(rows), -1)
     place[first] = np.arange(len(first))
+    # Methods of one text share its words: those of its first row are enough.
     of_first = np.flatnonzero(place[at] >= 0)
     # Each distinct word becomes a Python string once, not once for every text that has it.
     named = words["word"].combine_chunks().dictionary_encode()

@@ -53,6 +53,7 @@ def compared_runs(
     first: "Run", second: "Run", method: str, other_method: str | None, *, top: int = 20
 ) -> RunDifference:
     """Return what changed from ``first`` to ``second``."""
+    # The same method if it can be, for scores of two methods can be compared as shares only.
     theirs = other_method or (method if method in second.methods else second.methods[0])
     for run, name in ((first, method), (second, theirs)):
         if name not in run.methods:

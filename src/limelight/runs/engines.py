@@ -191,6 +191,7 @@ class SpawnedProcess(Worker):
         # Not forked: torch and OpenMP do not survive the fork of a process that has threads.
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
+        # A daemon: it ends with us also where nobody closes it.
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
         with _environment(workers, program=needs_main(job)), _interrupts_held():
             self._process.start()
@@ -314,6 +315,7 @@ class RayActors:
     def _room(self) -> int:
         """Return how many actors the cluster has room for."""
         there = self._ray.cluster_resources()
+        # Of the whole cluster: Ray itself finds the machine for each.
         room = [
             int(there.get(name, 0) // need)
             for name, need in zip(("CPU", "GPU"), self._needs.values(), strict=True)

@@ -174,6 +174,7 @@ class Meter:
             return
         done = self._done + texts
         taken, new = time.perf_counter() - self._start, done - self._before
+        # Of this session alone: shards that were there before took no time now.
         speed = new / taken if new and taken else None
         self.watcher(
             RunProgress(

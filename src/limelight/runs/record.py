@@ -89,6 +89,7 @@ def read_record(path: Path) -> RunRecord:
         # Twice: as what it should be, and as what is written, of which nothing may be passed over.
         record = msgspec.json.decode(content, type=RunRecord)
         _check_known(written := msgspec.json.decode(content), _fields(record), "$")
+        # Rows are found by these names: of two that are the same, one would be lost.
         for what, given in (("classes", record.model.classes), ("methods", _ids(record))):
             if not given or len(set(given)) < len(given):
                 named = ", ".join(map(repr, given)) or "none"
@@ -96,6 +97,7 @@ def read_record(path: Path) -> RunRecord:
                     f"its {what} must have different names; they are {named}"
                 )
         rows, size = record.data.rows, record.shards.texts
+        # A plan that does not add up would leave texts out without a word.
         if size < 1 or rows < 1 or record.shards.count != -(-rows // size):
             raise msgspec.ValidationError(
                 f"{record.shards.count} shards of {size} texts are not its {rows} texts"

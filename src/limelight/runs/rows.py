@@ -40,6 +40,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "row": (pa.int64(), None),
     "id": (pa.string(), None),
     "text_hash": (pa.string(), None),
+    # Offsets of 64 bits: the texts of a shard may have more than 2 GiB together.
     "text": (pa.large_string(), None),
     "label": (pa.string(), None),
     "method": (pa.string(), None),
@@ -61,6 +62,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "pairs": (_list(_PAIR), lambda e: _map(_pair_rows, e.pairs)),
     "anchor": (_ANCHOR, lambda e: _map(_anchor_row, e.anchor)),
     "notices": (_list(pa.string()), lambda e: e.notices),
+    # As JSON: methods differ in their settings, and a column for each would be empty in most rows.
     "settings": (pa.string(), lambda e: _json(e.settings)),
     "diagnostics": (pa.string(), lambda e: _json(_diagnostics(e)) if e.diagnostics else None),
     "error": (pa.string(), None),
@@ -250,6 +252,7 @@ def _told(e: Found) -> Found:
     numbers = [*e.prediction.values(), e.base_value or 0.0, e.intercept or 0.0]
     arrays = [np.array(numbers), e.scores, e.stderr, _map(lambda pairs: pairs.scores, e.pairs)]
     largest = max(float(np.abs(one).max(initial=0)) for one in arrays if one is not None)
+    # As float32 it would be infinite, and so would every sum over texts that it is part of.
     if largest > _LARGEST:
         return f"a number of {largest:.3g} is too large for the float32 of a run."
     return e

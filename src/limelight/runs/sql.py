@@ -92,6 +92,7 @@ class Database:
         """Return what somebody's ``query`` finds; anything but one SELECT is refused."""
         self.execute(self._texts)
         try:
+            # DuckDB would carry out several statements, and such as write files, at one call.
             kinds = [one.type for one in self._connection.extract_statements(query)]
             if kinds != [duckdb.StatementType.SELECT]:
                 raise InputError("a run is asked by one SELECT, and only read.")
@@ -119,6 +120,7 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
             # A folder called "label=1" is no column: the rows have one of their own.
             source = f"read_parquet({literal(paths[name])}, hive_partitioning = false)"
+            # A list of no files is an error to DuckDB, and a run may have no shard yet.
             if not paths[name]:
                 source = f"nothing_{name}"
                 connection.register(source, pa.schema(OWN_COLUMNS).empty_table())
@@ -234,6 +236,7 @@ def entries(record: RunRecord, rows: str = "rows", *, more: str = "") -> str:
 
     What is to be joined to rows, or left out of them, is better so before there is one per word.
     """
+    # Unnested side by side, not joined by place: the lists of a row have one length.
     found = f"""SELECT n, row, view, method, target, against, predicted, wrong {more},
         generate_subscripts(named, 1) AS place, unnest(named) AS word,
         unnest(scores)::DOUBLE AS score, greatest(len(unnest(starts)), 1) AS times FROM {rows}"""

@@ -49,7 +49,7 @@ class Moments(NamedTuple):
     @property
     def variance(self) -> Float[np.ndarray, " V"]:
         """The unbiased variance over texts; 0 where fewer than two have the word."""
-        # One pass over a million texts gives sums only; what that loses is mended in the next line.
+        # One pass over a million texts gives sums only, and their difference may cancel.
         spread = np.maximum(self.square - self.texts * self.mean**2, 0.0)
         # What is left after cancelling is rounding, not spread, where it is that small.
         spread[spread <= 1e-14 * self.square] = 0.0

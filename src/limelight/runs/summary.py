@@ -40,6 +40,7 @@ def summarized(
     run: "Run", *, method: str | None, by: str | None, top: int, representatives: int
 ) -> RunSummary:
     """Return the summary of a run; ``by`` says what it is sliced by, None for no slices."""
+    # Before a database is opened, which may take a while to read.
     check_count("top", top)
     check_count("representatives", representatives)
     with opened_words(run, method) as words:
@@ -345,6 +346,7 @@ def sliced(words: RunWords, by: str) -> Slices:
         parts = [
             _plain(table[column].combine_chunks()[::several]) for table in run.tables([column])
         ]
+        # By the plan, not by a column: shards that are not there have no texts.
         texts = np.concatenate([run.record.texts_of(number) for number in run.shards])
         table = pa.table({"row": texts, "value": pa.chunked_array(parts)})
     names, numbers = _cut(table["value"])
@@ -364,6 +366,7 @@ def _cut(values: pa.ChunkedArray) -> tuple[list[str], Int[np.ndarray, " n"]]:
     ordered = any(is_kind(values.type) for is_kind in kinds)
     edges = _edges(values) if ordered and len(distinct) > _MOST else ()
     if len(edges) > 2:
+        # The names say where the cuts are, so that edges are rounded before anything is cut.
         shown = [_shown(edge, values.type) for edge in edges]
         names = [f"{a} to below {b}" for a, b in itertools.pairwise(shown)]
         names[-1] = f"{shown[-2]} to {shown[-1]}"

@@ -82,6 +82,7 @@ class RunWords:
         """Return the moments of a view's words: of all its texts, or of some groups."""
         here = _chosen(self._sums, view=view, **groups)
         number, size = self._sums["number"][here], len(self.words)
+        # For all words of the run, so that moments of two groups can be compared place by place.
         weights = (self._sums[name][here] for name in Moments._fields)
         return Moments(*(np.bincount(number, weights=w, minlength=size) for w in weights))
 
@@ -125,6 +126,7 @@ class RunWords:
         asked = pa.table(columns, schema=pa.schema(dict.fromkeys(columns, pa.int64())))
         words = pa.array([self.words[i] for i in numbers], pa.string())
         self.tables.put("asked", asked.append_column("word", words))
+        # Best first, texts afterwards: a text is fetched for the few rows that are shown.
         found = self.tables.table(
             f"""WITH best AS MATERIALIZED (
                 SELECT e.n, e.row, e.view, number, word, place, score, row_number()
@@ -192,6 +194,7 @@ class RunWords:
         that carry most, all are on one side, and none has less than a fifth of the sum. Most
         phrases would otherwise be a strong word after an article.
         """
+        # Strong words alone: all pairs of neighbours would be as many rows as the run has words.
         self.tables.put("strong", pa.concat_tables(self._strong(view) for view in self.views))
         self.tables.execute(_PHRASES)
         there = map(self.run.record.texts_of, self.run.shards)
@@ -210,6 +213,7 @@ class RunWords:
         by_view, columns = {}, self.run.record.data.columns
         for view in self.views:
             here = _chosen(found, view=view)
+            # A phrase of two has no third: NaN, which is not equal to itself.
             numbers = zip(*(found[x][here] for x in ("first", "second", "third")), strict=True)
             phrases = [[self.words[int(i)] for i in one if i == i] for one in numbers]
             names = [_phrase_name(words, columns) for words in phrases]
@@ -327,6 +331,7 @@ def words_of_run(run: "Run", method: str, *, target: str | None, sort: str) -> p
             known = {view.target for view in words.views.values()}
             raise InputError(nearest("class explained here", target, known))
         words.add_up()
+        # Never summed over views: scores for different classes have no common meaning.
         return pa.concat_tables(_word_table(words, view, sort) for view in found)
 
 

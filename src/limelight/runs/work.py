@@ -52,6 +52,7 @@ class ShardWork:
                 name: learned.get(value, value) if isinstance(value, str) else value
                 for name, value in read_value(one.settings).items()
             }
+            # A learned method is chosen by itself, not by the name that all of them share.
             fitted = settings.pop("fitted", None) if one.id == LEARNED else None
             self.chosen.append(configured(fitted or one.id, model, settings))
         self._labels = ClassLabels(model.classes, record.data.labels)
@@ -63,6 +64,7 @@ class ShardWork:
         aims = self.model.classes if self.record.question.all_classes else [None]
         # In the order of the rows of a text, which every reader of shards counts on.
         kinds = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
+        # Every text has its rows, whatever becomes of it: their number is how shards are checked.
         found: list[list[Found]] = [[error or ""] * len(kinds) for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
