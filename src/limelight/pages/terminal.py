@@ -172,19 +172,20 @@ def table_text(table: Table, look: Look) -> RichTable:
 
 def sections_text(sections: Iterable[Section], look: Look) -> Iterator[RenderableType]:
     """Yield sections with an empty line between them; for what has no room there is the page."""
+    left = 0
     for i, found in enumerate(sections):
         yield from [Text()] * bool(i)
         yield look.line(found.title, "bold")
         styles = ((found.said, ""), (found.note, "dim"))
         yield from (look.line(said, style) for said, style in styles if said)
-        for table in found.tables:
-            yield Text()
+        for number, table in enumerate(found.tables):
+            yield from [Text()] * bool(number or found.said or found.note)
             yield table_text(table, look)
-            if left := sum(look.width < column.wide < ALL for column in table.columns):
-                yield look.line(
-                    f"{left} of the columns have no room here; the page has all.", "dim"
-                )
+            left += sum(look.width < column.wide < ALL for column in table.columns)
         yield from look.notices(found.notices)
+    if left:
+        yield Text()
+        yield look.line(f"Columns without room here: {left}; the page has all.", "dim")
 
 
 @on_terminal(ALL)

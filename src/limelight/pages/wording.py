@@ -555,7 +555,7 @@ def slice_table(view: "SummarizedView", noun: str) -> Table:
         Column("texts", ","),
         Column(f"called {view.target}", widest=22),
         *[Column("right")] * labelled,
-        Column(f"{plural(noun)} that score otherwise", wide=110),
+        Column(f"{plural(noun)} that score otherwise", wide=90),
     ]
     rows = []
     for one in view.slices:
