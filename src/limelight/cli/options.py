@@ -189,6 +189,7 @@ def _labels(written: str) -> dict[str, str]:
 
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no window
+_JUDGED = ("scale", "features", "grid", "window", "side")  # of a question, what a judge can be told
 _SHORT = {"target": "-t"}
 
 
@@ -248,9 +249,7 @@ class QuestionOptions(_fields([field.name for field in FIELDS])):  # type: ignor
 
 
 @Parameter(name="*")
-class JudgedQuestion(  # type: ignore[misc]
-    _fields(["scale", "features", "grid", "window", "side"], judged=True)
-):
+class JudgedQuestion(_fields(_JUDGED, judged=True)):  # type: ignore[misc]
     """The same of a judgement, whose texts have classes and answers of their own."""
 
     keywords = QuestionOptions.keywords
