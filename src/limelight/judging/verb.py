@@ -167,7 +167,7 @@ def judge(
         marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
     if why_not(model, "answers") is None:
         each, left = question.of_each(given)
-        given = list(answered_once(model, each, left.answer))
+        given = list(answered_once(model, [left.about(one) for one in each]))
     setup = Setup(
         model=model,
         candidates=candidates,

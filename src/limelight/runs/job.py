@@ -385,11 +385,11 @@ def one_row_per_span(
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
     each = zip(*(table.column(name).to_pylist() for name in ("text", "pair", "at")), strict=True)
     texts = (
-        AskedText(text if pair is None else (text, pair), by=question.answer if at is None else at)
+        question.about(AskedText(text if pair is None else (text, pair), by=at))
         for text, pair, at in each
     )
     rows, at = list[int](), list[str | None]()
-    found = asked_of_spans(model, texts, first_pieces=question.first_pieces)
+    found = asked_of_spans(model, texts)
     for row, several in enumerate(found):
         if shown is not None:
             shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
