@@ -165,20 +165,21 @@ def judgement_fragment(j: Judgement) -> str:
 
 def _page_data(j: Judgement) -> str:
     """Return what the script needs, as JSON; numbers with as many digits as a reader sees."""
+    names = [m.method for m in j.methods]
     judged = [(i, text) for i, text in enumerate(j.texts) if text.deletion is not None]
     known = {
-        "methods": [visible(m.method) for m in j.methods],
+        "methods": list(map(visible, names)),
         "shared": [m.share is not None for m in j.methods],
         "ceiling": j.ceiling_name,
         "units": plural(j.noun),
-        "texts": [_row(text) for _, text in judged],
+        "texts": [_row(text, names) for _, text in judged],
         "lost": [[t.id, visible(t.reason or "")] for t in j.texts if t.deletion is None],
-        "curves": [_packed(text) if i < CURVES_SHOWN else None for i, text in judged],
+        "curves": [_packed(text, names) if i < CURVES_SHOWN else None for i, text in judged],
     }
     return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
 
 
-def _row(text: JudgedText) -> dict[str, Any]:
+def _row(text: JudgedText, names: Sequence[str]) -> dict[str, Any]:
     measure = text.deletion
     assert measure is not None  # noqa: S101  only judged texts come here
     room = measure.ceiling - measure.chance
@@ -192,7 +193,7 @@ def _row(text: JudgedText) -> dict[str, Any]:
         "ceiling": _short(measure.ceiling),
         "shares": [
             None if area is None or room <= 0 else _short((area - measure.chance) / room)
-            for area in measure.areas
+            for area in map(measure.areas.get, names)
         ],
     }
 
@@ -202,10 +203,9 @@ def _short(x: float) -> float:
     return float(f"{x:.5g}")
 
 
-def _packed(text: JudgedText) -> str | None:
+def _packed(text: JudgedText, names: Sequence[str]) -> str | None:
     """Return words, orders and curves as deflated JSON in base64; None where there are none."""
-    known = [curve for curve in text.curves if curve is not None]
-    if not known:
+    if not (known := list(text.curves.values())):
         return None
     points = np.concatenate([curve.points for curve in known])
     low, high = float(points.min()), float(points.max())
@@ -223,7 +223,7 @@ def _packed(text: JudgedText) -> str | None:
         "low": low,
         "unit": unit,
         "removed": gaps(known[0].removed),
-        "curves": [None if c is None else [c.words.tolist(), steps(c)] for c in text.curves],
+        "curves": [c and [c.words.tolist(), steps(c)] for c in map(text.curves.get, names)],
     }
     content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(content)).decode()
