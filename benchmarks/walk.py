@@ -3,8 +3,7 @@
     python benchmarks/walk.py
 
 Comprehensions are no functions. The counts are the same on every machine; processor time is not,
-and is compared with that of another version, also for whole data sets and, where a folder of Hugging
-Face's is named, for a network:
+and is compared with that of another version, also for whole data sets and for a network:
 
     git worktree add ../earlier v0.1.0    # or any commit
     python benchmarks/walk.py --earlier ../earlier/src [--network ../shared/models/minilm-imdb]
