@@ -409,9 +409,9 @@ def one_row_per_span(
     shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
     each = zip(given_texts(table), table["at"].to_pylist(), strict=True)
-    texts = (AskedText(given, by=question.answer if at is None else at) for given, at in each)
+    texts = (question.about(AskedText(given, by=at)) for given, at in each)
     rows, at = list[int](), list[str | None]()
-    found = asked_of_spans(model, texts, first_pieces=question.first_pieces)
+    found = asked_of_spans(model, texts)
     for row, several in enumerate(found):
         if shown is not None:
             shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
