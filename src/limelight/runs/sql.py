@@ -112,6 +112,7 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
         duckdb.connect(":memory:", config=_SETTINGS | {"temp_directory": folder}) as connection,
         _one_sentence(runs.values()),
     ):
+        connection.execute("SET enable_progress_bar = false")  # else it writes on standard output
         # In this order: nobody can allow more paths once access is off and settings are locked.
         connection.execute(f"SET allowed_paths = {literal([p for s in paths.values() for p in s])}")
         connection.execute("SET enable_external_access = false")

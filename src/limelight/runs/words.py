@@ -65,20 +65,18 @@ class RunWords:
         groups = "view, predicted, wrong, slice"
         counted = f"SELECT {groups}, count(*) AS texts FROM {rows} GROUP BY ALL"
         self._outcomes = self.tables.columns(counted)
-        # Half the bytes: there may be millions of groups.
-        small = ", ".join(f"{name}::INTEGER AS {name}" for name in groups.split(", "))
-        self.tables.execute(f"""CREATE TEMP TABLE sums AS
-            SELECT {small}, word, {_SUMS}, min(entry) AS entry
-            FROM ({entries(self.run.record, rows, more=", slice")}) GROUP BY ALL""")
         # Words are numbered in the order of the run: of equal ones, the first is shown first.
-        self.tables.execute("""CREATE TEMP TABLE vocabulary AS
-            SELECT word, row_number() OVER (ORDER BY min(entry)) - 1 AS number
-            FROM sums GROUP BY word""")
+        self.tables.execute(f"""CREATE TEMP TABLE vocabulary AS
+            SELECT word, (row_number() OVER (ORDER BY min(entry)) - 1)::INTEGER AS number
+            FROM ({entries(self.run.record, self.rows)}) GROUP BY word""")
         named = self.tables.table("SELECT word FROM vocabulary ORDER BY number")
         self.words: list[str] = named["word"].to_pylist()
-        self._sums = self.tables.columns("""SELECT sums.* EXCLUDE (word, entry), number
-            FROM sums JOIN vocabulary USING (word)""")
-        self.tables.execute("DROP TABLE sums")
+        # By small numbers: of a million texts there are millions of groups, and by the words
+        # themselves they would not fit into the memory that a query may take.
+        small = ", ".join(f"{name}::INTEGER AS {name}" for name in groups.split(", "))
+        self._sums = self.tables.columns(f"""SELECT {small}, number, {_SUMS}
+            FROM ({entries(self.run.record, rows, more=", slice")}) JOIN vocabulary USING (word)
+            GROUP BY ALL""")
 
     def moments(self, view: int, **groups: int) -> Moments:
         """Return the moments of a view's words: of all its texts, or of some groups."""
