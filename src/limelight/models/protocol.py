@@ -495,9 +495,7 @@ def document_by(
     asked: tuple[Asked, ...] = ()
     if isinstance(given, AskedText):
         asked, by, given = given.asked, by if given.by is None else given.by, given.given
-    # Of a string the model itself says whether it reads it, but for what data have for a picture.
-    if not isinstance(given, str) or given.startswith(("data:", "/")) or given[1:3] == ":\\":
-        _check_kind(model, given)
+    _check_kind(model, given)
     return read_asking(
         model, given, asked or asked_of(model, given, by, first_pieces=first_pieces), pieces=pieces
     )

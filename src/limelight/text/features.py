@@ -245,19 +245,10 @@ def _cut_anew(document: Document, cut: Pictured, unit: Any) -> Pictured | None:
         return segments(unit, cut.picture, cutter_name(unit)) if callable(unit) else None
     if unit == "segments":
         return segments(slic_segments, cut.picture, unit)
-    if (grid := grid_of(unit)) is not None:
-        seen = around(cut.boxes)  # a processor may cut off the rest
-        return Pictured(cut.picture, grid_boxes(seen, *grid)) if document.divisible else None
-    _check_of_picture(unit)
-    return None
-
-
-def _check_of_picture(unit: Any) -> None:
-    if isinstance(unit, str) and unit not in ("patches", "positions", "segments"):
-        raise InputError(
-            f"features {unit!r} are parts of a text, and this is a picture. "
-            + nearest("features", unit, OF_PICTURES)
-        )
+    if (grid := grid_of(unit)) is None or not document.divisible:
+        return None
+    seen = around(cut.boxes)  # a processor may cut off the rest
+    return Pictured(cut.picture, grid_boxes(seen, *grid))
 
 
 def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
@@ -266,9 +257,13 @@ def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
     if not isinstance(unit, str) and not callable(unit):
         groups = _own_groups(unit, len(names))
         return [None if group is None else f"group {group}" for group in groups]
-    if not isinstance(unit, str) or (grid := grid_of(unit)) is None:
-        _check_of_picture(unit)
+    if not isinstance(unit, str) or unit in ("patches", "positions", "segments"):
         return list(names)
+    if (grid := grid_of(unit)) is None:
+        raise InputError(
+            f"features {unit!r} are parts of a text, and this is a picture. "
+            + nearest("features", unit, OF_PICTURES)
+        )
     sizes = [len({box[side] for box in cut.boxes}) for side in (1, 0)]
     if any(asked > there for asked, there in zip(grid, sizes, strict=True)):
         raise InputError(

@@ -82,6 +82,9 @@ PictureLike = Picture | np.ndarray | Path | bytes | Mapping[str, Any] | _Pillow
 def is_picture(given: Any) -> bool:
     """Whether ``given`` can only be a picture; other strings may be the path of one too."""
     if isinstance(given, str):  # what rows of data have in its place
+        # By its beginning first: most strings are long texts, and are not to be copied for this.
+        if not given.startswith(("data:", "/", "\\\\")) and given[1:2] != ":":
+            return False
         path = given.lower().endswith(ENDINGS) and Path(given).is_absolute()
         return path or is_address(given)
     if isinstance(given, np.ndarray):
