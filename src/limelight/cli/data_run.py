@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from limelight.cli.console import output_console, parsed_settings, run_shown, tell
 from limelight.cli.options import (
+    AnswerColumn,
     Asking,
     PairColumn,
     QuestionOptions,
@@ -46,8 +47,6 @@ class DataRun:
     at_column
         With a model that finds spans: column of the place that each text is asked about, its
         words or START:END; by default every span that is found has a row.
-    answer_column
-        With a language model: column of the answers that are explained; by default what it writes.
     limit
         Explain so many rows, the first ones; by default all.
     engine
@@ -77,7 +76,7 @@ class DataRun:
     id_column: str | None = None
     label_column: str | None = None
     at_column: str | None = None
-    answer_column: str | None = None
+    answer_column: AnswerColumn = None
     limit: WholeNumberOrNone = None
     engine: str | None = None
     workers: WholeNumberOrNone = None
