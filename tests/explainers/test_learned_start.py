@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limelight.explainers.learned import Start
+from limelight.explainers.learned import Predicted
 from limelight.explainers.shapley import _combined
 from limelight.results import Finding
 from limelight.sampling.orders import permutation_shapley
@@ -32,7 +32,7 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
         spread = np.full(D, np.std(np.array(several) - truth))  # as learned from other texts
         for _ in range(8):
             error = rng.uniform(0.3, 2.0, D) * spread
-            start = Start(truth + error * rng.standard_normal(D), error, spread, ())
+            start = Predicted(truth + error * rng.standard_normal(D), error, spread, ())
             drawn = permutation_shapley(game, D, rng, pairs=pairs)
             found = _combined(start, drawn, False, Finding(scores=drawn.values[0]))
             off += list(found.scores - truth)
@@ -49,7 +49,7 @@ def test_a_start_that_is_wrong_counts_for_little():
     rng = np.random.default_rng(1)
     game, truth = game_of(rng)
     spread = np.full(D, np.std(permutation_shapley(game, D, rng, pairs=1).values[0] - truth))
-    wrong = Start(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
+    wrong = Predicted(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
     drawn = permutation_shapley(game, D, rng, pairs=1)
     found = _combined(wrong, drawn, False, Finding(scores=drawn.values[0]))
     assert found.diagnostics["learned_share"] < 0.01

@@ -198,7 +198,7 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
         examples.values[order],
         np.zeros_like(examples.values),
         examples.draws,
-        examples.hashes,
+        examples.by_word,
     )
     number = {text: i for i, text in enumerate(dict.fromkeys(map(text_of, given)))}
     held = np.array([number[text_of(one)] % 2 == 0 for one in given])
