@@ -116,14 +116,14 @@ def features_of(
     """
     name, parts, strings = unit_name(unit), document.parts, document.tokens.strings
     sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
-    # Units that go by place, and the same with those as one that share a token.
-    cut: Any = None
-    whole: Any = None
+    places: Any = None  # of units that go by place
+    notices: tuple[str, ...] = ()
     groups: list[Hashable] = list(range(len(strings)))
     if document.picture is not None:
         groups = _in_picture(document, document.picture, unit)
     elif (cut := unit_spans(document, unit)) is not None:
-        whole, groups = _joined_units(document.tokens.spans, cut)
+        places, groups = _joined_units(document.tokens.spans, cut)
+        notices = _joined_notice(document.text, cut, places)
     elif not isinstance(unit, str):
         groups = _own_groups(unit, len(strings))
     elif unit == "words":
@@ -153,9 +153,8 @@ def features_of(
         return Features(name, tuple(map(str, row)), ((),) * len(row), np.array(of_token))
     if name in ("words", "positions"):
         return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))
-    units = None if whole is None else [whole[g] for g in row]
+    units = None if places is None else [places[g] for g in row]
     named = _named_runs(document, of_token, len(row), units)
-    notices = _joined_notice(document.text, cut or [], whole or [])
     return Features(name, *named, np.array(of_token), notices)
 
 
