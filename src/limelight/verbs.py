@@ -22,7 +22,7 @@ from limelight.explainers.explaining import (
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table, methods_and_budget
-from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
+from limelight.models import Model, check_needed, checked_model, class_probabilities, why_not
 from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
 from limelight.question import (
@@ -91,9 +91,9 @@ def _asked(
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, asked, all_classes=asked is OfEveryClass)
     model = question.grouped(checked_model(model))
-    if needs is not None and (why := why_not(model, needs)) is not None:
+    if needs is not None:
         verb = "explain_spans" if needs == "spans" else "explain_sentences"
-        raise InputError(f"{verb} needs {CAPABILITIES[needs]}, and {why}.")
+        check_needed(model, needs, verb)
     chosen, spent = methods_and_budget(model, method, settings, budget, several=several)
     return _Request(model, question, chosen, spent, progress)
 

@@ -340,6 +340,12 @@ def why_not(model: Model, capability: Capability) -> str | None:
     return model.capabilities.get(capability, unsaid)
 
 
+def check_needed(model: Model, needs: Capability, what: str, instead: str = "") -> None:
+    """Refuse ``what`` where ``model`` lacks what it needs: why, and what to do ``instead``."""
+    if (why := why_not(model, needs)) is not None:
+        raise InputError(f"{what} needs {CAPABILITIES[needs]}, and {why}.{instead}")
+
+
 @runtime_checkable
 class Collapses(Protocol):
     """Capability "collapses": a model whose tables make every removal method exact."""
@@ -612,8 +618,7 @@ def _check_kind(model: Model, given: Any) -> None:
             )
     elif isinstance(given, tuple):
         checked_text_or_pair(given)
-        if (why := why_not(model, "pairs")) is not None:
-            raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
+        check_needed(model, "pairs", "a pair of texts")
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:

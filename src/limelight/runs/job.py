@@ -25,7 +25,7 @@ from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import methods_and_budget
-from limelight.models import CAPABILITIES, Capability, Model, checked_model, why_not
+from limelight.models import Capability, Model, check_needed, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import Answers, asked_of_spans
@@ -342,8 +342,8 @@ def explain_data(
     }  # fmt: skip
     given = (at_column is not None, answer_column is not None, sentences)
     for (name, asks), there in zip(needs.items(), given, strict=True):
-        if there and (why := why_not(model, asks)) is not None:
-            raise InputError(f"{name} needs {CAPABILITIES[asks]}, and {why}. Leave it out.")
+        if there:
+            check_needed(model, asks, name, " Leave it out.")
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
