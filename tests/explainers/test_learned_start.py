@@ -36,7 +36,7 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
             drawn = permutation_shapley(game, D, rng, pairs=pairs)
             found = _combined(start, drawn, False, Finding(scores=drawn.values[0]))
             off += list(found.scores - truth)
-            alone += list(start.scores - truth)
+            alone += list(start.values - truth)
             unbiased += list(drawn.values[0] - truth)
             held += list(np.abs(found.scores - truth) <= 2 * found.stderr)
             assert sum(found.scores) == pytest.approx(float(drawn.values.sum()))
