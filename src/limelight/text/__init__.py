@@ -11,6 +11,7 @@ from limelight.text.document import (
     checked_text,
     checked_text_or_pair,
     is_one,
+    is_picture,
     joined,
     side_at,
     side_names,
@@ -35,7 +36,6 @@ from limelight.text.pictures import (
     Picture,
     Pictured,
     PictureLike,
-    is_picture,
     picture_of,
 )
 from limelight.text.places import Answer, Asked, AskedText, Place, place_at, read_asked

@@ -105,7 +105,12 @@ def lime(game: RatioGame, *, tolerance: float = 1e-6, **told: Unpack[Regression]
     rungs = [_rung(max(x, y / BASE_TOLERANCE)) for x, y in zip(slopes, bases, strict=True)]
     K = game.a.shape[-2]
     shares = [tolerance / rung for rung in rungs for _ in range(K)]
-    numbers = np.asarray([_numbers(plan) for plan in plans])
+    moments = [(x.m0, x.m1, x.V + x.penalty, x.pull) for x in (plan.design for plan in plans)]
+    errors = [
+        plan.by_size + plan.by_reciprocal + plan.by_rounding + plan.by_error for plan in plans
+    ]
+    ends_off = [plan.corrections for plan in plans]
+    numbers = np.concatenate([moments, ends_off, errors], axis=1)
     p, omega, table = of_each_head(game, p, omega, numbers)
     sums = expectations(form, p, omega, tolerance=shares)
     beta, intercept = _regression(game, form, sums, table)
@@ -158,13 +163,6 @@ def _by_two_roads(
         return Lime(*in_order(game, [slow], poor))
     fast = lime(of_documents(game, good), tolerance=tolerance, **told)
     return Lime(*in_order(game, [fast, slow], good + poor))
-
-
-def _numbers(plan: LimePlan) -> list[float]:
-    design = plan.design
-    moments = [design.m0, design.m1, design.V + design.penalty, design.pull]
-    errors = [*plan.by_size, *plan.by_reciprocal, *plan.by_rounding, *plan.by_error]
-    return [*moments, *plan.corrections, *errors]
 
 
 def _regression(
