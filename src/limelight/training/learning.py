@@ -316,6 +316,7 @@ def _planned(
                 f"the folder '{folder}' holds values that were not drawn with the same {other}; "
                 "choose another folder, or delete that one."
             )
+        # As it was planned then: a budget of time buys another number of texts on a busy machine.
         return replace(wanted, texts=texts[: begun.texts], pairs=begun.pairs)
     tried = sorted(tried_readings(model, texts, question), key=lambda one: len(one.features[0]))
     if not tried:
