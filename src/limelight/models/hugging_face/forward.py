@@ -60,10 +60,10 @@ Ask = Callable[[Any, Rows], tuple[np.ndarray, ...]]  # a network about rows
 
 
 def with_segments(
-    ids: Int[np.ndarray, " L"],
-    segment: Int[np.ndarray, " L"] | Literal[0],
-    mark: Int[np.ndarray, " L"] | Literal[0],
-) -> Int[np.ndarray, " L"]:
+    ids: Int[np.ndarray, "*n L"],
+    segment: Int[np.ndarray, "*n L"] | Literal[0],
+    mark: Int[np.ndarray, "*n L"] | Literal[0],
+) -> Int[np.ndarray, "*n L"]:
     """Return ids, segments and marks as one row."""
     return ids + (segment << _BITS) + (mark << _MARK_BITS)
 

@@ -273,7 +273,7 @@ def pieces_of(
     starts = np.array([start for start, _ in parts] or [0])
     places = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     places = places + starts[np.maximum(side, 0)][:, None]
-    token, spans = _tokens(word, side, _stripped(text, places), text, apart=apart)
+    token, spans = _tokens(word, side, places, text, apart=apart)
     # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
     same = str.lower if lowers(tokenizer) else str
     told = bool(parts) and "token_type_ids" in tokenizer.model_input_names  # else it knows of none
@@ -365,8 +365,16 @@ def _tokens(
     Pieces of the same character, such as the bytes of an emoji or its skin tone, are one: a page
     could not show them apart.
     """
-    key = np.where(word < 0, -1, np.maximum(side, 0) * (1 << 32) + word)
+    characters = np.frombuffer(text.encode("utf-32-le"), "<U1")
+    solid = np.append(~np.char.isspace(characters), False)
+    # Byte-level tokenizers include the white space before a word in its first piece.
+    known = np.concatenate([[-1], np.flatnonzero(solid), [len(text)]])
     start, end = places.T
+    start = np.minimum(known[np.searchsorted(known, start)], end)
+    end = np.maximum(known[np.searchsorted(known, end) - 1] + 1, start)
+    # Tokenizers without a notion of words call everything one: white space tells them.
+    run = np.cumsum(np.append(False, solid[:-1] & ~solid[1:]))
+    key = np.where(word < 0, -1, (np.maximum(side, 0) << 62) + (run[start] << 31) + word)
     shown = (key >= 0) & (start < end)
     new = np.diff(key[shown], prepend=-1)
     if not apart and text.isascii() and (new >= 0).all():
@@ -379,7 +387,7 @@ def _tokens(
         number = np.minimum(np.searchsorted(known, key), len(known) - 1)
         joined_places = zip(*(x.tolist() for x in ends), strict=True)
         return np.where(known[number] == key, number, -1), list(joined_places)
-    listed = [(a, b) for a, b in places.tolist()]
+    listed = list(zip(start.tolist(), end.tolist(), strict=True))
     words: list[Hashable | None] = [None if one < 0 else one for one in key.tolist()]
     if not text.isascii():
         words = _parted(words, listed, text)
@@ -399,16 +407,6 @@ def _tokens(
     if not apart:
         token = np.array([-1 if one is None else numbers.get(one, -1) for one in words])
     return token, spans
-
-
-def _stripped(text: str, places: Int[np.ndarray, "L 2"]) -> Int[np.ndarray, "L 2"]:
-    """Return the places without the white space that byte-level tokenizers include."""
-    characters = np.frombuffer(text.encode("utf-32-le"), "<U1")
-    solid = np.concatenate([[-1], np.flatnonzero(~np.char.isspace(characters)), [len(text)]])
-    start, end = places.T
-    start = np.minimum(solid[np.searchsorted(solid, start)], end)
-    end = np.maximum(solid[np.searchsorted(solid, end) - 1] + 1, start)
-    return np.stack([start, end], axis=1)
 
 
 def longest_input(network: Any, tokenizer: Any) -> int:
