@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, check_count
 from limelight.models.engine import Engine, said
 from limelight.models.functions import Function, segments
 from limelight.models.protocol import (
@@ -29,16 +29,17 @@ from limelight.models.protocol import (
     OTHER_TOKENS,
     Capability,
     Link,
+    adjoins,
     check_writing,
     cut_after,
-    no_token,
     notes_of_one,
+    tokens_of,
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Answer, Document, Features, checked_text, one_line
 
-_TEXT, _CLOSING = "{text}", ".,;:!?)]}…%”’"
+_TEXT = "{text}"
 _MARKS = ">]}|"  # end what marks a turn of a chat, after which an answer begins without a space
 _LARGEST = 1 << 26  # bytes of an answer that are read
 _ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT = 5, 0.5, 120.0  # times, seconds
@@ -140,8 +141,7 @@ class Endpoint:
         if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that has {_TEXT} in it once.")
         check_writing(self.max_new_tokens, self.per_token)
-        if type(self.parallel) is not int or self.parallel < 1:
-            raise InputError(f"parallel must be a whole number from 1; got {self.parallel!r}.")
+        check_count("parallel", self.parallel)
         for name in ("requests_per_minute", "timeout"):
             amount = getattr(self, name)
             known = isinstance(amount, int | float) and not isinstance(amount, bool)
@@ -194,9 +194,11 @@ class Endpoint:
         asked = asked or (self.written(text),)
         notices, key = notes_of_one(asked), (self._prompt(document.text), asked[0].text)
         self._traffic.keep(key, echo := self._echoed(*key))
-        known = (
-            replace(one, length=len(_logs_of(one, echo)), per_token=self.per_token) for one in asked
-        )
+        counts = [len(tokens_of(one, echo.letters)) for one in asked]
+        known = [
+            replace(one, length=count, per_token=self.per_token)
+            for one, count in zip(asked, counts, strict=True)
+        ]
         return replace(document, asked=tuple(known), notices=notices)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
@@ -252,8 +254,7 @@ class Endpoint:
         end of the template says it, and where the text is the end, there is a space.
         """
         end = self.template.split(_TEXT)[1].rstrip(" ")[-1:]
-        bare = answer[:1].isspace() or answer[:1] in _CLOSING
-        return "" if bare or end.isspace() or (end and end in _MARKS) else " "
+        return "" if adjoins(answer) or end.isspace() or (end and end in _MARKS) else " "
 
     def _written(self, prompt: str, most: int) -> tuple[str, str]:
         """Return what the server writes, and what must be said about it.
@@ -271,10 +272,10 @@ class Endpoint:
         if answer.strip():
             self._traffic.keep((prompt, answer), echo := self._echoed(prompt, answer))
             own = wrote[: len(echo.tokens)]
-            if [token for _, token, _ in own] != [token for _, token, _ in echo.tokens]:
+            if [token for _, token, _ in own] != echo.tokens:
                 notes.append(OTHER_TOKENS)
                 own = []  # there is nothing to compare
-            for (_, token, log), (_, _, given) in zip(own, echo.tokens, strict=False):
+            for (_, token, log), given in zip(own, echo.logs, strict=False):
                 if log is None:
                     raise self._refusal(f"wrote {token!r} and gives no log-probability for it")
                 if abs(log - given) > _SAME:
@@ -302,7 +303,7 @@ class Endpoint:
         echo = self._traffic.kept.pop((prompt, asked[0].text), None)
         echo = echo or self._echoed(prompt, asked[0].text)
         self._traffic.tokens = max(self._traffic.tokens, echo.length)
-        each = [_logs_of(one, echo) for one in asked]
+        each = [[echo.logs[i] for i in tokens_of(one, echo.letters)] for one in asked]
         return [sum(own) / (len(own) if self.per_token else 1) for own in each]
 
     def _echoed(self, prompt: str, answer: str) -> "_Echo":
@@ -335,8 +336,8 @@ class Endpoint:
             if not math.isfinite(log):
                 raise self._refusal(f"gives {token!r} the logarithm {log}, which is not finite")
             letter = len(token) - len(token.lstrip()) if token.strip() else 0
-            letters.append((max(start - len(gap) + letter, 0), token, log))
-        return _Echo(letters, len(shown))
+            letters.append(max(start - len(gap) + letter, 0))
+        return _Echo(letters, [token for _, token, _ in own], [x for *_, x in own], len(shown))
 
     def _posted(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the server answers to a request; one that fails for now is sent again."""
@@ -444,16 +445,10 @@ class _Echo(NamedTuple):
     ``length`` is how many were read, those of the prompt included.
     """
 
-    tokens: list[tuple[int, str, float]]
+    letters: list[int]
+    tokens: list[str]
+    logs: list[float]
     length: int
-
-
-def _logs_of(one: Answer, echo: _Echo) -> list[float]:
-    """Return the log-probabilities of a part: tokens whose first letter stands in it."""
-    own = [log for place, _, log in echo.tokens if one.start <= place < one.end]
-    if not own:
-        raise no_token(one)
-    return own
 
 
 def _shown(found: dict[str, Any]) -> list[tuple[int, str, Any]]:

@@ -7,7 +7,7 @@ import inspect
 import itertools
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 from weakref import WeakKeyDictionary
@@ -17,7 +17,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import answers_of
+from limelight.models.engine import Engine, answers_of
 from limelight.models.protocol import Capability
 from limelight.shapes import Bool, Float, Int
 
@@ -39,19 +39,24 @@ class Pixels:
     """A picture as a network reads it, in the place of a row of ids: ``len`` counts positions.
 
     Before those of its ``patches`` stand ``special`` ones, such as [CLS]; ``frame`` is the part of
-    the picture that is seen.
+    the picture that is seen. It costs as much as a text of ``size`` pieces.
     """
 
     values: Float[np.ndarray, "C h w"]
     patches: int = 0
     special: int = 0
     frame: tuple[int, int, int, int] = (0, 0, 0, 0)
+    size: int = 1
 
     def __len__(self) -> int:
         return self.special + self.patches
 
     def __getitem__(self, axis: None) -> Float[np.ndarray, "1 C h w"]:
         return self.values[axis]  # as ids[None] is a batch of one row
+
+    def tobytes(self) -> bytes:
+        """Return what tells this picture from another."""
+        return repr(self.values.shape).encode() + self.values.tobytes()
 
 
 Row = Int[np.ndarray, " T"] | Pixels
@@ -135,10 +140,12 @@ def embedding_rows(network: Any) -> int | None:
         return None
 
 
-def takes_batches(network: Any) -> bool:
-    """Whether it may be asked about several texts at once; of a picture nothing is padded."""
+def takes_batches(network: Any, rows: Iterable[Any] = ()) -> bool:
+    """Whether it may be asked about several ``rows`` at once."""
+    # A processor that cuts nothing leaves pictures of different sizes, of which nothing is padded.
+    pictures = {row.values.shape for row in rows if isinstance(row, Pixels)}
     # Heads that look for the last piece refuse batches if they do not know the padding.
-    return getattr(network.config, "pad_token_id", 0) is not None
+    return len(pictures) < 2 and getattr(network.config, "pad_token_id", 0) is not None
 
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
@@ -219,12 +226,47 @@ def _embeddings(model: Any) -> list[Any]:
     ]
 
 
-def rectangle(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "n T"]:
-    """Return rows of ids, each at least one long, as one array; the shorter ones are padded."""
+def rectangle(rows: Sequence[Any]) -> Rows:
+    """Return rows of ids, each at least one long, as one array, padded; or pixels of pictures."""
+    if isinstance(rows[0], Pixels):
+        return np.stack([row.values for row in rows])
     ids = np.full((len(rows), max(map(len, rows))), MASKED_OUT)
     for line, row in zip(ids, rows, strict=True):
         line[: len(row)] = row
     return ids
+
+
+def found_by_row(
+    network: Any,
+    rows: Sequence[Any],
+    ask: Callable[[list[int]], tuple[Any, ...]],
+    *,
+    budget: int,
+    most: int,
+    alike: bool,
+) -> tuple[list[tuple[Any, ...]], Float[np.ndarray, "n C"]]:
+    """Return what ``ask`` finds of each row, and the outputs, which it gives last.
+
+    It is asked about the places of a few rows at a time: at most so many, of at most so many
+    positions together, and of one length if the network is to be shown such ``alike``.
+    """
+    found: list[tuple[Any, ...]] = [()] * len(rows)
+
+    def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
+        *others, outputs = ask(places)
+        for i, *own in zip(places, *others, strict=True):
+            found[i] = tuple(own)
+        return outputs
+
+    engine = Engine(
+        answer,
+        size=lambda i: len(rows[i]),
+        key=int,
+        budget=budget,
+        most=most if takes_batches(network, rows) else 1,
+        alike=alike,
+    )
+    return found, engine(range(len(rows)))
 
 
 def network_outputs(

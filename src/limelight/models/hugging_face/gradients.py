@@ -8,11 +8,13 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError
-from limelight.models.engine import Engine, answers_of
+from limelight.models.engine import answers_of
 from limelight.models.hugging_face.forward import (
     Pixels,
     Row,
+    Rows,
     alone_with,
+    found_by_row,
     input_table,
     network_input,
     network_name,
@@ -23,9 +25,9 @@ from limelight.models.hugging_face.forward import (
     without_plans,
 )
 from limelight.models.hugging_face.lrp import FrozenWeights, check_affine
-from limelight.models.hugging_face.pieces import ids_read
+from limelight.models.hugging_face.pieces import rows_read
 from limelight.models.protocol import Differentiated, Points, Slopes, TimesInput
-from limelight.shapes import Float, Int
+from limelight.shapes import Float
 from limelight.text import Document
 
 _POINTS = 2048  # pieces in a batch of points whose gradient is taken
@@ -91,27 +93,35 @@ def frozen_times_input(
 
     An ``alike`` network is shown texts of one length together: padding changes its answers.
     """
-    rows = [ids_read(document) for document in documents]
-    products: list[Any] = [None] * len(rows)
+    several = [rows_read(document) for document in documents]
+    rows = [row for some in several for row in some]
+    whose = np.repeat(np.arange(len(several)), [len(some) for some in several])
+    # A text in W windows has the mean of their outputs, so each of them ∂F/∂f / W.
+    slopes = weights[whose] / np.bincount(whose)[whose][:, None]
 
-    def together(places: list[int]) -> Float[np.ndarray, "_ C"]:
-        padded = rectangle([rows[i] for i in places])
-        found, outputs = times_input(network, padded, weights[places])
-        for i, product in zip(places, found, strict=True):
-            products[i] = product[: len(rows[i])]
-        return outputs
+    def together(places: list[int]) -> tuple[Any, ...]:
+        return times_input(network, rectangle([rows[i] for i in places]), slopes[places])
 
-    engine = Engine(
+    found, outputs = found_by_row(
+        network,
+        rows,
         lambda places: answers_of(
-            together, places, who=network_name(network), shown=lambda i: documents[i].text
+            together, places, who=network_name(network), shown=lambda i: documents[whose[i]].text
         ),
-        size=lambda i: len(rows[i]),
-        key=int,
         budget=_PIECES,
         most=frozen_together(network),
         alike=alike,
     )
-    return TimesInput(products, engine(range(len(rows))))
+    # Nothing is read at the special positions before the patches of a picture.
+    products = [
+        np.pad(product, (getattr(row, "special", 0), 0))[: len(row)]
+        for (product,), row in zip(found, rows, strict=True)
+    ]
+    own = [np.flatnonzero(whose == number) for number in range(len(several))]
+    return TimesInput(
+        [np.concatenate([products[i] for i in places]) for places in own],
+        np.array([outputs[places].mean(axis=0) for places in own]),
+    )
 
 
 def frozen_together(network: Any) -> int:
@@ -124,13 +134,13 @@ def frozen_together(network: Any) -> int:
 
 
 def times_input(
-    network: Any, rows: Int[np.ndarray, "n T"], weights: Float[np.ndarray, "n C"]
+    network: Any, rows: Rows, weights: Float[np.ndarray, "n C"]
 ) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, "n C"]]:
-    """Return e_t · ∇F at every place of ``rows``, texts that may be padded, and the outputs."""
+    """Return e_t · ∇F at every place of ``rows``, which may be padded, and the outputs."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         given = network_input(network, rows)
         with alone_with(network):  # another thread may have put a text into its embedding
-            here = input_table(network)(given["input_ids"]).detach().requires_grad_()
+            here = input_table(network)(next(iter(given.values()))).detach().requires_grad_()
         gradient, outputs = _gradient(network, given, here, weights, frozen=True)
         product = (gradient * here.detach().double()).sum(-1)
     return product.cpu().numpy(), outputs
@@ -166,19 +176,6 @@ def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
         logits = network(**given).logits
     embedding.check_used()
     return logits
-
-
-def one_by_one(
-    model: Any, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-) -> TimesInput:
-    """Return what ``frozen_times_input`` does, of a model that differentiates single documents."""
-    products, outputs = [], []
-    for document, weight in zip(documents, weights, strict=True):
-        points = model.embedded(document)[None]
-        found = model.frozen_gradient(document, points, weight[None])
-        products.append((found.gradient * points).sum(-1)[0])
-        outputs.append(found.outputs[0])
-    return TimesInput(products, np.array(outputs))
 
 
 @final

@@ -31,21 +31,21 @@ from limelight.models.hugging_face.forward import (
     with_segments,
     without_plans,
 )
-from limelight.models.hugging_face.pieces import longest_input, pieces_in
+from limelight.models.hugging_face.pieces import longest_input
 from limelight.models.protocol import (
     NOTHING_WRITTEN,
     OTHER_TOKENS,
     Capability,
+    adjoins,
     check_writing,
     cut_after,
-    no_token,
     notes_of_one,
+    tokens_of,
 )
 from limelight.shapes import Int
 from limelight.text import Answer, Document, Span, one_line
 
 TEXT = "{text}"
-_CLOSING = ".,;:!?)]}…%”’"  # what stands right after a word
 _ANY = "A film."  # what stands in the place of the text while a template is looked at
 _SHARED = 8  # tokens that all rows of a batch begin with, from which on they are computed once
 _SAME = 1e-4  # by which log-probabilities may differ when they are
@@ -170,8 +170,7 @@ class PromptTokenizer:
 
         They are those of the whole, prompt and answer; by itself where both share a token.
         """
-        bare = self.closed or answer[0].isspace() or answer[0] in _CLOSING
-        gap, asked = "" if bare else self.gap, self.ids(_ANY)
+        gap, asked = "" if self.closed or adjoins(answer) else self.gap, self.ids(_ANY)
         found = self._encoded(self.before, _ANY, self.after, gap, answer)
         start, first = len(asked), len(f"{self.before}{_ANY}{self.after}{gap}")
         if self.closed or list(found["input_ids"][:start]) != asked:
@@ -357,27 +356,23 @@ class AnswerForSequenceClassification(AskedLanguageModel):
 
         A token belongs to the part in which the first of its letters stands.
         """
-        answer, pieces, notes = asked[0].text, pieces_in(document), notes_of_one(asked)
+        answer, pieces, notes = asked[0].text, document.input, notes_of_one(asked)
         ids, spans = prompt.answer_pieces(answer)
         # What a piece has before its first letter is space, or the prompt's.
         inner = [answer[max(start, 0) : end] for start, end in spans]
-        letters = np.array(
-            [
-                max(start, 0) + (len(one) - len(one.lstrip()) if one.strip() else 0)
-                for (start, _), one in zip(spans, inner, strict=True)
-            ]
-        )
+        letters = [
+            max(start, 0) + (len(one) - len(one.lstrip()) if one.strip() else 0)
+            for (start, _), one in zip(spans, inner, strict=True)
+        ]
         mark, parts = np.full(len(ids), _ASIDE), list[Answer]()
         for number, one in enumerate(asked):
-            own = (one.start <= letters) & (letters < one.end)
-            if not own.any():
-                raise no_token(one)
+            own = tokens_of(one, letters)
             if (mark[own] != _ASIDE).any():
                 raise InputError(
                     "parts of an answer that are asked about together must not overlap."
                 )
             mark[own] = COUNTS + number
-            parts.append(replace(one, length=int(own.sum()), per_token=self.per_token))
+            parts.append(replace(one, length=len(own), per_token=self.per_token))
         none = np.full(len(ids), -1)
         marked = replace(
             pieces,

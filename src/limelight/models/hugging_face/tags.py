@@ -17,7 +17,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
 from limelight.models.hugging_face.forward import AnotherHead, is_kind, network_input, restoring
-from limelight.models.hugging_face.pieces import pieces_in, pieces_of
+from limelight.models.hugging_face.pieces import pieces_of
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Place, one_line
 
@@ -122,7 +122,7 @@ class PlaceForSequenceClassification(AnotherHead):
         """
         # Places are made of words, whatever is removed later.
         words, spans = pieces_of(tokenizer, document.given, limit=limit)
-        pieces, inside = pieces_in(document), set(words.inside.tolist())
+        pieces, inside = document.input, set(words.inside.tolist())
         mark = np.zeros(len(pieces.ids), dtype=np.int64)
         for number, place in enumerate(asked):
             here = [
@@ -150,7 +150,7 @@ class PlaceForSequenceClassification(AnotherHead):
 
         One with a word of which the model does not read all pieces is left out.
         """
-        words, token = pieces_in(document), pieces_in(document).token
+        words, token = document.input, document.input.token
         counts = [np.bincount(some[some >= 0]) for some in (token[words.inside], token)]
         whole = counts[0] == counts[1][: len(counts[0])]
         if self.types:
@@ -165,7 +165,7 @@ class PlaceForSequenceClassification(AnotherHead):
         self, document: Document, whole: Bool[np.ndarray, " words"], *, first_pieces: bool
     ) -> tuple[Place, ...]:
         """Return the spans of a tagger: a word has the tag of the largest mean over its pieces."""
-        words, spans, text = pieces_in(document), document.tokens.spans, document.text
+        words, spans, text = document.input, document.tokens.spans, document.text
         token = words.token[words.inside]
         logits = self.token_logits(words.row[words.inside])
         rows = [np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))]
@@ -195,7 +195,7 @@ class PlaceForSequenceClassification(AnotherHead):
         self, document: Document, whole: Bool[np.ndarray, " words"]
     ) -> tuple[Place, ...]:
         """Return the most probable answer in the passage; none where "no answer" is more so."""
-        words, spans = pieces_in(document), document.tokens.spans
+        words, spans = document.input, document.tokens.spans
         inside = words.inside
         chances = self.token_logits(words.row[inside])
         chances -= np.logaddexp.reduce(chances, axis=0)
