@@ -103,12 +103,12 @@ def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dic
     if most >> (_MARK_BITS - _BITS):
         inputs["marks"] = (given >> _MARK_BITS).masked_fill(~there, 0)
         most = int(((rows[rows >= 0] >> _BITS) & _SEGMENT).max())
-    if most and tells_apart(network, most):
+    if most and _tells_apart(network, most):
         inputs["token_type_ids"] = ((given >> _BITS) & _SEGMENT).masked_fill(~there, 0)
     return inputs
 
 
-def tells_apart(network: Any, most: int) -> bool:
+def _tells_apart(network: Any, most: int) -> bool:
     """Whether the network has segments up to ``most``; RoBERTa's table has one row only."""
     # The table itself where there is one, rather than what a configuration says of it.
     weights = network.named_parameters()
@@ -183,8 +183,14 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
             model.eval()
             if eager and usual != "eager":
                 model.set_attn_implementation("eager")
-            for one in [] if hook is None else _embeddings(model):
-                one.register_forward_hook(hook)
+            if hook is not None:
+                table = input_table(model)
+                table.register_forward_hook(hook)
+                # An encoder and its decoder may embed by two layers that share a weight.
+                for one in model.modules():
+                    shared = isinstance(one, torch.nn.Embedding) and one is not table
+                    if shared and one.weight is getattr(table, "weight", 0):
+                        one.register_forward_hook(hook)
             yield
         finally:
             if eager and usual != "eager":
@@ -214,16 +220,6 @@ def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
                 backend.enable_truncation(**truncation)
             if padding is not None and backend.padding != padding:
                 backend.enable_padding(**padding)
-
-
-def _embeddings(model: Any) -> list[Any]:
-    """The input embedding, and others that share its weight: those of encoder and decoder."""
-    first = input_table(model)
-    others = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
-    return [
-        first,
-        *(one for one in others if one is not first and one.weight is getattr(first, "weight", 0)),
-    ]
 
 
 def rectangle(rows: Sequence[Any]) -> Rows:

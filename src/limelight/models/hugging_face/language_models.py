@@ -456,7 +456,8 @@ class AnswerForSequenceClassification(AskedLanguageModel):
             out, logits = self.logits_at(input_ids, attention_mask, end - 1, asked)
         chance = _log_probability(logits, tokens)
         own = part[:, None] == torch.arange(int(part.max()) + 1, device=part.device)[:, None]
-        own = own.to(chance.dtype)
+        # In double precision: single rounds the −100 of a long answer to 1e-5.
+        own = own.double()
         found = (own * chance[:, None]).sum(-1)
         if self.per_token:
             found = found / own.sum(-1).clamp(min=1)
