@@ -54,6 +54,7 @@ _WHO_CAN = (
     " The server must give the log-probabilities of a prompt: vLLM does, and the server of "
     "llama-cpp-python with logits_all; llama.cpp's own llama-server does not."
 )
+# By names of our own, so that tests wait for no clock.
 _sleep, _now = time.sleep, time.monotonic
 
 
@@ -161,6 +162,7 @@ class Endpoint:
     @property
     def fingerprint(self) -> str:
         """The name and address of the model, and what it is asked: nobody can see its weights."""
+        # A mean per token is another number than a sum: one must not stand for the other.
         asked = sha256(repr((self.template, self.per_token)).encode()).hexdigest()[:12]
         return f"{self.model} at {self.url} asked {asked}"
 
@@ -203,6 +205,7 @@ class Endpoint:
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of what is asked about, after each text."""
+        # What is estimated next is about these texts alone.
         self._traffic.tokens = 0
         items = [(self._prompt(one.text), one.asked) for one in documents]
         return self._engine(items) if items else np.empty((0, 1))
@@ -271,6 +274,7 @@ class Endpoint:
             notes.append(cut_after(most, "max_new_tokens"))
         if answer.strip():
             self._traffic.keep((prompt, answer), echo := self._echoed(prompt, answer))
+            # A server may also show the token that ends an answer.
             own = wrote[: len(echo.tokens)]
             if [token for _, token, _ in own] != echo.tokens:
                 notes.append(OTHER_TOKENS)
@@ -295,11 +299,13 @@ class Endpoint:
             try:
                 return np.array([one.result() for one in asked], dtype=np.float64)
             except BaseException:
+                # What is not sent yet need not be paid for.
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
     def _scored(self, prompt: str, asked: tuple[Answer, ...]) -> list[float]:
         """Return the log-probability of each part of an answer that is asked about."""
+        # Reading has asked this already. Once: a server may be given another model meanwhile.
         echo = self._traffic.kept.pop((prompt, asked[0].text), None)
         echo = echo or self._echoed(prompt, asked[0].text)
         self._traffic.tokens = max(self._traffic.tokens, echo.length)
@@ -310,6 +316,7 @@ class Endpoint:
         """Return the tokens of a given answer as the server reads it after a prompt."""
         gap = self._gap(answer)
         whole = gap + answer
+        # One token is written and left out: to some servers none means as many as fit.
         found = self._posted({"prompt": prompt + whole, "max_tokens": 1, "echo": True})
         match found:
             case {"usage": {"completion_tokens": int(written)}}:
@@ -329,6 +336,7 @@ class Endpoint:
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
                 f"the last tokens that it shows are {one_line(repr(last), 80)}"
             )
+        # A prompt of nothing can be scored only where the first token that is read has a number.
         known = [at for at, _, log in tokens if log is not None]
         self._traffic.scores_first = min(known) <= first - len(prompt)
         letters = []
@@ -356,6 +364,8 @@ class Endpoint:
                         return dict(found)
                 told = self._told(data)
                 failed = f"answers {status}: {told}" if status != 200 else "sends no completion"
+                # What llama-server cannot do it calls a fault of its own, 500: asking again is in
+                # vain.
                 if status != 200 and ("echo" in told or status not in (*_AGAIN, *range(500, 600))):
                     raise self._refusal(failed, status)
                 if (wait := _retry_after(headers, wait)) > _LONGEST_WAIT:
@@ -371,6 +381,7 @@ class Endpoint:
         if self.key_variable is not None:
             headers["Authorization"] = f"Bearer {_key(self.key_variable)}"
         secure = address.scheme == "https"
+        # Not by urllib, which follows redirects and takes proxies from the environment.
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = kind(str(address.hostname), address.port, timeout=self.timeout)
         try:
@@ -431,6 +442,7 @@ class _Traffic:
         """Wait for the turn of a request, evenly spread over a minute."""
         if per_minute is None:
             return
+        # A turn is taken under the lock and waited for outside, so that others take theirs.
         with self._lock:
             now = _now()
             turn = max(now, self._next)
@@ -500,6 +512,7 @@ def _key(variable: Any) -> str:
             "key_variable must be the name of an environment variable; what was given is none."
         )
     key = os.environ.get(variable, "").strip()
+    # http.client would quote such a key in its error.
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         why = "holds what no key is made of" if key else "is not set"
         raise InputError(
@@ -517,6 +530,7 @@ def _address(url: Any) -> str:
         known = None
     if not known:
         raise InputError("url must be the address of a server, such as http://localhost:8000/v1.")
+    # They would stand in fingerprints, sentences and stored results.
     if found.username is not None or found.password is not None or found.query or found.fragment:
         raise InputError(
             "url must be an address without a user, a key or a query; a key is read from the "

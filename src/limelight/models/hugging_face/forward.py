@@ -148,6 +148,7 @@ def takes_batches(network: Any, rows: Iterable[Any] = ()) -> bool:
     return len(pictures) < 2 and getattr(network.config, "pad_token_id", 0) is not None
 
 
+# Weak: a lock must not keep a network in memory.
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
 _KERNELS = threading.RLock()
@@ -195,6 +196,7 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
         finally:
             if eager and usual != "eager":
                 model.set_attn_implementation(usual)
+            # Also after a failure: a hook left behind would answer for every text to come.
             for module, training, hooks, installed in before:
                 module.training = training
                 for number in module._forward_hooks.keys() - hooks:
@@ -212,6 +214,7 @@ def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
     """
     backend = tokenizer.backend_tokenizer
     with alone_with(backend):
+        # A call that asks for neither takes them off, for whoever lent the tokenizer too.
         truncation, padding = backend.truncation, backend.padding
         try:
             yield
@@ -326,6 +329,7 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
         try:
             return super().__getattr__(name)
         except AttributeError:
+            # Else what is not there yet would be looked for without end.
             if name.startswith("__") or name == self.held:  # while it is being copied
                 raise
             return getattr(getattr(self, self.held), name)
@@ -379,6 +383,7 @@ class NetworkFingerprint:
 
     def __call__(self) -> str:
         """Return the fingerprint."""
+        # By name: in which order layers were made is no part of a model.
         tensors = sorted(self._network.state_dict().items())
         stamp = tuple((name, *changes(tensor)) for name, tensor in tensors)
         if stamp != self._stamp:
@@ -414,6 +419,7 @@ def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
     digest = hashlib.sha256()
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        # As bytes: NumPy has no bfloat16, and a cast would make two precisions one.
         flat = tensor.detach().cpu().contiguous().flatten()
         digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
     return digest.digest()

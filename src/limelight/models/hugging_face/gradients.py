@@ -60,6 +60,7 @@ def differentiated(
     gradients, outputs, done = [], [], 0
     for here in _batches(network, points):
         now = weigh if callable(weigh) else weigh[done : done + len(here)]
+        # Whoever calls may stand in no_grad or inference mode, where there are no gradients.
         with torch.inference_mode(mode=False), torch.enable_grad():
             given = given_ids(network, ids, len(here))
             gradient, found = _gradient(network, given, here.requires_grad_(), now, frozen=frozen)
@@ -78,6 +79,7 @@ def _gradient(
         logits = _logits_at(network, given, here)
     if frozen:
         check_affine(network, logits)
+    # Not by backward, which would leave gradients in somebody's weights.
     (gradient,) = torch.autograd.grad(aimed(logits, weigh), here)
     return gradient.double(), logits.detach().double().cpu().numpy()
 
@@ -161,6 +163,7 @@ def _batches(network: Any, points: Points) -> Iterator[Any]:
     step = max(1, _POINTS // points.shape[1]) if takes_batches(network) else 1
     weight = getattr(input_table(network), "weight", network)  # of pictures there is no table
     for start in range(0, len(points), step):
+        # A tensor that is made in inference mode can never ask for a gradient.
         with torch.inference_mode(mode=False):
             here = torch.as_tensor(
                 points[start : start + step], dtype=weight.dtype, device=weight.device
@@ -174,6 +177,7 @@ def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
     embedding = _InPlace(network, next(iter(given.values())), here)
     with restoring(network, hook=embedding), without_plans(network.device.type):
         logits = network(**given).logits
+    # A network that never asked its table answered about the text, not about the points.
     embedding.check_used()
     return logits
 

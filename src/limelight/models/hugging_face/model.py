@@ -140,6 +140,7 @@ class HuggingFace:
         """
         config = self.network.config
         named = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+        # A target is chosen by its name, which must be that of one class.
         if len(named) > 1:
             return tuple(f"{n} #{i}" if named.count(n) > 1 else n for i, n in enumerate(named))
         if self.link == "none":
@@ -163,6 +164,7 @@ class HuggingFace:
 
         A regression has none.
         """
+        # Nothing else tells: logits of independent labels look like those of classes.
         links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
         return links.get(str(getattr(self.network.config, "problem_type", None)), "softmax")
 
@@ -221,6 +223,7 @@ class HuggingFace:
             (found,) = self.attended(self.read(self._example))
         except InputError:
             return "mean"
+        # Of a mean, or of a place that depends on the text, the mean of all states stands in.
         return {0: "first", len(found.reads) - 1: "last"}.get(
             int(found.reads.argmax()) if found.reads.max() == 1 else -1, "mean"
         )
@@ -273,6 +276,7 @@ class HuggingFace:
 
     @cached_property
     def _by_tag(self) -> "HuggingFace":
+        # Once: what is seen of a network is kept with its model, and takes some calls.
         head = PlaceForSequenceClassification(self.network.network, types=False)
         return replace(self, network=head)
 
@@ -372,6 +376,7 @@ class HuggingFace:
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
         if self._head.unasked and not all(is_marked(row).any() for row in rows):
+            # Else the head would answer as it does when a network is looked at: about any place.
             raise InputError(self._head.unasked)
         self._forward.renew()
         return self.engine(rows)
@@ -404,6 +409,7 @@ class HuggingFace:
             return games[0]
 
         def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            # A progress bar counts masks, each of which is asked in every window.
             with in_parts(len(games)):
                 return np.mean([game(keep) for game in games], axis=0)
 
@@ -445,6 +451,7 @@ class HuggingFace:
         if weigh is not None and document.windows is not None:
             mean = document.windows.outputs.mean(axis=0, keepdims=True)
             slopes = weigh(mean) / len(rows)
+        # One window at a time: the attention of each head has T² numbers.
         for row in rows:
             with self._naming(document):
                 found = attention.attended(self.network, row, slopes)
@@ -456,6 +463,7 @@ class HuggingFace:
         """Return the embedded pieces, those of ``features`` replaced."""
         rows = rows_read(document)
         if features is not None:
+            # A token that the network cannot read was withdrawn, and is no place to start from.
             tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
             parts = windows_in(document)
             rows = [ids_moved(pieces, features, tokens, replacement) for pieces in parts]
@@ -548,6 +556,7 @@ class HuggingFace:
                 if weight.is_floating_point():
                     places = torch.randperm(weight.numel(), generator=drawn).to(weight.device)
                     weight.copy_(weight.flatten()[places].reshape(weight.shape))
+        # With nothing of what was seen: a shuffled network is looked at anew.
         return replace(self, network=twin)
 
     @cached_property

@@ -103,6 +103,7 @@ class HuggingFacePictures(HuggingFace):
             rows = len(embedded(self.network, Pixels(values)))
             with torch.inference_mode(), restoring(self.network):
                 given = torch.as_tensor(values[None]).to(self.network.device, self.network.dtype)
+                # Networks that merge patches from layer to layer show fewer positions later on.
                 states = self.network(given, output_hidden_states=True).hidden_states
             side = self.network.config.patch_size
             high, wide = (side, side) if isinstance(side, int) else side
@@ -184,6 +185,7 @@ class HuggingFacePictures(HuggingFace):
             found = self._values(np.rint(rising).astype(np.uint8), **plain).mean(axis=(0, 1 + axis))
             n = len(found)
             inner = np.arange(n // 5, n - n // 5)  # borders may be filled up
+            # A line through many pixels, each of which resampling has rounded.
             slope, start = np.polyfit(inner, found[inner] / 255 * (length - 1) + 0.5, 1)
             low, high = start - slope / 2, start + (n - 0.5) * slope
             edges.append((max(0, round(low)), min(length, round(high))))

@@ -99,6 +99,7 @@ class Pieces:
         room = rooms(counts, self.room)
         fits = left.copy()
         for own, most in zip(self._sides, room.T, strict=True):
+            # What is removed leaves room: words beyond the limit are read instead.
             fits[:, own] &= np.cumsum(left[:, own], axis=1) <= most[:, None]
         return fits
 
@@ -181,6 +182,7 @@ def document_of(
     """
     pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart, encoding=encoding)
     text, parts = joined(given)
+    # A word of which the first pieces are read counts as read.
     count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
     if not parts and not count:
         raise InputError("the text has no words; give at least one word.")
@@ -463,6 +465,7 @@ def in_windows(
     window[pieces.text] = np.searchsorted(ends, np.arange(len(inner)), side="right")
     parts = []
     for number in range(len(ends)):
+        # Special pieces stand in every window: no network was trained without them.
         own = (window == number) | (window < 0)
         some = {name: getattr(pieces, name)[own] for name in ("ids", "token", "side")}
         parts.append(replace(pieces, **some, room=room))

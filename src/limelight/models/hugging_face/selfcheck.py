@@ -55,6 +55,7 @@ def checked_network(
     cannot answer at all is refused.
     """
     whole = _answer(network, example.ids[None])
+    # A dropout that is always on shows by the second answer.
     again = _answer(network, example.ids[None])
     # Reformer hashes longer texts at random; a length that a network does not take is no noise.
     longer = _unless_it_fails(
@@ -256,6 +257,7 @@ def _why_no_gradient(network: Any, example: ExampleIds, rounding: float) -> str 
     gradient = differentiated(network, example.ids, points, _first).gradient
     if not np.isfinite(gradient).all():
         return f"the gradients of {name} are not finite"
+    # Rounding inside a network has slope 0 everywhere, and raises nothing.
     if not gradient.any():
         return f"the gradient of {name} is zero whatever the text, so something in it has none"
     return None

@@ -69,6 +69,7 @@ def _pass(
     care = restoring(network, eager=attends)
     with care, torch.inference_mode(), without_plans(network.device.type):
         out = network(**given, output_hidden_states=True, **asked)
+        # In single precision: a mean over many positions would lose digits in half.
         layers = [layer.float() for layer in shown_layers(network, out, T)]
         device = layers[0].device
         # Column ``most`` takes what belongs to no feature; a mean is a product with a sparse

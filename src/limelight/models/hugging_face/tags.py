@@ -90,6 +90,7 @@ class PlaceForSequenceClassification(AnotherHead):
         """Return (n, S, 1): log p − log(1 − p), in single precision at least."""
         hidden, exact = attention_mask == 0, out.start_logits.dtype == torch.float64
         own = own.double() if exact else own.float()
+        # A padded place has no chance; and then 0, for the products below would make NaN of −∞.
         first, last = (
             torch.log_softmax(one.to(own.dtype).masked_fill(hidden, -torch.inf), -1).masked_fill(
                 hidden, 0
@@ -142,6 +143,7 @@ class PlaceForSequenceClassification(AnotherHead):
             for word, own in enumerate(here):
                 if mark[own].any():
                     raise InputError("places that are asked about together must not overlap.")
+                # Place and role are one number: a row has room for one mark at each piece.
                 mark[own] = 1 + 4 * number + _role(word, len(here))
         return replace(document, input=replace(pieces, mark=mark), asked=tuple(asked))
 
@@ -169,6 +171,7 @@ class PlaceForSequenceClassification(AnotherHead):
         token = words.token[words.inside]
         logits = self.token_logits(words.row[words.inside])
         rows = [np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))]
+        # Of logits and not of chances: that mean is the number that is explained.
         means = np.array([logits[own[:1] if first_pieces else own].mean(axis=0) for own in rows])
         tags = [self.tags[i] for i in means.argmax(axis=1)]
         chances = np.exp(means - np.logaddexp.reduce(means, axis=1, keepdims=True)).max(axis=1)
@@ -200,6 +203,7 @@ class PlaceForSequenceClassification(AnotherHead):
         chances = self.token_logits(words.row[inside])
         chances -= np.logaddexp.reduce(chances, axis=0)
         token = words.token[inside]
+        # In words of which all pieces are read: what a cut goes through is no answer.
         passage = (words.side[inside] == 1) & (token >= 0) & np.append(whole, False)[token]
         begins = passage & (np.append(-1, token[:-1]) != token)
         ends = passage & (np.append(token[1:], -1) != token)
@@ -207,6 +211,7 @@ class PlaceForSequenceClassification(AnotherHead):
         apart = np.arange(len(inside))[None] - np.arange(len(inside))[:, None]
         both[~(begins[:, None] & ends & (apart >= 0) & (apart < _LONGEST_ANSWER))] = -np.inf
         first, last = np.unravel_index(both.argmax(), both.shape)
+        # Models of SQuAD 2 say that there is none by the first piece, as start and end.
         if not both[first, last] > chances[0].sum():
             return ()
         start, end, score = spans[token[first]][0], spans[token[last]][1], np.exp(both[first, last])
