@@ -109,7 +109,7 @@ def difference(name="great"):
 def test_a_difference_is_said_in_a_terminal_and_as_csv():
     text = " ".join(printed(difference(), 100).split())
     assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6" in text
-    assert "predictions that changed: 1, 20.0% [4.0%, 62.0%]" in text
+    assert "Predictions that changed: 1, 20.0% [4.0%, 62.0%]" in text
     head, row = difference().to_csv().splitlines()
     assert head.startswith("word,target,first,second,difference,low,high,p_holm,texts")
     assert row.startswith("great,great,0.5,-0.25,-0.75,")

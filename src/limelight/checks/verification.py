@@ -13,7 +13,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, class_probabilities, why_not
-from limelight.models.attention import AttentionClassifier, encoded
+from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.weights import wide_weights
 from limelight.models.bags import blanked
 from limelight.models.functions import Function
@@ -120,7 +120,7 @@ def base_value(reading: Reading) -> float:
 
 def masked_rows(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
     """Return the ids of the one text with UNK in place of removed words."""
-    ids, of_token = encoded(reading.documents[0]).ids, reading.features[0].of_token
+    ids, of_token = reading.documents[0].input.ids, reading.features[0].of_token
     return [np.where(kept[of_token], ids, UNK) for kept in keep]
 
 

@@ -119,19 +119,20 @@ _UNMETERED = contextlib.nullcontext()
 
 
 def metered(
-    progress: Progress | None, chosen: Sequence[Chosen], reading: Reading, *, aims: int, total: int
+    progress: Progress | None, chosen: Sequence[Chosen], reading: Reading, *, total: int = 1
 ) -> AbstractContextManager[None]:
     """Let ``progress`` hear of parts of the texts of ``reading`` while a block explains them.
 
-    Each is explained ``aims`` times by all methods, of which those that ask the model say how
-    often; ``total`` is the number of texts in all. A model whose calls cost money hears of them
-    ``ahead``.
+    Methods that ask the model say how often; ``total`` is the number of texts in all. A model whose
+    calls cost money hears of them ``ahead``.
     """
     answers = why_not(reading.model, "answers") is None
     writer = cast(Answers, reading.model) if answers else None
     if progress is None and writer is None:
         return _UNMETERED
     sizes = [len(features) for features in reading.features]
+    # Methods ask anew about each class, and what the model has answered is counted again.
+    aims = len(reading.model.classes) if reading.question.all_classes else 1
     expected = aims * sum(one.expected_calls(d) for one in chosen for d in sizes)
     if writer is not None and expected:
         writer.ahead(expected)

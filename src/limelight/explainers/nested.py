@@ -154,7 +154,7 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
         own = _of_units(one, players, totals)
         masks = nested_count(players.levels)
         return game.found(totals[:d], said=own["notices"], masks=masks, **own["diagnostics"])
-    pairs = (asked - 2) // (2 * max(n - 1, 1))
+    pairs = (asked - 2) // (2 * max(n - 1, 1))  # both ends are those of every order
     if settings.samples is None:
         pairs = max(pairs, FEWEST_PAIRS)
     if pairs < FEWEST_PAIRS:

@@ -86,6 +86,7 @@ class Reading:
             yield self
             return
         for i in range(0, len(self.documents), size):
+            # Other arrays are padded to the longest of all documents, and made anew for fewer.
             here, held = slice(i, i + size), self.shared.signalled
             if held is not None:
                 held = Signalled(held.states[here], held.read[here], held.outputs[here])
@@ -206,6 +207,7 @@ class Reading:
             return self.targets.value(self.collapsed.base_outputs).tolist()
         if not self.remembers:
             return self.targets.value(empty_value(self.games)).tolist()
+        # Of all texts in one question, where the model takes several together.
         several = [(one.targets, one.game()) for one in self.apart()]
         games = [game for _, game in several]
         ends = [np.repeat([[False], [True]], len(game), axis=1) for game in games]

@@ -20,7 +20,7 @@ from limelight.explainers.method import (
 )
 from limelight.models import CAPABILITIES, Model, why_not
 from limelight.question import Question
-from limelight.results.method_table import MethodRow, MethodTable, SettingRow, WayRow
+from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
 # A method is a row in the module that computes it, which is imported when the method is asked for:
 # a comparison of attention and gradients needs neither anchors nor what surrogates are fitted with.
@@ -57,7 +57,6 @@ class Registry(Mapping[str, Method]):
 
     def __init__(self) -> None:
         self._known: dict[str, Method] = {}
-        self._by_settings: dict[Any, Method] = {}
         self._looked = False
         self.broken: dict[str, str] = {}
 
@@ -76,10 +75,10 @@ class Registry(Mapping[str, Method]):
 
     def of_settings(self, cls: type) -> Method | None:
         """Return the method whose settings ``cls`` is; None where it is no method's."""
-        if cls not in self._by_settings:
-            package, _, module = cls.__module__.rpartition(".")
-            self._load(module if package == __package__ and module in MODULES else None)
-        return self._by_settings.get(cls)
+        package, _, module = cls.__module__.rpartition(".")
+        self._load(module if package == __package__ and module in MODULES else None)
+        # A list: another thread may load a module meanwhile.
+        return next((one for one in list(self._known.values()) if one.settings is cls), None)
 
     def add(self, method: Method) -> None:
         """Take in a method of somebody else; see :func:`register`."""
@@ -94,18 +93,15 @@ class Registry(Mapping[str, Method]):
                 f"the settings of method {method.id!r} are those of {other.id!r}; each method has "
                 "a class of its own."
             )
-        self._keep(method)
-
-    def _keep(self, method: Method) -> None:
-        self._known[method.id] = self._by_settings[method.settings] = method
+        self._known[method.id] = method
 
     def _load(self, module: str | None) -> None:
         """Import a module of ours, or for None what packages bring."""
         if module is not None:
-            for row in import_module(f"{__package__}.{module}").ROWS:
-                self._keep(row)
+            rows = import_module(f"{__package__}.{module}").ROWS
+            self._known.update({row.id: row for row in rows})
         elif not self._looked:
-            self._looked = True
+            self._looked = True  # before any is loaded: registering asks for names, and looks again
             from importlib.metadata import entry_points
 
             for point in entry_points(group=ENTRY_POINTS):
@@ -206,13 +202,14 @@ def usable_methods(model: Model) -> list[str]:
 def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
     """Return a method ready for ``model``: its name with settings, or a settings object alone."""
     method = find_method(name)
-    way, own = way_of(method, model), settings if is_named(name) else name
-    if settings and own is name:
-        given = next(iter(settings))
+    way = way_of(method, model)
+    if is_named(name):
+        return chosen(method, way, model, settings)
+    for given in settings:
         raise InputError(
             f"settings are given by name or as {type(name).__name__}(…), not both; got {given!r}."
         )
-    return chosen(method, way, model, own)
+    return chosen(method, way, model, name)
 
 
 def way_of(method: Method, model: Model) -> Way:
@@ -229,9 +226,6 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
     return MethodTable(tuple(_row(row, model) for row in rows))
 
 
-_SHOWN = ("id", "label", "formula", "sees", "blind", "signed")
-
-
 def _row(method: Method, model: Model | None) -> MethodRow:
     ways, why, cost = method.ways, None, method.cost
     if model is not None:
@@ -246,8 +240,8 @@ def _row(method: Method, model: Model | None) -> MethodRow:
         own = defaults | {k: getattr(x, "digest", x) for k, x in way.defaults.items()}
         settings = (SettingRow(name, own[name], means) for name, means in way.settings.items())
         rows.append(WayRow(way.needs, way.exactness, tuple(settings)))
-    same = {name: getattr(method, name) for name in _SHOWN}
-    return MethodRow(**same, cost=cost, ways=tuple(rows), refused=why)
+    facts = {one.name: getattr(method, one.name) for one in fields(MethodFacts)}
+    return MethodRow(**facts | {"cost": cost}, ways=tuple(rows), refused=why)
 
 
 # What `compare` shows unless told otherwise: on the paper's classifier the paper's seven methods

@@ -245,6 +245,7 @@ def _combined(start: Start, found: ShapleySample, regressed: bool, drawn: Findin
     scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
     what = "pairs of masks" if regressed else "pairs of orders"
     many = f"{found.pairs} {what if found.pairs > 1 else 'pair of orders'}"
+    # Of variances: from twice the error on it is worth a word.
     far = f", whose errors are taken {widened**0.5:.1f} times as large here" if widened > 4 else ""
     return replace(
         drawn,

@@ -352,12 +352,10 @@ class ScoredText:
         both = enumerate(zip(self.scores, self.candidates, strict=True))
         return [(i, own, one.signed) for i, (own, one) in both if not isinstance(own, str)]
 
-    def of_all(self, values: Iterable[Any], missing: Any = None) -> tuple[Any, ...]:
-        """Return the value of each of the ``rows``, and ``missing`` for the other candidates."""
-        found = [missing] * len(self.candidates)
-        for (i, _, _), value in zip(self.rows, values, strict=True):
-            found[i] = value
-        return tuple(found)
+    def by_name(self, values: Iterable[Any]) -> dict[str, Any]:
+        """Return the value of each of the ``rows``, but for None, by the name of its candidate."""
+        both = zip(self.rows, values, strict=True)
+        return {self.candidates[i].name: x for (i, _, _), x in both if x is not None}
 
     @property
     def noise(self) -> float:

@@ -169,10 +169,10 @@ def text_columns(
     *,
     replacement: str,
     rng: np.random.Generator,
-) -> tuple[TextColumn, ...]:
-    """Return the wanted columns of one text."""
+) -> dict[str, TextColumn]:
+    """Return the wanted columns of one text, by name."""
     rows = text.rows
-    found: list[TextColumn] = []
+    found: dict[str, TextColumn] = {}
     most = _SETS_ASKED if text.one.remembers else _SETS
     for name in ("additivity", "lds"):
         if name not in wanted:
@@ -184,17 +184,16 @@ def text_columns(
         sums = [
             additivity(own, sets, drops, ranks=by_rank) if sign else None for _, own, sign in rows
         ]
-        values, errors = (text.of_all(own and own[part] for own in sums) for part in (0, 1))
-        errors = errors if any(error is not None for error in errors) else ()
-        found.append(TextColumn(name=name, values=values, errors=errors))
+        values, errors = (text.by_name(own and own[part] for own in sums) for part in (0, 1))
+        found[name] = TextColumn(values=values, errors=errors)
     if "top_drop" in wanted:
-        found += _top_drops(text, removals)
+        found |= _top_drops(text, removals)
     if "loo_tau" in wanted:
         alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
         taus = (_alike(kendall_tau, own, alone, signed=sign) for _, own, sign in rows)
-        found.append(TextColumn(name="loo_tau", values=text.of_all(taus)))
+        found["loo_tau"] = TextColumn(values=text.by_name(taus))
     if {"eraser", "ferret"} & set(wanted) and text.one.model.link != "none":
-        found += _from_the_literature(wanted, text, replacement)
+        found |= _from_the_literature(wanted, text, replacement)
     for name, others, sizes in (
         ("stability", text.again, False),
         ("sanity", text.shuffled, True),  # which class a word speaks for means nothing there
@@ -204,11 +203,11 @@ def text_columns(
                 _alike(rank_correlation, own, others[i], signed=sign and not sizes)
                 for i, own, sign in rows
             )
-            found.append(TextColumn(name=name, values=text.of_all(ranks)))
-    return tuple(found)
+            found[name] = TextColumn(values=text.by_name(ranks))
+    return found
 
 
-def _top_drops(text: ScoredText, removals: Removals) -> Iterator[TextColumn]:
+def _top_drops(text: ScoredText, removals: Removals) -> Iterator[tuple[str, TextColumn]]:
     """Yield by how much the explained number falls without the 1, 3 and 5 strongest words."""
     orders = [strongest_first(own, signed=sign) for _, own, sign in text.rows]
     for k in _TOPS:
@@ -216,7 +215,7 @@ def _top_drops(text: ScoredText, removals: Removals) -> Iterator[TextColumn]:
             keep = np.ones((len(orders), removals.d), bool)
             np.put_along_axis(keep, np.stack(orders)[:, :k], values=False, axis=1)
             drops = (removals.full - removals.values(keep)).tolist()
-            yield TextColumn(name=f"top_{k}_drop", values=text.of_all(drops))
+            yield f"top_{k}_drop", TextColumn(values=text.by_name(drops))
 
 
 def _alike(
@@ -234,7 +233,7 @@ def _alike(
 
 def _from_the_literature(
     wanted: Collection[str], text: ScoredText, replacement: str
-) -> Iterator[TextColumn]:
+) -> Iterator[tuple[str, TextColumn]]:
     """Yield two columns for each of the packages asked for: what is lost, and what is kept."""
     one = text.one
     targets = replace(one.targets, scale="probability", against=None)  # of the class alone
@@ -259,8 +258,8 @@ def _from_the_literature(
             ("comprehensiveness", "sufficiency"), np.split(losses, 2), strict=True
         ):
             parts = np.split(half, ends)[:-1]  # after the last end there is nothing
-            values = text.of_all(float(part.mean()) if len(part) else None for part in parts)
-            yield TextColumn(name=f"{package}_{name}", values=values)
+            values = text.by_name(float(part.mean()) if len(part) else None for part in parts)
+            yield f"{package}_{name}", TextColumn(values=values)
 
 
 TOP = 5  # strongest words that two explanations are asked to share

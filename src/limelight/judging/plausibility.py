@@ -20,7 +20,6 @@ from limelight.judging.statistics import (
     pair_rows,
     plausible_notices,
     plausible_verdict,
-    table_of,
     with_intervals,
 )
 from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
@@ -258,7 +257,8 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     found: dict[str, Any] = {}
     for name, column in zip(_MEASURES, np.array(rows).T, strict=True):
         guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
-        every = text.of_all(methods)
+        known = text.by_name(methods)
+        every = tuple(known.get(one.name) for one in text.candidates)
         found[name] = Values(chance=guess, rationale=own, annotators=people, methods=every)
     return MarkedText(
         id=number,
@@ -316,7 +316,7 @@ def plausibility(
     for measure in _MEASURES:
         values = [getattr(text, measure) for text in known]
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
-        tables[measure] = table_of(cells, len(every))
+        tables[measure] = np.array(cells, dtype=float).reshape(-1, len(every))
     precision = tables["precision"]
     found = {name: means(table, seed=seed) for name, table in tables.items()}
     found["above"] = means(precision - precision[:, [len(names)]], seed=seed)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from limelight.results.judgement import (
     Measure,
     MethodColumn,
     PlausibleMethod,
+    TextColumn,
     shown_end,
 )
 from limelight.shapes import Float, Int
@@ -171,10 +172,10 @@ def simultaneous(gain: PerMethod, room: PerText, *, seed: int) -> list[Simultane
     return found
 
 
-def table_of(rows: Sequence[Sequence[float | None]], count: int) -> PerMethod:
+def table_of(rows: Iterable[Mapping[str, float]], names: Sequence[str]) -> PerMethod:
     """Return a row per text and a column per method, NaN where there is nothing."""
-    # An empty row is a text on which no method has the measure.
-    return np.array([row or (None,) * count for row in rows], dtype=float).reshape(-1, count)
+    cells = [[row.get(name) for name in names] for row in rows]
+    return np.array(cells, dtype=float).reshape(-1, len(names))
 
 
 def pair_rows(
@@ -232,9 +233,9 @@ class _Measured(NamedTuple):
     room: PerText
 
     @staticmethod
-    def of(measures: Sequence[Measure | None], count: int) -> "_Measured":
+    def of(measures: Sequence[Measure | None], names: Sequence[str]) -> "_Measured":
         return _Measured(
-            areas=table_of([() if m is None else m.areas for m in measures], count),
+            areas=table_of(({} if m is None else m.areas for m in measures), names),
             chance=np.array([np.nan if m is None else m.chance for m in measures]),
             room=np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures]),
         )
@@ -267,13 +268,13 @@ def judged_rows(
 
     All are over texts that have room, the last over those where the search came to its end.
     """
+    names = [one.name for one in candidates]
     measures = {
-        name: _Measured.of([getattr(text, name) for text in texts], len(candidates))
-        for name in _SHARES
+        name: _Measured.of([getattr(text, name) for text in texts], names) for name in _SHARES
     }
     shares = {name: one.shares(one.areas, seed=seed) for name, one in measures.items()}
     deletion = measures["deletion"]
-    columns = _columns(texts, len(candidates), seed=seed)
+    columns = _columns(texts, names, seed=seed)
     methods = []
     for i, one in enumerate(candidates):
         count = int(np.isfinite(deletion.areas[:, i]).sum())
@@ -282,7 +283,7 @@ def judged_rows(
             if name != "change" or not one.signed:
                 own[field], own[ends] = shares[name].number(i, texts=count)
         share = own["share"]
-        reasons = (one.reason, *(text.reasons[i] for text in texts), _NO_TEXT)
+        reasons = (one.reason, *(text.reasons.get(one.name) for text in texts), _NO_TEXT)
         methods.append(
             JudgedMethod(
                 method=one.name,
@@ -291,27 +292,28 @@ def judged_rows(
                 **own,
                 won=deletion.won(i),
                 texts=count,
-                tied=sum(text.ties[i] > 0 for text in texts),
-                sampling=None if share is None else _sampling(texts, i, share),
+                tied=sum(text.ties[one.name] > 0 for text in texts),
+                sampling=None if share is None else _sampling(texts, one.name, share),
                 reason=next(filter(None, reasons)) if share is None else None,
                 columns=columns[i],
             )
         )
-    names = [one.name for one in candidates]
     pairs = pair_rows(names, deletion.areas, deletion.room, seed=seed)
-    greedy = deletion.shares(table_of([(text.greedy,) for text in texts], 1), seed=seed)
+    searched = np.array([[text.greedy] for text in texts], dtype=float).reshape(-1, 1)
+    greedy = deletion.shares(searched, seed=seed)
     return tuple(methods), pairs, greedy.number(0, texts=len(texts))
 
 
 def _columns(
-    texts: Sequence[JudgedText], count: int, *, seed: int
+    texts: Sequence[JudgedText], names: Sequence[str], *, seed: int
 ) -> list[tuple[MethodColumn, ...]]:
-    """Return, for each of ``count`` methods, the mean of every column over the texts."""
-    found: list[list[MethodColumn]] = [[] for _ in range(count)]
-    for name in dict.fromkeys(column.name for text in texts for column in text.columns):
-        own = [next((c for c in text.columns if c.name == name), None) for text in texts]
-        values = table_of([() if c is None else c.values for c in own], count)
-        errors = table_of([() if c is None else c.errors for c in own], count)
+    """Return, for each method, the mean of every column over the texts."""
+    found: list[list[MethodColumn]] = [[] for _ in names]
+    nothing = TextColumn(values={})
+    for name in dict.fromkeys(chain.from_iterable(text.columns for text in texts)):
+        own = [text.columns.get(name, nothing) for text in texts]
+        values = table_of((one.values for one in own), names)
+        errors = table_of((one.errors for one in own), names)
         result = means(values, seed=seed)
         for i, columns in enumerate(found):
             n = int(np.isfinite(values[:, i]).sum())
@@ -327,13 +329,13 @@ def _columns(
     return [tuple(columns) for columns in found]
 
 
-def _sampling(texts: Sequence[JudgedText], i: int, share: float) -> float | None:
+def _sampling(texts: Sequence[JudgedText], method: str, share: float) -> float | None:
     """Return what sampled chances within texts add to the error of a share; None where exact.
 
     Chance stands above and below the line, so a share s moves by (s − 1)/Σ(ceiling − chance) with
     each: an order that reaches the best found does so whatever chance is.
     """
-    own = [m for text in texts if (m := text.deletion) is not None and m.areas[i] is not None]
+    own = [m for text in texts if (m := text.deletion) is not None and method in m.areas]
     errors = [m.stderr for m in own if m.stderr is not None]
     if not errors:
         return None
@@ -502,6 +504,11 @@ def judging_notices(
     judged = [text for text in texts if text.reason is None]
     tied = [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]
     unsigned = [m.method for m in methods if not m.signed and m.share is not None]
+    partly = [
+        (m, next(text.reasons[m.method] for text in room if m.method in text.reasons))
+        for m in methods
+        if m.texts and m.texts != len(room)
+    ]
     notices = [
         _few(len(room), f": little can be told; judge {FEW} or more."),
         _texts(
@@ -522,9 +529,8 @@ def judging_notices(
         else "",
         *(
             f"{m.method} has scores for {m.texts} of {len(room)} texts only; pairs compare what "
-            f"both have. Of another text: {next(t.reasons[i] for t in room if t.reasons[i])}"
-            for i, m in enumerate(methods)
-            if m.texts and m.texts != len(room)
+            f"both have. Of another text: {why}"
+            for m, why in partly
         ),
         *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),
         _said_of(

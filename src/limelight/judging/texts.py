@@ -4,10 +4,11 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import numpy as np
 
 from limelight.errors import InputError
@@ -45,7 +46,7 @@ class SearchedText:
 
     scored: ScoredText
     removals: Removals
-    columns: tuple[TextColumn, ...] = ()
+    columns: dict[str, TextColumn] = field(default_factory=dict)
 
     @cached_property
     def orders(self) -> list[JudgedOrder]:
@@ -63,33 +64,33 @@ class SearchedText:
         """Return the text as it was judged; ``seconds`` are those for chance."""
         if self.search.refused is not None:
             raise self.search.refused
-        of_all, unsigned = self.scored.of_all, not all(signed for *_, signed in self.scored.rows)
+        scored, names = self.scored, [one.name for one in self.scored.candidates]
+        unsigned = not all(signed for *_, signed in scored.rows)
         found = self.search.levels(change=unsigned, seconds=seconds)
-        measures: dict[str, Any] = {
-            name: Measure(
-                chance=chance,
-                stderr=stderr,
-                ceiling=ceiling,
-                areas=of_all(getattr(own.areas, name) for own in self.orders),
-            )
-            for name, (chance, stderr, ceiling) in found.of.items()
-        }
+        measures: dict[str, Any] = {}
+        for name, (chance, stderr, ceiling) in found.of.items():
+            areas = scored.by_name(getattr(own.areas, name) for own in self.orders)
+            measures[name] = Measure(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
+        deletion = measures.pop("deletion")
+        why_none = zip(names, scored.scores, strict=True)
         return JudgedText(
-            id=self.scored.number,
+            id=scored.number,
             d=self.removals.d,
-            target=self.scored.one.targets.names()[0],
+            target=scored.one.targets.names()[0],
             full=self.removals.full,
             ceiling_kind=found.ceiling_kind,
             best=found.best,
             greedy=found.greedy,
-            has_room=_has_room(measures["deletion"], self.removals.full),
+            has_room=_has_room(deletion, self.removals.full),
+            **msgspec.structs.asdict(deletion),
             **measures,
-            ties=of_all((tied(own.groups) for own in self.orders), 0),
-            reasons=tuple(s if isinstance(s, str) else None for s in self.scored.scores),
+            # Also of a method without scores: the words of its order are not tied.
+            ties=dict.fromkeys(names, 0) | scored.by_name(tied(own.groups) for own in self.orders),
+            reasons={name: said for name, said in why_none if isinstance(said, str)},
             notices=self.removals.notices,
             columns=self.columns,
             words=self._words() if curves else (),
-            curves=self._curves() if curves else (),
+            curves=self._curves() if curves else {},
         )
 
     def _words(self) -> tuple[str, ...]:
@@ -100,12 +101,12 @@ class SearchedText:
             names = with_sides(names, side_names(features.spans, document.parts))
         return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
 
-    def _curves(self) -> tuple[RemovalCurve | None, ...]:
+    def _curves(self) -> dict[str, RemovalCurve]:
         """Return the curve of one order of each method: of tied words, the first there is."""
         if not self.orders or self.removals.d > _MOST_WORDS:
-            return (None,) * len(self.scored.candidates)
+            return {}
         drawn = np.array([flat(order.groups) for order in self.orders])
-        return self.scored.of_all(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
+        return self.scored.by_name(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
 
 
 def _has_room(found: Measure, full: float) -> bool:
@@ -289,6 +290,6 @@ class Setup:
             return outcome._replace(texts=self._refused(text.number, error))
         # Other measures stand beside the share under the first replacement alone.
         found = [
-            SearchedText(text, removals, () if i else columns) for i, removals in enumerate(several)
+            SearchedText(text, removals, {} if i else columns) for i, removals in enumerate(several)
         ]
         return outcome._replace(searched=found)

@@ -45,6 +45,7 @@ from limelight.text.characters import UNSPACED
 from limelight.text.pictures import blurred, grid_boxes
 from limelight.theory.ratio_game import RatioGame, one_document, value
 
+# The log-odds of a sure answer are infinite, and a mean of anything with them would be too.
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
@@ -117,6 +118,7 @@ class Function:
 
         For a patch of a picture: the mean colour of the picture, black, or the picture blurred.
         """
+        # The mean first: a black patch is a shape of its own that a model may have learned.
         if self.images:
             return ("mean", "black", "blurred")
         return ("delete",) if self.mask is None else ("mask", "delete")
@@ -147,9 +149,11 @@ class Function:
             raise InputError("a function of texts shows no pieces of words; read words.")
         if self.images:
             picture = picture_of(text)
+            # A function sees pixels and has no patches of its own: any other cut will do as well.
             cut = Pictured(picture, grid_boxes((0, 0, *picture.size), _SIDE, _SIDE))
             return Document.of_picture(cut, divisible=True)
         if self.bag is not None:
+            # Which model answers instead is known here, and not where the words are read.
             try:
                 return self.bag.read(checked_text(text))
             except AskInsteadError as error:
@@ -175,6 +179,7 @@ class Function:
             raise InputError("logits takes a list of texts; got one string. Write [text].")
         if self.images:
             texts = [picture_of(one) for one in texts]
+        # Before the first call: nobody knows what a function makes of a tuple for a string.
         for number, text in enumerate(texts):
             if isinstance(text, tuple) != self.pairs:
                 with about_text(number if len(texts) > 1 else None):
@@ -207,6 +212,7 @@ class Function:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
+        # A column that two features share has no exact game under a norm; then it is asked.
         if self.bag is not None and self.bag.apart(document, features):
             known = one_document(self.bag.games([document], [features]), 0)
             return lambda keep: value(known, keep).T
@@ -268,6 +274,7 @@ class Function:
                 f"the function must return one row per text, ({n}, {C}) for {n} text(s); got shape "
                 f"{answers.shape}."
             )
+        # One column of two classes is the second's, as a single logit is.
         if answers.shape[1] not in ({1, 2} if C == 2 else {C}):
             raise InputError(
                 f"there are {C} classes ({', '.join(self.classes)}), but the function returns "
@@ -350,6 +357,7 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
         names = "one name" if least == 1 else "two names"
         raise InputError(f"classes must be a list of {names} or more; got {classes!r}.")
     size, mask, words = given.get("batch_size", 1), given.get("mask"), given.get("words")
+    # True would pass for a batch of one.
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InputError(f"batch_size must be a whole number, 1 or more; got {size!r}.")
     if mask is not None and not isinstance(mask, str):
@@ -357,7 +365,7 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
     if words is not None and not callable(words):
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
     if given.get("images"):
-        for name in ("mask", "words", "pairs"):
+        for name in ("mask", "words", "pairs", "tags"):
             if given.get(name):
                 raise InputError(f"{name} is about texts, and this function takes pictures.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
@@ -373,6 +381,7 @@ def _without(
     if replacement == "blurred":
         gone = blurred(whole)
     elif replacement == "mean":
+        # In whole bytes: the function gets what a file could hold.
         gone += np.rint(whole.mean(axis=(0, 1))).astype(np.uint8)
 
     def shown(keep: Bool[np.ndarray, " d"]) -> Picture:
@@ -391,6 +400,7 @@ def word_spans(text: str, words: Words | None = None) -> list[Span]:
     """
     if words is not None:
         return checked_spans(words(text), text, "words")
+    # No sign of ASCII belongs to the one before it.
     if text.isascii():
         return [match.span() for match in re.finditer(_WORD, text)]
     starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]

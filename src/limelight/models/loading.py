@@ -20,6 +20,7 @@ from limelight.text import Span, one_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
+# Two letters at least before the colon: "C:model" is a path of Windows.
 _OBJECT = re.compile(r"(?!hub:)[A-Za-z_][\w.]+:[A-Za-z_][\w.]*")  # module:object
 _MOST_CONFIG = 1 << 24  # bytes
 _Asked = Mapping[str, Any] | None  # how a language model is asked, by name
@@ -134,6 +135,7 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
             "limelight.wrap."
         )
     name, folder = os.fspath(path), Path(path)
+    # A folder may bear such a name, and nothing of a folder is run.
     if _OBJECT.fullmatch(name) and not folder.exists():
         found = imported(name, "model")
         return found if hasattr(found, "capabilities") else wrap(found)
@@ -163,6 +165,7 @@ def imported(name: str, what: str) -> Any:
     module, _, path = name.partition(":")
     here = str(Path.cwd())
     try:
+        # Where `python -m` would look; a command that was installed has its own folder there.
         if here not in sys.path:
             sys.path.insert(0, here)
         found: Any = import_module(module)
@@ -193,6 +196,7 @@ def _of_skops(file: Path) -> Any:
     )
 
 
+# Once: its tables are made when first needed, and kept with it.
 @cache
 def _shipped() -> AttentionClassifier:
     return load_folder(SHIPPED)
@@ -290,6 +294,7 @@ def wrap(
     images
         The function takes a list of pictures, arrays of 8 bits (height, width, 1 or 3 channels).
     """
+    # Before any of them is bound anew: options are what was given.
     given = locals()
     options = {
         name: given[name]

@@ -39,22 +39,9 @@ Link = Literal["softmax", "sigmoid", "ovr", "none"]
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
-    "attends",
-    "relays",
-    "differentiates",
-    "freezes",
-    "collapses",
-    "games",
-    "chooses",
-    "pieces",
-    "cuts",
-    "shuffles",
-    "pairs",
-    "spans",
-    "answers",
-    "signals",
-    "pictures",
-]
+    "attends", "relays", "differentiates", "freezes", "collapses", "games", "chooses", "pieces",
+    "cuts", "shuffles", "pairs", "spans", "answers", "signals", "pictures",
+]  # fmt: skip
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
@@ -81,6 +68,7 @@ Slopes = Weigh | Float[np.ndarray, "n C"]
 Points = Float[np.ndarray, "n T d_e"]  # in the place of an embedded text
 
 
+# A protocol and no base class: a family of somebody else's imports nothing of ours.
 @runtime_checkable
 class Model(Protocol):
     """Any classifier of texts.
@@ -354,6 +342,7 @@ def tokens_of(part: Answer, letters: Sequence[int]) -> list[int]:
 
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
+    # A family may be older than a capability, and then says nothing about it.
     unsaid = f"{type(model).__name__} does not offer that"
     return model.capabilities.get(capability, unsaid)
 
@@ -411,6 +400,7 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
+    # Looked up, for `why_not` would write a refusal each time that nobody reads here.
     known = model.capabilities
     if known.get("spans", "") is None:
         model = cast(Spans, model).with_classes(names)
@@ -427,6 +417,7 @@ def class_numbers(model: Model) -> tuple[int, ...] | None:
     class among the others is ours, and not the model's.
     """
     own = cast(Pieces, model).numbers if why_not(model, "pieces") is None else None
+    # Eighteen digits fit into the 64 bits of a column of labels; longer ones are names.
     if own is None and all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in model.classes):
         own = tuple(map(int, model.classes))
     return own
@@ -464,6 +455,7 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name == "auto":
         return model.replacements[0]
     if name not in model.replacements:
+        # What a check has taken from this network is not misspelt: the check is the reason.
         pieces = why_not(model, "pieces") is None
         if pieces and (why := cast(Pieces, model).withdrawn.get(name)) is not None:
             *most, last = map(repr, model.replacements)
@@ -477,6 +469,8 @@ def replacement_in_place(model: Model, name: str) -> str:
     """Return the replacement that leaves every other word in its place; "auto" never deletes."""
     if name != "auto":
         return resolved_replacement(model, name)
+    # Without a word the next one moves into its place, and a point between base and text would mix
+    # the embeddings of two different words.
     staying = [one for one in model.replacements if one != "delete"]
     if not staying:
         raise DomainError(
@@ -516,6 +510,7 @@ def read_asking(
     """Return a text as ``model`` reads it, with what is asked of it, if anything is."""
     if not asked:
         return model.read(given, pieces=pieces)
+    # No parameter of every `read`: a family that classifies has nothing to do with it.
     read: Callable[..., Document] = model.read
     return read(given, asked=asked, pieces=pieces)
 
@@ -528,6 +523,7 @@ def documents_by(
         for text in texts:
             yield document_by(model, text, by=by, first_pieces=first_pieces, pieces=pieces)
         return
+    # One by one all the same: an error is about the text whose turn it is.
     found = cast(Signals, model).read_together(texts, pieces=pieces)
     for given in texts:
         _check_kind(model, given)
@@ -541,6 +537,7 @@ def asked_of(
 
     Where it is None it is the only span that the model finds, or what the model writes.
     """
+    # Asked for once: a function makes the mapping anew each time.
     known = model.capabilities
     if known.get("answers", "") is None:
         if isinstance(by, Answer):
@@ -549,6 +546,7 @@ def asked_of(
     if known.get("spans", "") is not None:
         return ()
     found = spans_of(model, given, first_pieces=first_pieces)
+    # Of a question and a passage the passage is searched, which comes second.
     text, parts = joined(given)
     region = parts[1] if parts else (0, len(text))
     return (place_at(by, text, region, found, first_pieces=first_pieces),)
@@ -593,6 +591,7 @@ def asked_of_spans(
             asked = [text]
         some = some or bool(asked)
         yield asked
+    # Not before: one text without a span is no error where others have some.
     if not some:
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
 
@@ -613,6 +612,7 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
 
 
 def _check_kind(model: Model, given: Any) -> None:
+    # A path to a picture is a string too, and would be explained as if it were a text.
     if is_picture(given):
         if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
             kind = one_line(given, 80) if isinstance(given, str) else type(given).__name__
@@ -634,6 +634,7 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
     if isinstance(cut, Pictured):
         return document.with_cut(cut)
     edges = {edge for span in cut for edge in span}
+    # Most units end where words do, and a text need not be tokenised again then.
     if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
         return document
     if document.divisible:
@@ -644,24 +645,15 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
-# The methods that a capability brings, by name.
+# The methods that a capability brings, by name: each is called as its protocol is.
 _BROUGHT = {
-    capability: tuple(name for name in vars(protocol) if not name.startswith("_"))
-    for capability, protocol in (
-        ("attends", Attends),
-        ("relays", Attends),
-        ("differentiates", Differentiates),
-        ("freezes", Freezes),
-        ("collapses", Collapses),
-        ("games", Games),
-        ("pieces", Pieces),
-        ("cuts", Cuts),
-        ("shuffles", Shuffles),
-        ("spans", Spans),
-        ("answers", Answers),
-        ("signals", Signals),
+    protocol.__name__.lower(): tuple(name for name in vars(protocol) if not name.startswith("_"))
+    for protocol in (
+        *(Attends, Differentiates, Freezes, Collapses, Games, Pieces),
+        *(Cuts, Shuffles, Spans, Answers, Signals),
     )
 }
+_BROUGHT["relays"] = _BROUGHT["attends"]
 
 
 def checked_model(model: Any) -> Model:
@@ -688,8 +680,10 @@ def checked_model(model: Any) -> Model:
             raise InputError(
                 f"{family.__name__} says that it {name}, but lacks {', '.join(lacking)}."
             )
+    # "auto" is the first of them.
     if not model.replacements:
         raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")
+    # Targets are given by name, and a name must mean one class.
     if len(set(model.classes)) != len(model.classes):
         raise InputError(f"class names must differ; got {list(model.classes)}.")
     checked: Model = model

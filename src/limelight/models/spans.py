@@ -117,6 +117,7 @@ class SpanFunction:
         return scores if self.link == "none" else log_odds(scores.clip(_LEAST, 1 - _LEAST))
 
     def _at(self, place: Span, spans: Sequence[Place]) -> list[float]:
+        # A span that covers only part of a place says nothing about the rest of it.
         best: dict[str | None, float] = dict.fromkeys(self.classes, 0.0)
         for one in spans:
             if one.start <= place[0] and place[1] <= one.end and one.tag != _OUTSIDE:
@@ -150,6 +151,7 @@ class SpanFunction:
                 int() | float() | np.floating() as score,
             ) if 0 <= start < end <= len(text) and 0 <= score <= 1:
                 if tag in self.classes:
+                    # Without the space around it, or one span would be two places.
                     words = text[start:end]
                     first = int(start) + len(words) - len(words.lstrip())
                     return Place(first, first + len(words.strip()), tag=tag, score=float(score))
@@ -201,4 +203,5 @@ def from_spacy(pipeline: Any, tags: Any = None, **given: Any) -> SpanFunction:
 
     meta = getattr(pipeline, "meta", {})
     name = " ".join(["spacy", *(str(meta[k]) for k in ("lang", "name", "version") if k in meta)])
+    # Log-odds of scores that are all 1 would say no more, in larger numbers.
     return span_function(spans, tags, **{"scale": "score", "name": name} | given)

@@ -11,12 +11,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from limelight.pages.html import Bar, legend, whisker, words
-from limelight.pages.markup import Section, plain_table, rendered, table_html, whole_page
+from limelight.pages.markup import rendered, table_html, whole_page
 from limelight.pages.palette import Side
 from limelight.pages.pictures import thumbnail
 from limelight.pages.pieces import visible
-from limelight.pages.terminal import Look, bar, on_terminal, table_text
-from limelight.pages.wording import minus, part_in_words, slice_table, sureness, written
+from limelight.pages.terminal import ALL, Look, bar, on_terminal, sections_text, table_text
+from limelight.pages.wording import part_in_words, slice_table, sureness, written
 from limelight.results import Explanation
 from limelight.results.summary import (
     DifferingWord,
@@ -25,7 +25,7 @@ from limelight.results.summary import (
     SummarizedView,
     SummarizedWord,
 )
-from limelight.results.table import Column, Table
+from limelight.results.table import Column, Section, Table
 from limelight.text import name_of_one, one_line, plural
 
 if TYPE_CHECKING:
@@ -147,47 +147,11 @@ def _titled(title: str, said: str, look: Look) -> Text:
 @on_terminal(_WIDEST)
 def difference_text(d: RunDifference, look: Look) -> Iterator[RenderableType]:
     """Yield the words and the texts that changed most."""
-    yield look.line(_compared(d), "bold")
-    turned = f"{d.predictions.count:,}, {part_in_words(d.predictions)}"
-    apart = f"{d.apart[0]:,} and {d.apart[1]:,}"
-    said = f"predictions that changed: {turned}; texts in one run only: {apart}"
-    yield look.line(said, "dim")
-    if d.shares:
-        unit = "scores are shares of a text's total size: methods have no common unit"
-        yield look.line(unit, "dim")
-    if not d.words:
-        none = f"no {name_of_one(d.units)}'s score changed for certain, of {d.compared:,} compared"
-        yield look.line(none, "dim")
-    for table in (_changed_words(d), _changed_texts(d)):
-        if table.rows:
-            yield Text()
-            yield table_text(table, look)
-
-
-def _changed_words(d: RunDifference) -> Table:
-    score = "+.3f"
-    columns = (
-        Column(name_of_one(d.units), widest=18),
-        Column("target", widest=12),
-        *(Column(name, score) for name in ("first", "second", "difference", "interval")),
-        Column("texts", ","),
-    )
-    rows = [
-        (w.word, w.group, w.first, w.second, w.difference, (w.low, w.high), w.first_texts)
-        for w in d.words[:_SHOWN_CHANGES]
+    sections = [
+        found._replace(tables=[table.first(_SHOWN_CHANGES) for table in found.tables])
+        for found in _difference(d)
     ]
-    return Table(columns, rows)
-
-
-def _changed_texts(d: RunDifference) -> Table:
-    columns = (
-        Column("text", widest=18),
-        Column("change", ".3f"),
-        Column("first says", widest=18),
-        Column("second says", widest=18),
-    )
-    shown = d.changed[:_SHOWN_CHANGES]
-    return Table(columns, [(t.id, t.change, t.predicted, t.other_predicted) for t in shown])
+    yield from sections_text(sections, look)
 
 
 def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
@@ -208,9 +172,8 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         bar=_bar,
         peak_of=lambda found: max((max(-one.low, one.high) for one in found), default=0.0),
         share=part_in_words,
-        differing=lambda view: _difference_table(
-            (noun, "called", "where right (texts)", "where wrong (texts)"),
-            view.differing,
+        differing=lambda view: table_html(
+            _differing_words((noun, "called", "where right", "where wrong"), view.differing),
             label="Right and wrong",
         ),
         slices=lambda view: table_html(slice_table(view, noun), label=f"Texts by {view.sliced_by}"),
@@ -279,57 +242,67 @@ def _bar(one: SummarizedWord, peak: float, signed: bool) -> Bar:
     return Bar("0", f"{middle:.2f}", hue, whisker(low, high))
 
 
-def _difference_table(
-    heads: Sequence[str], found: Sequence[DifferingWord], *, label: str
-) -> "Markup":
+def _differing_words(heads: Sequence[str], found: Sequence[DifferingWord]) -> Table:
     """Return words in two groups of texts, with the difference and its interval."""
+    word, group, first, second = heads
+    score = "+.3f"
+    columns = (
+        Column(word, widest=18),
+        Column(group, widest=12),
+        *(Column(name, score) for name in (first, second, "difference", "interval")),
+        Column("texts", ","),
+        Column("p (Holm)", ".2g", wide=ALL),
+    )
     rows = [
         (
-            one.word,
-            one.group,
-            minus(f"{one.first:+.3f} ({one.first_texts:,})"),
-            minus(f"{one.second:+.3f} ({one.second_texts:,})"),
-            minus(f"{one.difference:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"),
-            f"{one.p_holm:.2g}",
+            *(w.word, w.group, w.first, w.second, w.difference, (w.low, w.high)),
+            w.first_texts
+            if w.first_texts == w.second_texts
+            else f"{w.first_texts:,} and {w.second_texts:,}",
+            w.p_holm,
         )
-        for one in found
+        for w in found
     ]
-    return plain_table((*heads, "difference", "p (Holm)"), rows, label=label)
+    return Table(columns, rows)
 
 
-def _compared(d: RunDifference) -> str:
+def _difference(d: RunDifference) -> list[Section]:
+    """Return what two runs are, the words and the texts that changed most."""
     first, second = d.methods
-    both = f"{first} in “{d.first}”, then {second} in “{d.second}”"
-    return f"{d.texts:,} explanations of the same texts: {both}"
+    said = (
+        f"{d.texts:,} explanations of the same texts: {first} in “{d.first}”, then {second} in "
+        f"“{d.second}”. Predictions that changed: {d.predictions.count:,}, "
+        f"{part_in_words(d.predictions)}. Texts in the first run only: {d.apart[0]:,}; in the "
+        f"second only: {d.apart[1]:,}."
+    )
+    unit = "Scores are shares of a text's total size, since two methods have no common unit."
+    noun = name_of_one(d.units)
+    none = f"No {noun}'s score changed for certain, of {d.compared:,} compared."
+    words = _differing_words((noun, "for", "first", "second"), d.words)
+    columns = (
+        Column("text", widest=18),
+        Column("for", wide=_NARROW, widest=18),
+        Column("change (0 to 1)", ".3f", short="change"),
+        Column("first says", widest=18),
+        Column("second says", widest=18),
+    )
+    texts = [(t.id, t.target, t.change, t.predicted, t.other_predicted) for t in d.changed]
+    return [
+        Section("The runs", said=said, note=unit if d.shares else ""),
+        Section(
+            f"{plural(noun).capitalize()} that changed most",
+            said="" if d.words else none,
+            tables=[words] if d.words else [],
+        ),
+        Section("Texts that changed most", tables=[Table(columns, texts)]),
+    ]
 
 
 def difference_page(d: RunDifference) -> str:
     """Return the words and the texts that changed most."""
-    said = (
-        f"{_compared(d)}. {d.predictions.count:,} predictions changed, "
-        f"{part_in_words(d.predictions)}. {d.apart[0]:,} texts are "
-        f"only in the first run, {d.apart[1]:,} only in the second."
-    )
-    unit = "Scores are shares of a text's total size, since two methods have no common unit."
-    noun = name_of_one(d.units)
-    heads = (noun, "for", "first (texts)", "second (texts)")
-    title, other = f"{plural(noun).capitalize()} that changed most", "Texts that changed most"
-    none = f"No {noun}'s score changed for certain, of {d.compared:,} compared."
-    changed = [
-        (t.id, t.target, f"{t.change:.3f}", t.predicted, t.other_predicted) for t in d.changed
-    ]
-    texts = ("text", "for", "change (0 to 1)", "first says", "second says")
-    found = [
-        Section("The runs", said=said, note=unit if d.shares else ""),
-        Section(title, tables=[("", _difference_table(heads, d.words, label=title))])
-        if d.words
-        else Section(title, said=none),
-        Section(other, tables=[("", plain_table(texts, changed, label=other))]),
-    ]
-    body = rendered("sections.html", sections=found)
     return whole_page(
         "What changed between two runs?",
-        body,
+        rendered("sections.html", sections=_difference(d)),
         sheets=_SHEETS,
         script="summary.js",
         data='{"views":[]}',

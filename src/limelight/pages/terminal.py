@@ -37,7 +37,7 @@ from limelight.pages.palette import (
 from limelight.pages.pictures import features_of_pixels, grey, pixels_of
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.results import Comparison, Explanation, SpanExplanations
-from limelight.results.table import Cell, Column, Table
+from limelight.results.table import Cell, Column, Section, Table
 from limelight.shapes import Int, Num
 from limelight.text import Image, plural
 
@@ -54,6 +54,7 @@ _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed"
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
 _LEAST = 4  # letters of a text that stay on a narrow terminal
+_FREE = 12  # letters for which a text of any length may ask before headings break
 Value = TypeVar("Value")
 
 
@@ -119,11 +120,9 @@ def table_text(table: Table, look: Look) -> RichTable:
     if table.left_out:
         cells[0].append(_kept(look.line(f"and {table.left_out:,} more", "dim"), look))
     widest = {i: max((text.cell_len for text in found), default=0) for i, found in cells.items()}
-    taken = [
-        min(max(widest[i], *map(len, heads[i].plain.split("\n"))), c.widest or width) + _GAP
-        for i, c in several
-        if not c.room
-    ]
+    named = {i: max(c.least, *map(len, heads[i].plain.split("\n"))) for i, c in several}
+    most = {i: c.widest or (width if c.number or c.fold else _FREE) for i, c in several}
+    taken = [min(max(widest[i], named[i]), most[i]) + _GAP for i, c in several if not c.room]
     crowded = sum(taken) > width + _GAP  # then columns move together and headings break
     left = (width - sum(taken)) // max(1, len(several) - len(taken))
     shown = RichTable(
@@ -133,6 +132,7 @@ def table_text(table: Table, look: Look) -> RichTable:
         padding=(0, 1 if crowded else _GAP, 0, 0),
         pad_edge=False,
         header_style="dim",
+        show_header=table.headed,
     )
     for i, c in several:
         if c.room:
@@ -142,13 +142,32 @@ def table_text(table: Table, look: Look) -> RichTable:
             shown.add_column(head, no_wrap=True, overflow="crop")
         elif c.number:
             head = heads[i].plain.replace(" ", "\n") if crowded else heads[i]
-            shown.add_column(head, justify="right", no_wrap=True)
+            # Said, since a table that goes on has no heading and must be as wide.
+            least = None if crowded else named[i]
+            shown.add_column(head, justify="right", no_wrap=True, min_width=least)
         else:
-            least = min(widest[i], _LEAST)
+            least = c.least or min(widest[i], _LEAST)
             shown.add_column(_kept(heads[i], look), min_width=least, max_width=c.widest or None)
     for row in zip_longest(*(cells[i] for i, _ in several)):
         shown.add_row(*row)
     return shown
+
+
+def sections_text(sections: Iterable[Section], look: Look) -> Iterator[RenderableType]:
+    """Yield sections with an empty line between them; for what has no room there is the page."""
+    for i, found in enumerate(sections):
+        yield from [Text()] * bool(i)
+        yield look.line(found.title, "bold")
+        styles = ((found.said, ""), (found.note, "dim"))
+        yield from (look.line(said, style) for said, style in styles if said)
+        for table in found.tables:
+            yield Text()
+            yield table_text(table, look)
+            if left := sum(look.width < column.wide < ALL for column in table.columns):
+                yield look.line(
+                    f"{left} of the columns have no room here; the page has all.", "dim"
+                )
+        yield from look.notices(found.notices)
 
 
 @on_terminal(ALL)

@@ -162,7 +162,7 @@ def minus(number: str) -> str:
 
 def printed(sentence: str) -> str:
     """Return the sentence with true minus signs before its numbers; hyphens of names stay."""
-    return re.sub(r"(?<=[ (])-(?=[0-9])", "−", sentence)
+    return re.sub(r"(?<=[ (\[])-(?=[0-9])", "−", sentence)
 
 
 class Outcome(NamedTuple):

@@ -29,8 +29,8 @@ class WayRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MethodRow:
-    """One method; ``refused`` says why the model that was asked about does not allow it."""
+class MethodFacts:
+    """What a method is called, computes, sees and cannot see, and whether scores have a sign."""
 
     id: str
     label: str
@@ -38,7 +38,13 @@ class MethodRow:
     sees: str
     blind: str
     cost: str
-    signed: bool
+    signed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodRow(MethodFacts):
+    """One method; ``refused`` says why the model that was asked about does not allow it."""
+
     ways: tuple[WayRow, ...]
     refused: str | None = None
 

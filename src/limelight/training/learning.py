@@ -506,7 +506,8 @@ def fitted(
         if meter is not None:
             meter.finished(len(drawn) + share * -(-len(drawn) // 4))
 
-    learned = fit_examples(examples, held, seed=plan.seed, heard=heard)
+    of = learned_of(model)
+    learned = fit_examples(examples, held, seed=plan.seed, of=of, heard=heard)
     learned = replace(
         learned,
         record={
@@ -514,7 +515,7 @@ def fitted(
             "classes": list(model.classes),
             "outputs": list(range(examples.values.shape[1])) if aim is None else [aim[1]],
             "features": question.features,
-            **({} if (of := learned_of(model)) == "texts" else {"of": of}),
+            **({} if of == "texts" else {"of": of}),
             "signals": list(signals),
             "pairs": plan.pairs,
             "seed": plan.seed,
@@ -544,10 +545,7 @@ def fitted(
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
     one = name_of_one(question.features)
-    if "notice" in report:
-        report["notice"] = report["notice"].replace("texts", of)
-    told = _sentences(report, signals)
-    report["said"] = [in_units(sentence.replace("texts", of), one) for sentence in told]
+    report["said"] = [in_units(sentence, one) for sentence in _sentences(report, signals, of)]
     return replace(learned, record={**learned.record, "report": report})
 
 
@@ -557,15 +555,15 @@ def learned_of(model: Model) -> str:
     return next((kinds[one] for one in kinds if why_not(model, one) is None), "texts")
 
 
-def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
-    """Yield what was reached, for a reader."""
+def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Iterator[str]:
+    """Yield what was reached, for a reader; it is learned from what it is ``of``."""
     if notice := report.get("notice"):
         yield notice
     yield (
-        f"On {report['held_out']:,} texts kept aside its scores explain {max(report['r2'], 0):.0%} "
+        f"On {report['held_out']:,} {of} kept aside its scores explain {max(report['r2'], 0):.0%} "
         "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
         f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
-        "these texts was least, so on others both may be somewhat lower."
+        f"these {of} was least, so on others both may be somewhat lower."
     )
     share = report.get("share")
     if share and share["share"] is not None:  # None: no order of these words gains anything
@@ -579,12 +577,12 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
     more = max(1 - left, whole["r2"], 0.0)
     told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
-    yield (f"One network explains {told} texts; twice as many would bring it to about {more:.0%}.")
+    yield (f"One network explains {told} {of}; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]
     yield (
         f"±2 standard errors hold {cover['overall']:.1%} of the values kept aside, "
         f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score; the "
-        "errors of each half of these texts were fitted to the other, their common factor to both."
+        f"errors of each half of these {of} were fitted to the other, their common factor to both."
     )
     if set(STATES).isdisjoint(signals):
         yield (

@@ -47,6 +47,7 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
+    # A folder with anything else in it is somebody's work, and would be replaced as a whole.
     if folder.exists() and (other := {file.name for file in folder.iterdir()} - set(FILES)):
         raise InputError(
             f"the folder '{folder}' holds other files ({min(other)!r}); choose a new or empty one."
@@ -140,6 +141,7 @@ def _config(content: bytes) -> dict[str, Any]:
             raise InputError(f"config.json lacks {name!r}.")
         given = config[name]
         huge = isinstance(given, int) and abs(given) > _LARGEST_INTEGER
+        # True is an int to Python, and no number to a reader.
         if huge or not isinstance(given, kind) or isinstance(given, bool):
             raise _unusable(name, given)
     if not all(isinstance(name, str) for name in config["classes"]):
