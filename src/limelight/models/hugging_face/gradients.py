@@ -10,7 +10,6 @@ import torch
 from limelight.errors import DomainError
 from limelight.models.engine import answers_of
 from limelight.models.hugging_face.forward import (
-    Pixels,
     Row,
     Rows,
     alone_with,
@@ -18,7 +17,6 @@ from limelight.models.hugging_face.forward import (
     input_table,
     network_input,
     network_name,
-    plain_ids,
     rectangle,
     restoring,
     takes_batches,
@@ -36,17 +34,20 @@ _PIECES, _TEXTS = 32_768, 256  # that are differentiated together, at most
 
 def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
     """Return the rows of the input embedding."""
-    picture = isinstance(ids, Pixels)
-    with torch.inference_mode(), alone_with(network):
-        given = ids[None] if isinstance(ids, Pixels) else plain_ids(ids)
-        placed = torch.as_tensor(given).to(network.device, network.dtype if picture else None)
-        rows = input_table(network)(placed)
-        if not isinstance(rows, torch.Tensor):
-            raise DomainError(f"{network_name(network)} embeds its tokens in more than vectors.")
-        found: np.ndarray = rows.double().cpu().numpy()
-    if not isinstance(ids, Pixels):
-        return found
-    return np.pad(found[0], ((ids.special, 0), (0, 0)))  # nothing is read at special positions
+    with torch.inference_mode():
+        rows = _embedding(network, network_input(network, ids[None]))
+        found: np.ndarray = rows[0].double().cpu().numpy()
+    # Nothing is read at the special positions before the patches of a picture.
+    return np.pad(found, ((getattr(ids, "special", 0), 0), (0, 0)))
+
+
+def _embedding(network: Any, given: dict[str, Any]) -> Any:
+    """Return what the network embeds of its input, which must be vectors."""
+    with alone_with(network):  # another thread may have put a text into its embedding
+        rows = input_table(network)(next(iter(given.values())))
+    if not isinstance(rows, torch.Tensor):
+        raise DomainError(f"{network_name(network)} embeds its tokens in more than vectors.")
+    return rows
 
 
 def differentiated(
@@ -114,7 +115,7 @@ def frozen_times_input(
         most=frozen_together(network),
         alike=alike,
     )
-    # Nothing is read at the special positions before the patches of a picture.
+    # As there: nothing is read at special positions.
     products = [
         np.pad(product, (getattr(row, "special", 0), 0))[: len(row)]
         for (product,), row in zip(found, rows, strict=True)
@@ -141,8 +142,7 @@ def times_input(
     """Return e_t · ∇F at every place of ``rows``, which may be padded, and the outputs."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         given = network_input(network, rows)
-        with alone_with(network):  # another thread may have put a text into its embedding
-            here = input_table(network)(next(iter(given.values()))).detach().requires_grad_()
+        here = _embedding(network, given).detach().requires_grad_()
         gradient, outputs = _gradient(network, given, here, weights, frozen=True)
         product = (gradient * here.detach().double()).sum(-1)
     return product.cpu().numpy(), outputs
