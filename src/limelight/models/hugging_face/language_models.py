@@ -451,7 +451,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         if self.encodes:
             out, logits = self._decoded(input_ids, hidden, tokens, asked)
         elif self.shares and not asked and torch.is_inference_mode_enabled():
-            out, logits = self._continued(input_ids, attention_mask, end - 1)
+            out, logits = self._going_on(input_ids, attention_mask, end - 1)
         else:
             out, logits = self.logits_at(input_ids, attention_mask, end - 1, asked)
         chance = _log_probability(logits, tokens)
@@ -479,7 +479,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         )
         return out, out.logits
 
-    def _continued(self, ids: Any, mask: Any, places: Any) -> Any:
+    def _going_on(self, ids: Any, mask: Any, places: Any) -> Any:
         """Return the same logits, what all rows begin with being computed once."""
         same = ((ids == ids[:1]) & (mask > 0)).all(dim=0).long().cumprod(dim=0)
         shared = min(int(same.sum()), int(places.min())) if len(ids) > 1 else 0

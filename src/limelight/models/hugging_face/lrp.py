@@ -65,7 +65,7 @@ def _norm(_func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     """(x − mean x) · w/σ + b with the deviation σ frozen; of an RMS norm, x · w/ρ with ρ frozen."""
     bias = ("bias",) if name == "layer_norm" else ()  # the other has eps in its place
     order = ("input", "normalized_shape", "weight", *bias, "eps")
-    given = {"eps": 1e-5, **dict(zip(order, args, strict=False)), **named}
+    given = {"eps": 1e-5 if bias else None, **dict(zip(order, args, strict=False)), **named}
     input, eps = given["input"], given["eps"]
     axes = tuple(range(-len(given["normalized_shape"]), 0))
     # Half precision is normalised in single, as torch does.
