@@ -135,9 +135,10 @@ def input_table(network: Any) -> Any:
 def embedding_rows(network: Any) -> int | None:
     """Return how many tokens the input embedding knows; None where there is not one table."""
     try:
-        return int(input_table(network).weight.shape[0])
+        table = input_table(network)
     except DomainError:
         return None
+    return len(table.weight) if hasattr(table, "weight") else None  # pixels are no tokens
 
 
 def takes_batches(network: Any, rows: Iterable[Any] = ()) -> bool:

@@ -225,6 +225,7 @@ class _InPlace:
 
 def given_ids(network: Any, ids: Row, copies: int) -> dict[str, Any]:
     """Return what the network is called with: ``copies`` of one text without padding."""
+    # Views of one row: a hundred points need no hundred copies of it.
     one = network_input(network, ids[None])
     return {name: rows.expand(copies, *rows.shape[1:]) for name, rows in one.items()}
 

@@ -89,6 +89,7 @@ class PromptTokenizer:
                 "times."
             )
         before, after = whole.split(TEXT)
+        # A chat template writes the special tokens itself.
         special = isinstance(template, str)
         return PromptTokenizer(tokenizer, before, after.rstrip(" "), special, closed)
 
@@ -130,6 +131,7 @@ class PromptTokenizer:
             gap = "" if word[:1].isspace() else self.gap
             going_on = self.ids(_ANY, gap + word)
             rest = going_on[len(asked) :]
+            # A word that changes the tokens before it does not come after this prompt.
             if going_on[: len(asked)] != asked or len(rest) != 1:
                 pieces = ", ".join(repr(self.decode([i])) for i in rest)
                 raise InputError(
@@ -411,6 +413,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         )
         with restoring(self), torch.inference_mode(), without_plans(self.device.type):
             found = self.language_model.generate(**given, generation_config=plain)[0].tolist()
+        # A decoder begins with its start token, and a causal model repeats the prompt.
         new = found[1:] if self.encodes else found[len(row) :]
         ends = np.atleast_1d([] if own.eos_token_id is None else own.eos_token_id).tolist()
         finished = bool(new) and new[-1] in ends
@@ -447,6 +450,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
             # Of a shorter answer, its first token stands for what is missing, and does not count.
             end = torch.where(own > 0, end, end[:, :1])
             tokens, part = input_ids.gather(1, end), own - COUNTS
+            # An encoder must not read the answer that is asked about.
             hidden = attention_mask * (marks == 0)
         if self.encodes:
             out, logits = self._decoded(input_ids, hidden, tokens, asked)
@@ -492,6 +496,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
 
     def _begun(self, ids: Any) -> Any:
         """Return the keys and values of what rows begin with, kept from one batch to the next."""
+        # Somebody may train the network between two questions, which begin alike.
         weights = tuple(changes(one) for one in self.language_model.parameters())
         key, (known, cache) = (ids.cpu().numpy().tobytes(), weights), self._prefix
         if known != key:
@@ -568,6 +573,7 @@ def asked_language_model(
         )
     tokens = prompt.label_tokens(dict(words))
     head = NextTokenForSequenceClassification(language_model, prompt, tokens)
+    # Refused here, or every text would be cut to nothing.
     around, limit = len(prompt.ids("")), longest_input(head, tokenizer)
     if around >= limit:
         raise InputError(

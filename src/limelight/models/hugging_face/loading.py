@@ -80,6 +80,8 @@ def from_pretrained(
         with _quiet():
             _check_fetched(name, local_files_only=not network)
             kind = _kind(name, asked=asked, **options)
+            # In single precision, whatever was saved: half has three digits, and a word may move
+            # the fourth.
             model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )

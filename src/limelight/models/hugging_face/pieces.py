@@ -417,6 +417,7 @@ def longest_input(network: Any, tokenizer: Any) -> int:
         for name, module in network.named_modules()
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
     ]
+    # Tokenizer and network may name different limits: the least of them can be read.
     trained = [getattr(network.config, name, None) for name in _NAMES]
     first = max(offsets, default=0)
     places = [count - first for count in trained if isinstance(count, int) and count > 0]
