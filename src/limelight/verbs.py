@@ -22,7 +22,7 @@ from limelight.explainers.explaining import (
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table, methods_and_budget
-from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
+from limelight.models import Model, check_needed, checked_model, class_probabilities, why_not
 from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
 from limelight.question import (
@@ -38,7 +38,7 @@ from limelight.question import (
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
-from limelight.text import Answer, Document, Given, PictureLike, is_one, joined
+from limelight.text import Answer, AskedText, Document, Given, PictureLike, is_one, joined
 
 
 class Spending(TypedDict, total=False):
@@ -91,9 +91,9 @@ def _asked(
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, asked, all_classes=asked is OfEveryClass)
     model = question.grouped(checked_model(model))
-    if needs is not None and (why := why_not(model, needs)) is not None:
+    if needs is not None:
         verb = "explain_spans" if needs == "spans" else "explain_sentences"
-        raise InputError(f"{verb} needs {CAPABILITIES[needs]}, and {why}.")
+        check_needed(model, needs, verb)
     chosen, spent = methods_and_budget(model, method, settings, budget, several=several)
     return _Request(model, question, chosen, spent, progress)
 
@@ -305,7 +305,7 @@ def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExpla
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
         with about_text(number if len(texts) > 1 else None):
-            parts = parts_of(model, given, question.answer, first_pieces=question.first_pieces)
+            parts = parts_of(model, question.about(given))
             several: list[list[Explanation]] = [[]]
             if parts.asked:
                 heard = None if progress is None else _after(progress, number, len(texts))
@@ -349,7 +349,7 @@ def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
 
 def _answer_row(model: Model, document: Document) -> dict[str, Any]:
     (answer,) = cast(tuple[Answer, ...], document.asked)
-    read = document_by(model, parts_of(model, document.given, answer))
+    read = document_by(model, parts_of(model, AskedText(document.given, by=answer)))
     # Of a model that gives means over tokens, the sums: what is called a log-probability is one.
     sentences = [
         {"text": one.part, "log_probability": value * (one.length if one.per_token else 1)}

@@ -188,7 +188,7 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
             f"{settings.threshold:g}.",
         )
     return Finding(
-        scores=gain if held.for_target else 0.0 - gain,
+        scores=gain if held.for_target else 0.0 - gain,  # words outside have 0, and none −0
         stderr=None if every else stderr,
         anchor=Anchor(
             features=found.words,

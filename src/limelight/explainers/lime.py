@@ -377,28 +377,23 @@ def plan(
     found = _computed(reading, planned) if exact else _piloted(reading, planned, overhead)
     # Nothing is enumerated, so there are standard errors.
     assert found.stderr is not None and found.intercept is not None  # noqa: S101, PT018
-    replacement = resolved_replacement(reading.model, "auto")
+    replacement, common = resolved_replacement(reading.model, "auto"), reading.common(0)
+    about = ("text", "features", "target", "against", "scale", "model")
     whole = float(reading.targets.value(reading.outputs)[0])
     return SamplingPlan(
-        text=reading.documents[0].text,
-        features=reading.features[0].strings,
-        sides=side_names(reading.features[0].spans, reading.documents[0].parts),
+        **{name: common[name] for name in about},
+        **{
+            name: getattr(planned, name)
+            for name in ("error", "bandwidth", "ridge", "row0", "sizes")
+        },
+        sides=side_names(common["spans"], common["parts"]),
         deviation=found.stderr,
         scores=found.scores,
         left=whole - found.intercept - float(np.sum(found.scores)),
-        error=planned.error,
         overhead=overhead,
         pilot=None if exact else planned.pilot,
-        target=reading.targets.names()[0],
-        against=reading.targets.names_against()[0],
-        scale=reading.targets.scale,
-        bandwidth=planned.bandwidth,
-        ridge=planned.ridge,
-        row0=planned.row0,
-        sizes=planned.sizes,
         replacement=replacement,
-        notices=(*reading.notices(0), *found.notices, _HOLDS.format(replacement)),
-        model=reading.model.fingerprint,
+        notices=(*common["notices"], *found.notices, _HOLDS.format(replacement)),
         version=__version__,
     )
 

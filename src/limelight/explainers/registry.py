@@ -57,6 +57,9 @@ class Registry(Mapping[str, Method]):
 
     def __init__(self) -> None:
         self._known: dict[str, Method] = {}
+        # Beside it, because a class stays known whose method was registered again: values of it may
+        # still be around in a notebook.
+        self._by_settings: dict[type, Method] = {}
         self._looked = False
         self.broken: dict[str, str] = {}
 
@@ -75,10 +78,10 @@ class Registry(Mapping[str, Method]):
 
     def of_settings(self, cls: type) -> Method | None:
         """Return the method whose settings ``cls`` is; None where it is no method's."""
-        package, _, module = cls.__module__.rpartition(".")
-        self._load(module if package == __package__ and module in MODULES else None)
-        # A list: another thread may load a module meanwhile.
-        return next((one for one in list(self._known.values()) if one.settings is cls), None)
+        if cls not in self._by_settings:
+            package, _, module = cls.__module__.rpartition(".")
+            self._load(module if package == __package__ and module in MODULES else None)
+        return self._by_settings.get(cls)
 
     def add(self, method: Method) -> None:
         """Take in a method of somebody else; see :func:`register`."""
@@ -93,15 +96,18 @@ class Registry(Mapping[str, Method]):
                 f"the settings of method {method.id!r} are those of {other.id!r}; each method has "
                 "a class of its own."
             )
-        self._known[method.id] = method
+        self._keep(method)
+
+    def _keep(self, method: Method) -> None:
+        self._known[method.id] = self._by_settings[method.settings] = method
 
     def _load(self, module: str | None) -> None:
         """Import a module of ours, or for None what packages bring."""
         if module is not None:
-            rows = import_module(f"{__package__}.{module}").ROWS
-            self._known.update({row.id: row for row in rows})
+            for row in import_module(f"{__package__}.{module}").ROWS:
+                self._keep(row)
         elif not self._looked:
-            self._looked = True  # before any is loaded: registering asks for names, and looks again
+            self._looked = True  # before any is loaded: registering one asks for names again
             from importlib.metadata import entry_points
 
             for point in entry_points(group=ENTRY_POINTS):

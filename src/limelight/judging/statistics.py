@@ -52,6 +52,8 @@ class Resampled(NamedTuple):
 
     def interval(self, column: int) -> Interval:
         """Return the 95 % percentile interval of a column."""
+        # Percentiles: over few texts a ratio of sums is skewed, which ± a standard error would not
+        # be.
         known = self.draws[np.isfinite(self.draws[:, column]), column]
         low, high = np.quantile(known, [0.025, 0.975])
         return float(low), float(high)
@@ -72,6 +74,8 @@ def resampled(gain: PerMethod, room: PerText, *, seed: int) -> Resampled:
     there = np.isfinite(gain)
     if not there.any():  # |change| where all methods have signs, marks that nobody made
         return Resampled(np.full(gain.shape[1], np.nan), np.full((0, gain.shape[1]), np.nan))
+    # The room of a text counts only for methods that have scores there, so that a share is one of
+    # what could have been reached; above and below the line stand the same resampled texts.
     table = np.concatenate([np.where(there, gain, 0.0), there * room[:, None]], axis=1)
     found = [_ratio(weights @ table) for weights in _redrawn(len(room), draws, seed)]
     return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(found))
@@ -79,6 +83,8 @@ def resampled(gain: PerMethod, room: PerText, *, seed: int) -> Resampled:
 
 def _redrawn(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "some n"]]:
     """Yield how often each text is in each of the resampled sets, some of the sets at a time."""
+    # How often each text is drawn is all that sums need: one product for all columns, where drawing
+    # rows would copy the table 2,000 times. In blocks, because 2,000 × a million weights are 16 GB.
     rng, block = np.random.default_rng(seed), max(1, _CELLS // max(n, 1))
     for start in range(0, draws, block):
         yield rng.multinomial(n, np.full(n, 1 / n), size=min(block, draws - start))
@@ -119,6 +125,7 @@ def two_sided(draws: Float[np.ndarray, " draws"], *, texts: int) -> float:
 
 def holm(p: list[float]) -> list[float]:
     """Return p-values corrected for their number: the k-th smallest times m − k, never falling."""
+    # Holm's and not Bonferroni's: it is never behind, whatever the tests have in common.
     order = np.argsort(p, kind="stable")
     out = np.empty(len(p))
     out[order] = np.maximum.accumulate(
@@ -144,6 +151,8 @@ def simultaneous(gain: PerMethod, room: PerText, *, seed: int) -> list[Simultane
     the draws whose largest is at least |δ|/s. None where fewer than six texts differ.
     """
     there = np.isfinite(gain)
+    # Differences that are rounding become ties: they would give a column a spread of 1e-17, beside
+    # which its share looked many standard errors large.
     g = np.where(there & (np.abs(gain) > _SAME * room[:, None]), gain, 0.0)
     r = there * room[:, None]
     total = r.sum(axis=0)
@@ -160,6 +169,7 @@ def simultaneous(gain: PerMethod, room: PerText, *, seed: int) -> list[Simultane
         # Draws that miss the few texts which differ have next to no spread.
         error = np.maximum(error, _LEAST_SPREAD * stderr * total)
         parts.append(_quotient(np.abs(off) * total, error, 0.0))
+    # Columns of too few texts must not widen the interval of the others by their wild quotients.
     known = np.flatnonzero(np.count_nonzero(g, axis=0) >= _FEWEST)
     largest = np.sort(np.concatenate(parts)[:, known].max(axis=1, initial=0.0))[::-1]
     allowed = math.ceil((1 - _LEVEL) * (DRAWS + 1)) - 2  # draws above: then p is still below 5 %
@@ -182,6 +192,7 @@ def pair_rows(
     names: Sequence[str], values: PerMethod, room: PerText, *, seed: int
 ) -> tuple[JudgedPair, ...]:
     """Return one row per pair of methods that share two texts or more, the better one first."""
+    # One difference has no spread, and two methods that share no text have no difference.
     both = [
         (i, j)
         for i, j in combinations(range(len(names)), 2)
@@ -198,6 +209,7 @@ def pair_rows(
     for c, ((i, j), at_once) in enumerate(
         zip(both, simultaneous(gaps, room, seed=seed), strict=True)
     ):
+        # The better one first: a reader compares leads, and not signs of leads.
         methods, gap, (low, high) = (names[i], names[j]), float(result.share[c]), result.interval(c)
         won = _won_of_pair(gaps[:, c], room)
         ends = None if at_once is None else at_once.interval
@@ -221,6 +233,7 @@ def pair_rows(
 
 def _won_of_pair(gap: PerText, room: PerText) -> float:
     known = np.isfinite(gap)
+    # Of the room: areas of 1e-6 may be all there is on a text, and those of 1e3 nothing but noise.
     gap, slack = gap[known], _SAME * room[known]
     return float(np.mean((gap > slack) + 0.5 * (np.abs(gap) <= slack)))
 
@@ -237,6 +250,8 @@ class _Measured(NamedTuple):
         return _Measured(
             areas=table_of(({} if m is None else m.areas for m in measures), names),
             chance=np.array([np.nan if m is None else m.chance for m in measures]),
+            # A sampled chance may lie above the best found, which is no room and not less than
+            # none.
             room=np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures]),
         )
 
@@ -280,6 +295,7 @@ def judged_rows(
         count = int(np.isfinite(deletion.areas[:, i]).sum())
         own: dict[str, Any] = {}
         for name, (field, ends) in _SHARES.items():
+            # Signs claim a direction, and |change| does not ask for one.
             if name != "change" or not one.signed:
                 own[field], own[ends] = shares[name].number(i, texts=count)
         share = own["share"]
@@ -300,6 +316,7 @@ def judged_rows(
         )
     pairs = pair_rows(names, deletion.areas, deletion.room, seed=seed)
     searched = np.array([[text.greedy] for text in texts], dtype=float).reshape(-1, 1)
+    # By the same texts and the same draws as the methods, else it could not stand beside them.
     greedy = deletion.shares(searched, seed=seed)
     return tuple(methods), pairs, greedy.number(0, texts=len(texts))
 
@@ -431,6 +448,7 @@ def verdict(
         return "No method can be judged on these texts."
     worse = _said_of(found.worse, "worse than chance")
     first = next(m for m in methods if m.method == found.names[0])
+    # Shown only where intervals tell something of chance, and then the first method has one.
     low, high = first.interval or (0.0, 0.0)
     largest = f"{_number(found.values[0])} [{_number(low)}, {_number(high)}])"
     if found.worse == found.names:

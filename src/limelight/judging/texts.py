@@ -27,7 +27,7 @@ from limelight.judging.removals import (
     tied,
     tied_groups,
 )
-from limelight.models import CAPABILITIES, Model, Shuffles, class_probabilities, why_not
+from limelight.models import Model, Shuffles, check_needed, class_probabilities
 from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -71,6 +71,7 @@ class SearchedText:
         for name, (chance, stderr, ceiling) in found.of.items():
             areas = scored.by_name(getattr(own.areas, name) for own in self.orders)
             measures[name] = Measure(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
+        # A file has those of deletion in the text itself, the first measure that there was.
         deletion = measures.pop("deletion")
         why_none = zip(names, scored.scores, strict=True)
         return JudgedText(
@@ -125,6 +126,8 @@ def search_together(texts: Sequence[SearchedText], seconds: float) -> None:
                 going.append(one.search)
     deadline = time.monotonic() + seconds
     while (going := [one for one in going if one.going_on]) and time.monotonic() < deadline:
+        # One step of all texts is one question: a search asks few masks at a time, too few for a
+        # device.
         asked = [search.masks() for search in going]
         TextGame.ask_ahead([search.removals.game.of_outputs for search in going], asked)
         for search, masks in zip(going, asked, strict=True):
@@ -151,6 +154,8 @@ class TimeBudget:
         try:
             yield
         finally:
+            # What one text leaves is for those that follow; a budget per text would be lost on
+            # short ones.
             self._texts -= texts
             self._left = max(0.0, self._left - (time.monotonic() - start))
 
@@ -187,10 +192,11 @@ class Setup:
 
     def __post_init__(self) -> None:
         classes = self.model.classes
+        # A class that the model does not have is refused here, before the first text costs
+        # anything.
         target_indices(self.question.target, classes, np.zeros((1, len(classes))))
-        why = why_not(self.model, "shuffles")
-        if "sanity" in self.columns and why is not None:
-            raise InputError(f"the column 'sanity' needs {CAPABILITIES['shuffles']}, and {why}.")
+        if "sanity" in self.columns:
+            check_needed(self.model, "shuffles", "the column 'sanity'")
 
     @property
     def in_flight(self) -> int:
@@ -232,6 +238,8 @@ class Setup:
             with budget.spent(1):
                 share = budget.seconds() / max(len(outcome.searched), 1)
                 found = [self._text(one, share) for one in outcome.searched]
+            # Answers that a search remembers go with it: 32 texts of them are held at a time, not
+            # all.
             yield outcome._replace(texts=found or outcome.texts, searched=())
 
     def _text(self, one: SearchedText, seconds: float) -> JudgedText:
@@ -246,6 +254,8 @@ class Setup:
     def _prepared(self, texts: Sequence[Any], start: int) -> Iterator[Outcome]:
         """Read texts together; where one of them cannot be read, each by itself."""
         try:
+            # Together where it works: reading is a forward pass, and a text that fails is found
+            # afterwards.
             found = reading_of(self.model, texts, self.question)
         except InputError as error:
             if len(texts) > 1:
@@ -284,6 +294,8 @@ class Setup:
                 text,
                 several[0],
                 replacement=self.replacements[0],
+                # Another stream than that of random orders: chance and columns must not share their
+                # luck.
                 rng=text_rng(self.seed + 1, one.documents[0].text),
             )
         except InputError as error:
