@@ -9,7 +9,7 @@ from rich.console import Console
 
 from limelight.pages.palette import FAINTEST, cover, full_colour, mixed, strengths
 from limelight.pages.pictures import features_of_pixels, outlines, pixels_of
-from limelight.pages.wording import score_text
+from limelight.pages.wording import error_text, score_text
 from limelight.results import Comparison, Explanation
 
 from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
@@ -174,9 +174,11 @@ def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_colour():
 def test_without_colours_methods_are_a_table_of_their_scores():
     several = compared_pictures()
     plain = printed(several, 100, no_color=True, color_system=None)
-    j = int(np.abs(several.explanations[0].scores).argmax())
-    (row,) = [line for line in plain.splitlines() if line.startswith(several.features[j] + "  ")]
-    assert [score_text(e, j) for e in several] == re.findall(r"[+-]?\d\.\d+", row)
+    first = several.explanations[0]
+    j = int(np.abs(first.scores).argmax())
+    (row,) = [line for line in plain.splitlines() if line.startswith(f"{first.names[j]}  ")]
+    known = [said for e in several for said in (score_text(e, j), error_text(e, j)) if said]
+    assert re.findall(r"[+-]?\d\.\d+", row) == known
 
 
 def test_a_figure_has_every_part_of_every_method(tmp_path):

@@ -258,9 +258,8 @@ def spans_text(found: SpanExplanations, look: Look) -> Iterator[RenderableType]:
     first = found[0]
     yield look.line(f"{first.label} of {found.of}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
-    for table in _score_tables(found.explanations, wording.span_labels(found, "for {}"), look):
-        yield table
-        yield Text()
+    yield from _score_tables(found.explanations, wording.span_labels(found, "for {}"), look)
+    yield Text()
     if said := wording.protected_sentence(found):
         yield look.line(said, "dim")
     yield look.line(wording.precision_sentence(first), "dim")
@@ -281,12 +280,13 @@ def _with_spans(found: SpanExplanations, look: Look) -> Text:
 
 def _score_tables(
     several: Sequence[Explanation], labels: Sequence[str], look: Look
-) -> Iterator[RichTable]:
+) -> Iterator[RenderableType]:
     """Yield tables of the strongest features and their scores, as many side by side as fit."""
     each = 12 if several[0].stderr is None else 20
     at_a_time = min(max((look.width - 14) // each, 1), SHOWN_SPANS)  # the words stay beside them
     for start in range(0, len(several), at_a_time):
         chosen = slice(start, start + at_a_time)
+        yield from [Text()] * bool(start)
         yield table_text(_score_table(several[chosen], labels[chosen]), look)
 
 
