@@ -126,7 +126,7 @@ def test_rows_are_spread_evenly(tmp_path, data):
     lines.write_text('{"text": "x y"}\n[1]\n')
     with pytest.raises(InputError, match=r"row 2 of .*: there is no text in this row"):
         read_texts(lines)
-    with pytest.raises(InputError, match="limit must be at least 1"):
+    with pytest.raises(InputError, match="limit must be a whole number from 1"):
         read_texts(data, limit=0)
 
 

@@ -431,13 +431,10 @@ def test_a_function_may_find_a_part_of_a_word():
 
 def test_a_tagger_has_no_outputs_of_a_whole_text():
     model, *_ = tagger()
-    for ask in (
-        model.logits,
-        model.predict_proba,
-        lambda texts: model.outputs([model.read(*texts)]),
-    ):
-        with pytest.raises(InputError, match="has outputs at a place, not of a text"):
-            ask(["the bad film"])
+    for one in (model, limelight.wrap(lambda texts: [[] for _ in texts], tags=["ORG"])):
+        for ask in (one.logits, one.predict_proba, lambda t, m=one: m.outputs([m.read(*t)])):
+            with pytest.raises(InputError, match="has outputs at a place, not of a text"):
+                ask(["the bad film"])
     with pytest.raises(InputError, match="a tagger reads one text"):
         limelight.predict(model, ("the bad", "film"))
     (notice,) = model.read("film " * 40).notices
@@ -590,10 +587,10 @@ def test_a_stored_explanation_is_judged_at_its_own_place():
     model, text = limelight.wrap(by_water, tags=["LOC"]), "by river Jordan and by sea Jordan"
     stored = [limelight.explain(model, text, "loo", at=i) for i in (0, 1)]
     found = limelight.judge(model, [text], {"stored": stored}, columns=[])
-    assert [one.reasons for one in found.texts] == [(None,), (None,)]
+    assert [one.reasons for one in found.texts] == [{}, {}]
     for e in stored:
         alone = limelight.judge(model, [text], {"stored": [e]}, columns=[])
-        assert sorted(map(str, (one.reasons[0] for one in alone.texts))) == [
+        assert sorted(map(str, (one.reasons.get("stored") for one in alone.texts))) == [
             "None",
             "there is no stored explanation of this place of the text.",
         ]
