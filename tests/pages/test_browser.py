@@ -19,10 +19,10 @@ def opened(browser, tmp_path):  # noqa: F811
     """Open a value's page; when the test ends, nothing may have been asked for or complained."""
     with ExitStack() as pages:
 
-        def open_page(value, **options):
+        def open_page(value, width=1200, **options):
             file = tmp_path / f"page{len(list(tmp_path.iterdir()))}.html"
             value.save_html(file)
-            return pages.enter_context(watched_page(browser, file, **options))
+            return pages.enter_context(watched_page(browser, file, width=width, **options))
 
         yield open_page
 
