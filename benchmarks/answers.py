@@ -181,16 +181,14 @@ def columns_of(
     judged: Any, name: str, found: Sequence[Explanation], needles: Sequence[int]
 ) -> Iterator[list[float]]:
     """Yield needle first, drops without one and three, LDS and share of every text."""
-    place = [one.method for one in judged.methods].index(name)
     for one, e, needle in zip(judged.texts, found, needles, strict=True):
-        own = {column.name: column.values[place] for column in one.columns}
-        area = one.deletion.areas
+        own = {key: column.values.get(name) for key, column in one.columns.items()}
         yield [
             float(np.argmax(e.scores) == needle),
             own["top_1_drop"],
             own["top_3_drop"],
             own["lds"],
-            (area[place] - one.deletion.chance) / (one.deletion.ceiling - one.deletion.chance),
+            (one.areas[name] - one.chance) / (one.ceiling - one.chance),
         ]
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.models import load
-from limelight.models.attention import AttentionClassifier, encoded, padded_ids
+from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import UNK, Document, Features, features_of
 from limelight.theory.lime import lime
 from limelight.theory.namespace import host_array
@@ -243,7 +243,7 @@ def checked(
 def numpy_game(model: AttentionClassifier, corpus: Corpus, i: int) -> RatioGame:
     """Return the game of one document by its definition, position after position."""
     tables, K = model.tables, model.tables.word_logit.shape[1]
-    features, tokens = corpus.features[i], encoded(corpus.documents[i]).ids
+    features, tokens = corpus.features[i], corpus.documents[i].input.ids
     a, b, A, B = np.zeros((4, K, len(features)))
     D0, N0 = np.zeros((2, K))
     ids = padded_ids([tokens], T_max=model.T_max)[0]

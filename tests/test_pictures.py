@@ -62,8 +62,9 @@ def test_a_function_of_pictures_is_explained_patch_by_patch():
         limelight.explain(MODEL, given, grid=15)
     with pytest.raises(InputError, match="a function of pictures shows only its answers"):
         limelight.explain(MODEL, given, "gxi")
-    with pytest.raises(InputError, match="mask is about texts"):
-        limelight.wrap(brightness, images=True, classes=["a", "b"], mask="x")
+    for name, given_too in (("mask", "x"), ("tags", ["x"])):
+        with pytest.raises(InputError, match=f"{name} is about texts"):
+            limelight.wrap(brightness, images=True, classes=["a", "b"], **{name: given_too})
     texts = limelight.wrap(lambda some: [[0.5, 0.5]] * len(some), classes=["a", "b"])
     with pytest.raises(InputError, match="wrap it with images=True"):
         limelight.explain(texts, given)

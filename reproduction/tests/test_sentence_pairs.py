@@ -255,8 +255,7 @@ def test_areas_and_what_they_lie_between_are_those_of_judge(setting, few):
     (found,) = pair_rows.measured_rows(setting, pairs[:1], replacement="mask")
     names = ["alpha-avg", "gxi", "loo"]
     (judged,) = limelight.judge(setting.of_pairs, [pairs[0][0]], names, columns=()).texts
-    areas = dict(zip(names, judged.deletion.areas, strict=True))
-    assert {name: found["areas"][name] for name in names} == pytest.approx(areas, abs=1e-4)
+    assert {name: found["areas"][name] for name in names} == pytest.approx(judged.areas, abs=1e-4)
     assert found["ceiling"] >= judged.deletion.ceiling - 1e-4
     error = 5 * (judged.deletion.stderr or 0) + 1e-3
     assert found["chance"] == pytest.approx(judged.deletion.chance, abs=error)

@@ -26,11 +26,11 @@ import numpy as np
 
 from limelight.errors import InputError, nearest, told
 from limelight.models import (
-    CAPABILITIES,
     SCALES,
     Capability,
     Cuts,
     Model,
+    check_needed,
     class_probabilities,
     why_not,
 )
@@ -156,6 +156,7 @@ def target_indices(
     if target is None:
         target = "predicted" if len(classes) > 2 else classes[-1]
     if target == "predicted" and target not in classes:
+        # A score has one class, and its only output would count as that of the second of two.
         return class_probabilities(logits).argmax(axis=1) * (len(classes) > 1)
     if isinstance(target, str) and target in classes:
         return np.full(len(logits), classes.index(target))
@@ -313,10 +314,8 @@ class Question:
             )
         needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "answers"))
         for name, needs in needed:
-            if getattr(self, name) is not None and (why := why_not(model, needs)) is not None:
-                raise InputError(
-                    f"{name} needs {CAPABILITIES[needs]}, and {why}. Leave {name} out."
-                )
+            if getattr(self, name) is not None:
+                check_needed(model, needs, name, f" Leave {name} out.")
         if self.protect and why_not(model, "pictures") is None:
             raise InputError(
                 "protect keeps words of a text; of a picture, give groups of patches as features, "
@@ -336,6 +335,11 @@ class Question:
             )
         pairs = zip(texts, self.answer, strict=True)
         return [AskedText(text, by=answer) for text, answer in pairs], replace(self, answer=None)
+
+    def about(self, text: Any) -> AskedText:
+        """Return a text with what names what is asked of it, unless it brings that along."""
+        by = self.at if self.answer is None else self.answer
+        return AskedText.of(text, by, first_pieces=self.first_pieces)
 
     def units(self, model: Model) -> Any:
         """Return the features that are meant: by default those of the model's own kind."""
@@ -357,8 +361,7 @@ class Question:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
         if self.window is None:
             return model
-        if (why := why_not(model, "cuts")) is not None:
-            raise InputError(f"window needs {CAPABILITIES['cuts']}, and {why}. Leave window out.")
+        check_needed(model, "cuts", "window", " Leave window out.")
         return cast(Cuts, model).in_windows(self.window)
 
 

@@ -22,7 +22,7 @@ from limelight.explainers.explaining import (
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table, methods_and_budget
-from limelight.models import CAPABILITIES, Model, checked_model, class_probabilities, why_not
+from limelight.models import Model, check_needed, checked_model, class_probabilities, why_not
 from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
 from limelight.question import (
@@ -38,8 +38,7 @@ from limelight.question import (
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
-from limelight.shapes import Float
-from limelight.text import Answer, Document, Given, PictureLike, is_one, joined
+from limelight.text import Answer, AskedText, Document, Given, PictureLike, is_one, joined
 
 
 class Spending(TypedDict, total=False):
@@ -92,9 +91,9 @@ def _asked(
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, asked, all_classes=asked is OfEveryClass)
     model = question.grouped(checked_model(model))
-    if needs is not None and (why := why_not(model, needs)) is not None:
+    if needs is not None:
         verb = "explain_spans" if needs == "spans" else "explain_sentences"
-        raise InputError(f"{verb} needs {CAPABILITIES[needs]}, and {why}.")
+        check_needed(model, needs, verb)
     chosen, spent = methods_and_budget(model, method, settings, budget, several=several)
     return _Request(model, question, chosen, spent, progress)
 
@@ -213,8 +212,7 @@ def _answers(
         alone=budget is not None,
     ):
         within = allotted(budget, several, reading)
-        aims = len(model.classes) if question.all_classes else 1
-        with metered(progress, within, reading, aims=aims, total=len(texts)):
+        with metered(progress, within, reading, total=len(texts)):
             found += answers(within, reading)
         if budget is not None:  # it is for each text
             budget = budget.begun()
@@ -304,9 +302,10 @@ def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExpla
     model, progress = request.model, request.progress
     texts, found = listed(text), list[SpanExplanations]()
     of_each, question = request.question.of_each(texts)
+    # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
         with about_text(number if len(texts) > 1 else None):
-            parts = parts_of(model, given, question.answer, first_pieces=question.first_pieces)
+            parts = parts_of(model, question.about(given))
             several: list[list[Explanation]] = [[]]
             if parts.asked:
                 heard = None if progress is None else _after(progress, number, len(texts))
@@ -334,8 +333,7 @@ def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
 
 def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
     """Return what the model says of every text, ready for JSON."""
-    documents, spans = list[Document](), why_not(model, "spans") is None
-    rows = []
+    spans, documents, rows = why_not(model, "spans") is None, list[Document](), []
     for number, text in enumerate(texts):
         with about_text(number if len(texts) > 1 else None):
             if spans:
@@ -346,17 +344,12 @@ def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
         return rows
     if why_not(model, "answers") is None:
         return [_answer_row(model, document) for document in documents]
-    logits = model.outputs(documents)
-    chances = None if model.link == "none" else class_probabilities(logits, model.link)
-    return [
-        _row(model.classes, document, logits[i], None if chances is None else chances[i])
-        for i, document in enumerate(documents)
-    ]
+    return _class_rows(model, documents)
 
 
 def _answer_row(model: Model, document: Document) -> dict[str, Any]:
     (answer,) = cast(tuple[Answer, ...], document.asked)
-    read = document_by(model, parts_of(model, document.given, answer))
+    read = document_by(model, parts_of(model, AskedText(document.given, by=answer)))
     # Of a model that gives means over tokens, the sums: what is called a log-probability is one.
     sentences = [
         {"text": one.part, "log_probability": value * (one.length if one.per_token else 1)}
@@ -364,55 +357,47 @@ def _answer_row(model: Model, document: Document) -> dict[str, Any]:
             cast(tuple[Answer, ...], read.asked), model.outputs([read])[0].tolist(), strict=True
         )
     ]
-    return {
-        "text": document.text,
-        "answer": answer.text,
-        "log_probability": sum(cast(float, one["log_probability"]) for one in sentences),
-        "sentences": sentences,
-        "notices": list(document.notices),
-    }
+    whole = sum(cast(float, one["log_probability"]) for one in sentences)
+    said = {"answer": answer.text, "log_probability": whole, "sentences": sentences}
+    return _row(document, said)
 
 
 def _span_row(model: Model, given: Given) -> dict[str, Any]:
-    found = spans_of(model, given)
-    document = model.read(given)
-    return {
-        "text": document.text,
-        **({"parts": document.parts} if document.parts else {}),
-        "spans": [
-            {
-                "start": one.start,
-                "end": one.end,
-                "text": document.text[one.start : one.end],
-                "tag": one.tag,
-                "score": one.score,
-            }
-            for one in found
-        ],
-        "notices": list(document.notices),
-    }
+    found, document = spans_of(model, given), model.read(given)
+    spans = [
+        {
+            "start": one.start,
+            "end": one.end,
+            "text": document.text[one.start : one.end],
+            "tag": one.tag,
+            "score": one.score,
+        }
+        for one in found
+    ]
+    return _row(document, {"spans": spans})
 
 
-def _row(
-    classes: tuple[str, ...],
-    document: Document,
-    logits: Float[np.ndarray, " C"],
-    chances: Float[np.ndarray, " classes"] | None,
-) -> dict[str, Any]:
-    """One prediction; the class and the probability of a score are None."""
-    named = classes[-len(logits) :]  # a single output is the logit of the second class
-    best = None if chances is None else int(np.argmax(chances))
-    return {
-        "text": document.text,
-        **({"parts": document.parts} if document.parts else {}),
-        "class": None if best is None else classes[best],
-        "probability": None if chances is None else float(chances.max()),
-        "logits": dict(zip(named, map(float, logits), strict=True)),
-        "probabilities": {}
-        if chances is None
-        else dict(zip(classes, map(float, chances), strict=True)),
-        "notices": list(document.notices),
-    }
+def _class_rows(model: Model, documents: list[Document]) -> list[dict[str, Any]]:
+    """Return a row for each text; the class and the probability of a score are None."""
+    logits, classes, rows = np.asarray(model.outputs(documents)), model.classes, []
+    chances = None if model.link == "none" else class_probabilities(logits, model.link)
+    for i, document in enumerate(documents):
+        own = {} if chances is None else dict(zip(classes, chances[i].tolist(), strict=True))
+        likeliest = max(own, key=own.__getitem__, default=None)
+        named = classes[-len(logits[i]) :]  # a single output is the logit of the second class
+        said = {
+            "class": likeliest,
+            "probability": None if likeliest is None else own[likeliest],
+            "logits": dict(zip(named, logits[i].tolist(), strict=True)),
+            "probabilities": own,
+        }
+        rows.append(_row(document, said))
+    return rows
+
+
+def _row(document: Document, said: dict[str, Any]) -> dict[str, Any]:
+    parts = {"parts": document.parts} if document.parts else {}
+    return {"text": document.text, **parts, **said, "notices": list(document.notices)}
 
 
 @overload

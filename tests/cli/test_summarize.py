@@ -64,7 +64,7 @@ def test_files_by_their_endings(summarize, folder, tmp_path, ending):
 def test_two_runs(summarize, folder):
     done = summarize(folder / "run", "--against", folder / "run")
     assert done.code == 0
-    assert "no word's score changed for certain" in done.out
+    assert "No word's score changed for certain" in done.out
 
 
 @pytest.mark.parametrize(

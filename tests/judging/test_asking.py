@@ -161,7 +161,7 @@ def test_probability_of_the_papers_classifier_is_sampled_and_best_found():
     for text, given in zip(found.texts, TEXTS, strict=True):
         assert text.full == pytest.approx(MODEL.predict_proba([given]).max())
         assert text.deletion.stderr is not None
-        assert text.deletion.ceiling >= max(text.deletion.areas)
+        assert text.deletion.ceiling >= max(text.deletion.areas.values())
 
 
 def test_a_second_replacement_judges_the_same_scores_again():
@@ -172,12 +172,14 @@ def test_a_second_replacement_judges_the_same_scores_again():
     assert found.second.ceiling_kind == "best found"
     assert [m.method for m in found.second.methods] == ["loo", "gxi", "alpha-avg"]
     first, second = found.texts[0], found.second.texts[0]
-    order = first.curves[0].words
-    assert (second.curves[0].words == order).all()
+    order = first.curves["loo"].words
+    assert (second.curves["loo"].words == order).all()
     f = limelight.game(MODEL, TEXTS[0], replacement="delete")
     keep = np.argsort(order)[None, :] >= np.arange(len(order) + 1)[:, None]
     sign = 1.0 if first.target == MODEL.classes[1] else -1.0
-    np.testing.assert_allclose(second.curves[0].points, sign * f(keep)[:, 0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        second.curves["loo"].points, sign * f(keep)[:, 0], rtol=1e-5, atol=1e-6
+    )
     assert "With removed words replaced by 'delete', the order" in found.notices[-1]
     assert Judgement.from_json(found.to_json()) == found
 
@@ -246,8 +248,8 @@ def test_of_explanations_of_every_class_the_judged_one_is_taken():
     found = judge(model, texts, {"stored": stored, "loo": "loo"}, columns=[])
     assert [text.target for text in found.texts] == ["c", "a"]
     for text in found.texts:
-        assert text.reasons == (None, None)
-        assert text.deletion.areas[0] == pytest.approx(text.deletion.areas[1])
+        assert text.reasons == {}
+        assert text.areas["stored"] == pytest.approx(text.areas["loo"])
 
 
 def test_stored_explanations_are_found_by_text_when_they_are_needed():
@@ -262,7 +264,7 @@ def test_stored_explanations_are_found_by_text_when_they_are_needed():
     found = judge(MODEL, TEXTS[:3], {"run": stored, "loo": "loo"})
     assert stored.looked == 3
     for text in found.texts:
-        assert text.deletion.areas[0] == pytest.approx(text.deletion.areas[1])
+        assert text.areas["run"] == pytest.approx(text.areas["loo"])
     every = judge(MODEL, TEXTS[:3], [iter(limelight.explain(MODEL, TEXTS[:3], "loo")), "gxi"])
     assert [m.method for m in every.methods] == ["loo", "gxi"]
 

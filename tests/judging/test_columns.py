@@ -128,20 +128,20 @@ def test_top_drops_and_lds_of_a_judgement_are_those_of_direct_calls():
         game = limelight.game(MODEL, text)
         sign = 1 if judged.target == MODEL.classes[1] else -1
         keeps = np.array(list(itertools.product([False, True], repeat=len(game))))
-        columns = {column.name: column.values for column in judged.columns}
-        for i, method in enumerate(["loo", "g-l1", "gxi"]):
+        columns = {name: column.values for name, column in judged.columns.items()}
+        for method in ("loo", "g-l1", "gxi"):
             e = limelight.explain(MODEL, text, method, target=judged.target)
             strength = np.abs(e.scores) if method == "g-l1" else e.scores
             for k in (1, 3, 5):
                 keep = np.ones((2, len(game)), bool)
                 keep[1, np.argsort(-strength, kind="stable")[:k]] = False
                 full, left = sign * game(keep)[:, -1]
-                assert columns[f"top_{k}_drop"][i] == pytest.approx(full - left, abs=1e-9)
+                assert columns[f"top_{k}_drop"][method] == pytest.approx(full - left, abs=1e-9)
             expected = spearmanr(keeps @ e.scores, sign * game(keeps)[:, -1]).statistic
             if method == "g-l1":  # sizes add up to nothing
-                assert columns["lds"][i] is None
+                assert method not in columns["lds"]
             else:
-                assert columns["lds"][i] == pytest.approx(expected, abs=1e-9)
+                assert columns["lds"][method] == pytest.approx(expected, abs=1e-9)
     assert found["loo"]["top_3_drop"].interval is not None
 
 
@@ -192,7 +192,7 @@ def test_the_rule_of_ferret_turns_the_order_of_two_methods_around():
     found = judge(model, [" ".join(WORDS)], [right_but_cautious, wrong_but_sure])
     right, wrong = found["right_but_cautious"], found["wrong_but_sure"]
     (text,) = found.texts
-    falls = [curve.points for curve in text.curves]
+    falls = [curve.points for curve in text.curves.values()]
     assert (falls[0] <= falls[1] + 1e-6).all()
     assert (falls[0] < falls[1] - 1e-3).any()
     assert right.share > wrong.share
@@ -279,8 +279,7 @@ def test_columns_are_asked_for_by_name():
 def test_a_column_over_texts_is_the_mean_of_its_texts():
     found = judge(MODEL, TEXTS, ["loo", "gxi"], columns="all")
     assert {c.name for c in found["loo"].columns} <= set(COLUMNS)
-    rows = [next(c for c in text.columns if c.name == "loo_tau") for text in found.judged]
-    mean = np.mean([row.values[1] for row in rows])
+    mean = np.mean([text.columns["loo_tau"].values["gxi"] for text in found.judged])
     assert found["gxi"]["loo_tau"].value == pytest.approx(mean)
     low, high = found["gxi"]["loo_tau"].interval
     assert low <= mean <= high

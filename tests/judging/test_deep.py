@@ -48,12 +48,12 @@ def test_greedy_finds_what_it_finds_text_by_text(model, judged, monkeypatch):
 def test_areas_are_those_of_the_model_asked_directly(model, judged):
     text = judged.texts[1]
     game = limelight.game(model, TEXTS[1])
-    keep = np.argsort(text.curves[0].words)[None, :] >= np.arange(text.d + 1)[:, None]
+    keep = np.argsort(text.curves["shapley"].words)[None, :] >= np.arange(text.d + 1)[:, None]
     outputs = game(keep)
     target = model.classes.index(text.target)
     f = outputs[:, target] - outputs[:, 1 - target]
     assert text.full == pytest.approx(f[0], rel=1e-4)
-    assert text.deletion.areas[0] == pytest.approx(f[0] - f[1:].mean(), rel=1e-3, abs=1e-4)
+    assert text.areas["shapley"] == pytest.approx(f[0] - f[1:].mean(), rel=1e-3, abs=1e-4)
 
 
 def test_shuffled_networks_leave_the_model_alone(model):

@@ -103,9 +103,9 @@ def test_areas_chance_and_ceiling_are_those_of_all_orders(controls):
     areas = f(np.ones((1, d), bool))[0] - left.mean(axis=1)
     assert found.deletion.chance == pytest.approx(areas.mean(), rel=1e-6)
     assert areas.max() <= found.deletion.ceiling + 1e-9
-    assert found.deletion.areas[2] == pytest.approx(areas.max(), rel=1e-9)
+    assert found.areas["best_scores"] == pytest.approx(areas.max(), rel=1e-9)
     reverse = orders.tolist().index(orders[int(np.argmax(areas))][::-1].tolist())
-    assert found.deletion.areas[3] == pytest.approx(areas[reverse], rel=1e-9)
+    assert found.areas["worst_scores"] == pytest.approx(areas[reverse], rel=1e-9)
     assert found.insertion.chance == pytest.approx(left.mean(), rel=1e-6)
     assert left.mean(axis=1).max() <= found.insertion.ceiling + 1e-9
     change = np.abs(left - found.full).mean(axis=1)
@@ -170,7 +170,7 @@ def test_a_model_that_is_asked_has_a_best_found_and_a_sampled_chance(asked):
     for text in asked.judged:
         assert text.deletion.stderr <= 0.011 * (text.deletion.ceiling - text.deletion.chance)
         assert text.greedy <= text.deletion.ceiling
-        assert max(a for a in text.deletion.areas if a is not None) <= text.deletion.ceiling
+        assert max(text.areas.values()) <= text.deletion.ceiling
     assert any("greedy search, which came to its end on" in notice for notice in asked.notices)
     assert any("Only 1" in notice for notice in asked.notices)
 
@@ -187,9 +187,9 @@ def test_asking_and_sums_give_the_same_areas(asked):
     for one, other in zip(exact.texts, asked.texts, strict=True):
         assert other.d == one.d
         assert other.full == pytest.approx(one.full)
-        if not other.ties[0]:
-            assert other.deletion.areas[0] == pytest.approx(one.deletion.areas[0])
-            assert other.insertion.areas[0] == pytest.approx(one.insertion.areas[0])
+        if not other.ties["loo"]:
+            assert other.areas["loo"] == pytest.approx(one.areas["loo"])
+            assert other.insertion.areas["loo"] == pytest.approx(one.insertion.areas["loo"])
         assert other.deletion.ceiling <= one.deletion.ceiling + 1e-9
         allowed = 5 * other.deletion.stderr + 1e-9
         assert abs(other.deletion.chance - one.deletion.chance) <= allowed
@@ -200,7 +200,7 @@ def test_without_budget_greedy_is_left_out_and_the_best_judged_order_stands():
     found = judge(wrapped, TEXTS[:3], ["loo", "shapley"], budget=0.0)
     assert found.greedy is None
     for text in found.texts:
-        assert text.deletion.ceiling == pytest.approx(max(text.deletion.areas))
+        assert text.deletion.ceiling == pytest.approx(max(text.areas.values()))
 
 
 def test_two_outputs_are_judged_by_their_difference():
@@ -275,8 +275,8 @@ def test_stored_explanations_functions_settings_and_names(tmp_path):
     room = sum(text.has_room for text in found.texts[:3])
     assert stored.texts == room
     for text in found.texts[:3]:
-        assert text.deletion.areas[1] == pytest.approx(text.deletion.areas[0])
-    assert "no stored explanation" in found.texts[3].reasons[1]
+        assert text.areas["loo 2"] == pytest.approx(text.areas["loo"])
+    assert "no stored explanation" in found.texts[3].reasons["loo 2"]
     assert not any("another model" in notice for notice in found.notices)
     other = judge(tiny_model(5, T_max=31, scale=0.4), texts, [str(path)])
     assert "loo holds stored explanations of another model than the judged one." in other.notices
@@ -308,7 +308,7 @@ def test_texts_that_cannot_be_judged_are_rows_with_reasons():
     assert [text.id for text in found.texts] == list(range(6))
     assert found.texts[5].d == 1
     assert not found.texts[5].has_room
-    assert "at least 2" in found.texts[5].reasons[1]
+    assert "at least 2" in found.texts[5].reasons["lime"]
     assert found["loo"].texts == sum(text.has_room for text in found.texts)
     assert "2 texts could not be judged; each has its reason." in found.notices
     assert Judgement.from_json(found.to_json()) == found
@@ -366,7 +366,7 @@ def test_methods_explain_what_is_judged():
         return own - other
 
     found = judge(model, TEXTS[:1], ["loo", mine])
-    assert found.texts[0].deletion.areas[0] == pytest.approx(found.texts[0].deletion.areas[1])
+    assert found.texts[0].areas["loo"] == pytest.approx(found.texts[0].areas["mine"])
 
 
 WEIGHTS = {"good": 2.0, "superb": 3.0, "fine": 1.0, "bad": -2.0, "dull": -1.5, "awful": -3.0}
@@ -419,7 +419,8 @@ def test_scores_for_a_class_that_cannot_be_turned_around_are_refused_in_a_senten
     for text, predicted in zip(other.texts, default.texts, strict=True):
         said = f"its scores speak for {predicted.target!r}, and 'long' is judged. A function that "
         same = predicted.target == "long"
-        assert text.reasons == (None if same else f"{said}takes `target` is told the class.",)
+        refused = {"weights": f"{said}takes `target` is told the class."}
+        assert text.reasons == ({} if same else refused)
     (notice,) = (one for one in other.notices if "texts only" in one)
     assert notice.endswith("is judged. A function that takes `target` is told the class.")
     both = limelight.wrap(

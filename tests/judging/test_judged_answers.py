@@ -29,19 +29,19 @@ def test_areas_drops_and_lds_are_those_of_all_ablations(family):
         values = subsets(model, answer=answer)
         full, masks = values[True, True, True], np.array(list(values))
         assert text.full == pytest.approx(full, abs=1e-3)
-        columns = {column.name: column.values for column in text.columns}
+        columns = {name: column.values for name, column in text.columns.items()}
         assert set(columns) >= {"additivity", "lds", "top_1_drop", "top_3_drop"}
         assert "top_5_drop" not in columns  # there are three sentences
-        for i, method in enumerate(methods):
+        for method in methods:
             scores = limelight.explain(model, TEXT, method, answer=answer).scores
             order = np.argsort(-scores, kind="stable").tolist()
             left = [without(values, order, k) for k in (1, 2, 3)]
             back = [without(values, order[::-1], k) for k in (1, 2, 3)]
-            assert text.deletion.areas[i] == pytest.approx(full - np.mean(left), abs=1e-3)
-            assert text.insertion.areas[i] == pytest.approx(np.mean(back), abs=1e-3)
-            assert columns["top_1_drop"][i] == pytest.approx(full - left[0], abs=1e-3)
+            assert text.deletion.areas[method] == pytest.approx(full - np.mean(left), abs=1e-3)
+            assert text.insertion.areas[method] == pytest.approx(np.mean(back), abs=1e-3)
+            assert columns["top_1_drop"][method] == pytest.approx(full - left[0], abs=1e-3)
             lds = spearmanr(masks @ scores, list(values.values())).statistic
-            assert columns["lds"][i] == pytest.approx(lds, abs=1e-9)
+            assert columns["lds"][method] == pytest.approx(lds, abs=1e-9)
     again = Judgement.from_json(found.to_json())
     assert again == found
     assert list(again.settings["answer"]) == ANSWERS

@@ -6,6 +6,7 @@ from dataclasses import replace
 import jsonschema
 import numpy as np
 import pytest
+from msgspec.structs import replace as with_fields
 
 from limelight import InputError, Judgement, judge
 from limelight.pages.figures import judgement_figure
@@ -32,7 +33,7 @@ def judged():
     found = judge(tiny_model(3, T_max=31, scale=0.4), ["", *TEXTS], several, columns="all")
     words = tuple(EVIL if j == 0 else word for j, word in enumerate(found.texts[1].words))
     return replace(
-        found, texts=(found.texts[0], replace(found.texts[1], words=words), *found.texts[2:])
+        found, texts=(found.texts[0], with_fields(found.texts[1], words=words), *found.texts[2:])
     )
 
 
@@ -57,7 +58,7 @@ def test_the_curve_of_a_text_opens_on_a_click_and_names_the_word_that_goes(page,
     text = judged.texts[3]
     for k in (1, 2, text.d):
         page.evaluate("k => { document.querySelector('#curve').at = k; }", k)
-        for m, curve in enumerate(text.curves):
+        for m, curve in enumerate(text.curves.values()):
             cells = page.locator(f"#curve-words tbody tr:nth-child({m + 1}) td").all_inner_texts()
             assert cells[0] == text.words[curve.words[k - 1]]
             shown = float(cells[1].replace("−", "-"))
@@ -77,7 +78,7 @@ def test_methods_are_switched_and_texts_sorted(page, judged):
 
 
 def test_a_count_of_words_is_never_rounded(judged, tmp_path, browser):  # noqa: F811
-    texts = (replace(judged.texts[1], d=1234, full=-0.12345), *judged.texts[2:])
+    texts = (with_fields(judged.texts[1], d=1234, full=-0.12345), *judged.texts[2:])
     file = tmp_path / "long.html"
     replace(judged, texts=texts).save_html(file)
     with watched_page(browser, file) as page:
@@ -102,7 +103,7 @@ def test_many_texts_make_a_page_of_a_few_megabytes(judged):
 
     text = judged.texts[2]
     many = tuple(
-        replace(text, id=i, d=d, words=words, curves=(curve(), curve(), curve()))
+        with_fields(text, id=i, d=d, words=words, curves={name: curve() for name in text.curves})
         for i in range(1000)
     )
     page = replace(judged, texts=many).as_html()
@@ -113,7 +114,7 @@ def test_many_texts_make_a_page_of_a_few_megabytes(judged):
 
 def test_curves_are_those_of_the_areas(judged):
     for text in judged.judged:
-        for m, curve in enumerate(text.curves):
+        for m, curve in text.curves.items():
             assert curve.points[0] == pytest.approx(text.full, rel=1e-6)
             assert sorted(curve.words) == list(range(text.d))
             assert curve.removed.tolist() == list(range(text.d + 1))
@@ -134,17 +135,14 @@ def test_the_shipped_schema_is_the_one_that_is_read_and_what_is_written_is_valid
     assert Judgement.from_json(judged.to_json()) == judged
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(record | {"verdict": 3}, json.loads(shipped))
-    small = replace(judged, texts=tuple(replace(t, words=(), curves=()) for t in judged.texts))
+    small = replace(judged, texts=tuple(with_fields(t, words=(), curves={}) for t in judged.texts))
     assert len(small.to_json()) < len(judged.to_json())
     assert Judgement.from_json(small.to_json()) == small
 
 
 def test_rows_hold_the_columns_and_run_nothing(judged):
-    lines = (
-        replace(judged, methods=(replace(judged.methods[0], method="=1+1"), *judged.methods[1:]))
-        .to_csv()
-        .splitlines()
-    )
+    renamed = Judgement.from_json(judged.to_json().replace('"loo"', '"=1+1"'))
+    lines = renamed.to_csv().splitlines()
     heads = lines[0].split(",")
     before = "text method d target full chance ceiling ceiling_kind greedy area insertion change"
     assert heads == [*before.split(), *COLUMNS, "reason"]
@@ -186,7 +184,7 @@ def test_the_command_draws_figures(limelight, tmp_path):
 @pytest.mark.parametrize("width", [1200, 400])
 def test_no_name_of_the_figure_is_clipped(judged, tmp_path, browser, width):  # noqa: F811
     file = tmp_path / "page.html"
-    found = tuple(replace(one, ceiling_kind="best found") for one in judged.texts)
+    found = tuple(with_fields(one, ceiling_kind="best found") for one in judged.texts)
     replace(judged, texts=found).save_html(file)
     inside = """svg => {
         const edge = getComputedStyle(svg).overflow === "visible" ? svg.closest("section") : svg;

@@ -18,7 +18,7 @@ from limelight.judging.statistics import (
     two_sided,
     verdict,
 )
-from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, Measure, shown_end
+from limelight.results.judgement import JudgedMethod, JudgedPair, JudgedText, shown_end
 
 RNG = np.random.default_rng(0)
 ROOM = 1 + RNG.random(43)
@@ -170,9 +170,11 @@ def test_the_error_within_texts_is_how_far_a_share_moves_with_chance(area):
             JudgedText(
                 id=i,
                 has_room=True,
-                reasons=(None,),
-                ties=(0,),
-                deletion=Measure(chance=chance, stderr=error, ceiling=1.0, areas=(area,)),
+                ties={"one": 0},
+                chance=chance,
+                stderr=error,
+                ceiling=1.0,
+                areas={"one": area},
             )
             for i, (chance, error) in enumerate(zip(chances, errors, strict=True))
         ]

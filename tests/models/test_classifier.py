@@ -114,7 +114,7 @@ def test_weights_are_frozen_copies():
 def test_one_string_is_not_a_list_of_texts():
     with pytest.raises(InputError, match="list of texts"):
         tiny_model().logits("w1")
-    with pytest.raises(InputError, match="text 1 has no words"):
+    with pytest.raises(InputError, match=r"text 1 \(counting from 0\): the text has no words"):
         tiny_model().logits(["w1", " "])
 
 

@@ -421,6 +421,8 @@ def test_a_linear_scikit_learn_model_has_known_answers():
     pipeline = make_pipeline(TfidfVectorizer(norm=None), LogisticRegression())
     with pytest.raises(InputError, match="fit it before"):
         limelight.wrap(pipeline)
+    with pytest.raises(InputError, match="tags is for functions"):
+        limelight.wrap(pipeline, tags=["pos"])
     pipeline.fit(texts, ["pos", "neg", "pos", "neg", "pos", "neg"] * 3)
     model = limelight.wrap(pipeline)
     assert model.classes == ("neg", "pos")

@@ -13,7 +13,7 @@ import limelight
 from limelight.checks import verify
 from limelight.errors import InputError
 from limelight.explainers import read
-from limelight.models.attention import encoded, masked
+from limelight.models.attention import masked
 from limelight.models.attention.documents import padded_ids
 from limelight.text import UNK, features_of
 from limelight.theory import path_quadrature
@@ -63,7 +63,7 @@ def by_torch(model, ids, *, gradient_of=None):
 
 
 def window(model, text):
-    return padded_ids([encoded(model.read(text)).ids], T_max=model.T_max)[0]
+    return padded_ids([model.read(text).input.ids], T_max=model.T_max)[0]
 
 
 @kinds

@@ -6,7 +6,6 @@ from math import comb
 import mpmath
 import numpy as np
 
-from limelight.models.attention import encoded
 from limelight.models.attention.documents import padded_ids
 from limelight.text import CLS, UNK
 
@@ -15,7 +14,7 @@ DIGITS = 60
 
 def exact_tables(model, document):
     """The window of a document, and ℓ and u of its words and of UNK in their places."""
-    (ids,) = padded_ids([encoded(document).ids], T_max=model.T_max).tolist()
+    (ids,) = padded_ids([document.input.ids], T_max=model.T_max).tolist()
     places = {(one, t) for t, word in enumerate(ids) for one in (word, UNK)}
     return ids, *exact_entries(model, places)
 
@@ -106,7 +105,7 @@ def exact_game(model, document, features, c=-1):
 
 def exact_deletion_game(model, document, c=-1):
     """The same where every token is a word, removed ones vanish and later ones move up."""
-    tokens = encoded(document).ids.tolist()
+    tokens = document.input.ids.tolist()
     K, C = model.W_l.shape[:2]
     with mpmath.workdps(DIGITS):
         places = {(w, t) for w in (CLS, UNK, *tokens) for t in range(model.T_max)}
@@ -159,7 +158,7 @@ def exact_path(model, document, features, c=-1):
 
 def _ends(model, document, features):
     """The window of a document, and the same with UNK for every feature."""
-    (ids,) = padded_ids([encoded(document).ids], T_max=model.T_max).tolist()
+    (ids,) = padded_ids([document.input.ids], T_max=model.T_max).tolist()
     place = [-1, *features.of_token.tolist()]
     return ids, [UNK if j >= 0 else w for w, j in zip(ids, place, strict=False)] + ids[len(place) :]
 

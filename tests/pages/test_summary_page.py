@@ -80,10 +80,10 @@ def test_the_terminal_keeps_to_its_width_and_says_what_matters(width):
     assert "10 texts, LIME: what drives great" in text
     assert "Notice great" in text
     if width >= 80:
-        assert "great +0.500 +0.400 +0.600" in text
-        assert "poor -0.400 -0.500 -0.300 2*" in text  # rare
+        assert "great +0.500 [+0.400, +0.600]" in text
+        assert "poor -0.400 [-0.500, -0.300] 2*" in text  # rare
         assert "80.0% [49.0%, 94.0%] of 10 labelled texts" in text
-        assert "great +0.50 → -0.25 (called great)" in text
+        assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6 and 7" in text
 
 
 def test_nothing_of_the_users_is_obeyed_by_terminal_or_page():
@@ -109,7 +109,7 @@ def difference(name="great"):
 def test_a_difference_is_said_in_a_terminal_and_as_csv():
     text = " ".join(printed(difference(), 100).split())
     assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6" in text
-    assert "predictions that changed: 1, 20.0% [4.0%, 62.0%]" in text
+    assert "Predictions that changed: 1, 20.0% [4.0%, 62.0%]" in text
     head, row = difference().to_csv().splitlines()
     assert head.startswith("word,target,first,second,difference,low,high,p_holm,texts")
     assert row.startswith("great,great,0.5,-0.25,-0.75,")
@@ -141,8 +141,8 @@ def test_bars_reach_as_far_as_their_means():
 
 def test_methods_without_signs_have_neither_side():
     text = printed(summary(signed=False), 80)
-    assert "largest, no sign" in text
-    assert "against great" not in text
+    assert "Largest: the method gives no sign" in text
+    assert "Against great" not in text
     assert "bar-n" in summary_page(summary(signed=False))
 
 

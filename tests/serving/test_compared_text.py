@@ -35,7 +35,7 @@ def test_areas_chance_and_ceiling_are_those_of_judge(shipped, curves):
     (text,) = judged.texts
     assert curves["chance"] == pytest.approx(text.deletion.chance)
     assert curves["ceiling"] == pytest.approx(text.deletion.ceiling)
-    assert [one["area"] for one in curves["methods"]] == pytest.approx(list(text.deletion.areas))
+    assert [one["area"] for one in curves["methods"]] == pytest.approx(list(text.areas.values()))
     assert curves["kind"] == "proven"
 
 

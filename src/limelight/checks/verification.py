@@ -13,20 +13,12 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
 from limelight.models import Model, checked_model, class_probabilities, why_not
-from limelight.models.attention import AttentionClassifier, encoded
+from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.weights import wide_weights
 from limelight.models.bags import blanked
 from limelight.models.functions import Function
 from limelight.models.protocol import collapsing, document_by
 from limelight.results import Explanation, Pairs
-from limelight.sampling.all_masks import (
-    banzhaf_of_all_masks,
-    lime_of_all_masks,
-    owen_of_all_masks,
-    pairs_of_all_masks,
-    shapley_of_all_masks,
-)
-from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import UNK, Given, features_of
 from limelight.theory.attention import attention
@@ -92,7 +84,7 @@ def _compared(
     method: str,
     against: str,
     found: Float[np.ndarray, "*n"],
-    expected: Float[np.ndarray, "*n"],
+    expected: Float[np.ndarray, "*n"] | float,
     *,
     allowed: float = ROUNDING,
     unit: str = "",
@@ -113,14 +105,14 @@ def classifier(reading: Reading) -> AttentionClassifier:
     return cast(AttentionClassifier, reading.model)
 
 
-def base_value(reading: Reading) -> float:
-    """Return the explained output of the one text with every word removed."""
-    return cast(float, reading.base_values[0])
+def change(reading: Reading) -> float:
+    """Return by how much the explained output of the one text falls without any word."""
+    return float(reading.targets.value(reading.outputs)[0]) - cast(float, reading.base_values[0])
 
 
 def masked_rows(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> list[np.ndarray]:
     """Return the ids of the one text with UNK in place of removed words."""
-    ids, of_token = encoded(reading.documents[0]).ids, reading.features[0].of_token
+    ids, of_token = reading.documents[0].input.ids, reading.features[0].of_token
     return [np.where(kept[of_token], ids, UNK) for kept in keep]
 
 
@@ -187,9 +179,8 @@ def _slope(
 def _integrated(reading: Reading) -> Iterator[Check]:
     """IG of a word by adding up slopes on the way from UNK, and completeness."""
     e = explained(reading, "ig")
-    change = reading.targets.value(reading.outputs)[0] - base_value(reading)
     total, allowed = e.scores.sum(keepdims=True), (e.bound or 0) + 1e-10
-    yield _compared("ig", "the change of the output", total, change, allowed=allowed)
+    yield _compared("ig", "the change of the output", total, change(reading), allowed=allowed)
     words = reading.collapsed.embedded[0]
     model = classifier(reading)
     base = model.embedding[reading.collapsed.base_ids[0]].astype(np.float64) + model.positions
@@ -266,13 +257,14 @@ _NEAR = {
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Yield what all subsets of the words of ``short`` say about the exact methods."""
     reading = read(model, [short])
-    d, game = len(reading.features[0]), _enumerated(reading)
+    keep, f, added = _dividends(reading)
+    size = keep.sum(axis=1)
     oracles = {
-        "lime": lime_of_all_masks(game, d).scores[0],
-        "shapley": shapley_of_all_masks(game, d)[0],
-        "banzhaf": banzhaf_of_all_masks(game, d)[0],
+        "lime": _lime_limit(keep, f),
+        "shapley": (added / np.maximum(size, 1)) @ keep,
+        "banzhaf": (added / 2.0 ** (size - 1)) @ keep,
     }
-    subsets = f"all {2**d} subsets of {d} words"
+    subsets = f"all {len(keep)} subsets of {keep.shape[1]} words"
     for method, expected in oracles.items():
         for tolerance, rounding, what in ((1e-9, ROUNDING, ""), (1e-4, 0.0, ", its bound")):
             e = explained(reading, method, tolerance=tolerance)
@@ -284,18 +276,38 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
         yield _compared(method, what, e.scores, oracles[value], allowed=allowed)
     e = explained(reading, "interactions", tolerance=1e-9, top=None)
     pairs, allowed = cast(Pairs, e.pairs), (e.bound or 0) + ROUNDING
-    together = pairs_of_all_masks(game, d, index="shapley")[0][tuple(pairs.features.T)]
+    together = (keep.T * (added / np.maximum(size - 1, 1))) @ keep
+    together = together[tuple(pairs.features.T)]
     yield _compared("interactions", subsets, pairs.scores, together, allowed=allowed)
     if collapsing(model) is not None:
         yield _enumerated_anchor(reading)
         yield _enumerated_owen(model, short)
 
 
-def _enumerated(reading: Reading) -> Game:
-    """Return the explained number of the one short text as a game, each subset asked once."""
-    places = 1 << np.arange(len(reading.features[0]))
-    values = output_values(reading, all_keeps(len(places)))[:, None]
-    return lambda keep: values[keep @ places]
+def _dividends(
+    reading: Reading,
+) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Return every subset S of a short text's words, f(S), and what S adds to its own subsets.
+
+    Each value is a sum over S of what S adds (Harsanyi's dividends), divided among its words.
+    """
+    # Not the weighted sums by which methods that sample answer about few words: a fault in those
+    # would be in the check as well.
+    keep = all_keeps(d := len(reading.features[0]))
+    added = f = output_values(reading, keep)
+    for axis in range(d):
+        added = np.diff(added.reshape((2,) * d), axis=axis, prepend=0)
+    return keep, f, added.ravel()
+
+
+def _lime_limit(keep: Bool[np.ndarray, "n d"], f: Float[np.ndarray, " n"]) -> Any:
+    """Return LIME's slopes by a singular value decomposition; the whole text is never drawn."""
+    d, size = keep.shape[1], keep.sum(axis=1)
+    sets = np.array([math.comb(d, k) for k in range(d + 1)])
+    near = np.exp(-((1 - np.sqrt(size / d)) ** 2) / (2 * 0.25**2))
+    root = np.sqrt(np.where(size < d, near / sets[size], 0.0))[:, None]
+    x = np.column_stack([np.ones(len(f)), keep])
+    return np.linalg.lstsq(root * x, root[:, 0] * f, rcond=None)[0][1:]
 
 
 def _enumerated_anchor(reading: Reading) -> Check:
@@ -319,10 +331,14 @@ def _enumerated_anchor(reading: Reading) -> Check:
 def _enumerated_owen(model: Model, short: str) -> Check:
     """Owen values of the tokens by their definition: whole sentences, then words of one's own."""
     reading = read(model, [short], features="positions")
-    d, sentences = len(reading.features[0]), features_of(reading.documents[0], "sentences")
-    (expected,) = owen_of_all_masks(_enumerated(reading), sentences.of_token[None])
+    sentence = features_of(reading.documents[0], "sentences").of_token
+    keep, _, added = _dividends(reading)
+    # Sentences with a word in S divide what it adds evenly, then those words of each do.
+    inside = np.stack([keep[:, sentence == one].sum(axis=1) for one in sentence], axis=1)
+    touched = sum(keep[:, sentence == one].any(axis=1) for one in set(sentence.tolist()))
+    expected = added @ (keep / np.maximum(inside * np.maximum(touched, 1)[:, None], 1))
     e = explained(reading, "owen", features="positions", tolerance=1e-9)
-    what = f"whole sentences and all {2**d} subsets of {d} tokens"
+    what = f"whole sentences and all {len(keep)} subsets of {keep.shape[1]} tokens"
     return _compared("owen", what, e.scores, expected, allowed=(e.bound or 0) + ROUNDING)
 
 
@@ -392,10 +408,9 @@ def _sampled(model: Model, text: str, seed: int) -> Iterator[Check]:
         what, over = "lime-sampled, 20000 samples", drawn.stderr + ROUNDING
         yield _compared("lime", what, exact.scores, drawn.scores, over=over, **errors)
     e = explained(reading, "shapley")
-    d = len(e.features)
-    change = reading.targets.value(reading.outputs)[0] - base_value(reading)
-    total, allowed = e.scores.sum(keepdims=True), d * (e.bound or 0) + ROUNDING
-    yield _compared("shapley", "efficiency: the scores add up", total, change, allowed=allowed)
+    total, allowed = e.scores.sum(keepdims=True), len(e) * (e.bound or 0) + ROUNDING
+    what = "efficiency: the scores add up"
+    yield _compared("shapley", what, total, change(reading), allowed=allowed)
     mean, stderr = _by_permutations(reading, np.random.default_rng(seed))
     what, over = f"{2 * PERMUTATIONS} permutations", stderr + ROUNDING
     yield _compared("shapley", what, e.scores, mean, over=over, **errors)

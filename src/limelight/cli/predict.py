@@ -3,12 +3,11 @@
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich.table import Table
-from rich.text import Text
 
 from limelight.cli.console import ProgressShown, output_console, tell, write
 from limelight.cli.options import (
@@ -20,11 +19,9 @@ from limelight.cli.options import (
     TextColumn,
 )
 from limelight.cli.texts import TextOptions
-from limelight.pages.pieces import visible
 from limelight.pages.terminal import shown_table
 from limelight.pages.wording import percent
-from limelight.results.table import Column
-from limelight.results.table import Table as ResultTable
+from limelight.results.table import Column, Table
 from limelight.verbs import predictions
 
 _TOGETHER = 64  # texts
@@ -60,62 +57,51 @@ def predict(
 
 def _show(rows: Iterator[dict[str, Any]]) -> None:
     """Print tables of some rows at a time, the first with a header."""
-    done = 0
+    headed = True
     while chunk := list(itertools.islice(rows, _TOGETHER)):
-        output_console().print(_table(chunk, header=not done))
-        done += len(chunk)
+        output_console().print(shown_table(replace(_table(chunk), headed=headed)))
+        headed = False
 
 
-def _table(rows: list[dict[str, Any]], *, header: bool = True) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=header)
+def _table(rows: list[dict[str, Any]]) -> Table:
+    """Return one row per text with what the model says, or one for every span that it finds."""
     if "spans" in rows[0]:
-        return _span_table(table, rows)
-    if "answer" in rows[0]:
-        table.add_column("log-probability", justify="right", no_wrap=True, min_width=15)
-        table.add_column("answer", ratio=1)
-        table.add_column("text", ratio=1)
+        spans: list[tuple[Any, ...]] = []
         for row in rows:
-            answer = Text(visible(row["answer"]))
-            table.add_row(f"{row['log_probability']:.3f}", answer, _line(row))
-        return table
+            spans += [
+                (
+                    i,
+                    f"{one['start']}:{one['end']}",
+                    one["tag"],
+                    one["score"],
+                    one["text"],
+                    row["text"],
+                )
+                for i, one in enumerate(row["spans"])
+            ] or [(None, None, "no span", None, None, row["text"])]
+        numbers = (Column("span", "d"), Column("place", "s"), Column("tag"), Column("score", ".3f"))
+        return Table((*numbers, Column("words", fold=True), Column("text")), spans)
+    if "answer" in rows[0]:
+        heads = (Column("log-probability", ".3f"), Column("answer", fold=True), Column("text"))
+        answers = [(row["log_probability"], row["answer"], row["text"]) for row in rows]
+        return Table(heads, answers)
     sure = rows[0]["probability"] is not None  # else there are scores and nothing more
-    if sure:
-        widest = max(len(visible(name)) for name in ("class", *rows[0]["probabilities"]))
-        table.add_column("class", no_wrap=True, min_width=widest)
-        table.add_column("probability", justify="right", no_wrap=True, min_width=11)
     named = list(rows[0]["logits"])
-    for name in named:
-        title = f"logit of {name}" if len(named) == 1 and sure else name
-        width = max(len(visible(title)), len("-12.345"))  # every table alike
-        table.add_column(Text(visible(title)), justify="right", no_wrap=True, min_width=width)
-    table.add_column("text", ratio=1)  # the only one that gives way on a narrow terminal
-    for row in rows:
-        numbers = [f"{logit:+.3f}" for logit in row["logits"].values()]
-        known = [visible(row["class"]), percent(row["probability"])] if sure else []
-        table.add_row(*map(Text, known), *numbers, _line(row))
-    return table
-
-
-def _line(row: dict[str, Any]) -> Text:
-    """Return a text on one line, never parsed as markup."""
-    return Text(visible(" ".join(row["text"].split())), no_wrap=True, overflow="ellipsis")
-
-
-def _span_table(table: Table, rows: list[dict[str, Any]]) -> Table:
-    """One line for every span, with its number in its text."""
-    for name in ("span", "place", "tag", "score"):
-        justify: Literal["left", "right"] = "left" if name == "tag" else "right"
-        table.add_column(name, justify=justify, no_wrap=True)
-    table.add_column("words")
-    table.add_column("text", ratio=1)
-    for row in rows:
-        for i, one in enumerate(row["spans"]):
-            place = f"{one['start']}:{one['end']}"
-            cells = (str(i), place, one["tag"], f"{one['score']:.3f}", one["text"])
-            table.add_row(*(Text(visible(cell)) for cell in cells), _line(row))
-        if not row["spans"]:
-            table.add_row("", "", "no span", "", "", _line(row))
-    return table
+    alone = len(named) == 1 and sure
+    widest = max(map(len, rows[0].get("probabilities") or [""]))
+    columns = [
+        *([Column("class", least=widest), Column("probability", percent)] if sure else []),
+        *(Column(f"logit of {name}" if alone else name, "+.3f", least=7) for name in named),
+        Column("text"),  # the widest, which gives way on a narrow terminal
+    ]
+    known = [(row["class"], row["probability"]) if sure else () for row in rows]
+    return Table(
+        columns,
+        [
+            (*own, *row["logits"].values(), row["text"])
+            for own, row in zip(known, rows, strict=True)
+        ],
+    )
 
 
 def evaluate(
@@ -164,11 +150,11 @@ def evaluate(
 def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
     console = output_console()
     low, high = result["interval_95"]
-    speed = result["texts_per_second"]
+    counts = (f"{result[name]:.0f}" for name in ("texts", "texts_per_second"))
+    texts, speed = (f"{count} text{'s' * (count != '1')}" for count in counts)
     console.print(
-        f"accuracy {result['accuracy']:.2%}, 95 % interval {low:.2%} to {high:.2%}, "
-        f"{result['texts']} texts\n"
-        f"{result['seconds']:.1f} s, {speed:.0f} texts per second\n"
+        f"accuracy {result['accuracy']:.2%}, 95 % interval {low:.2%} to {high:.2%}, {texts}\n"
+        f"{result['seconds']:.1f} s, {speed} per second\n"
     )
     columns = [
         Column("class", fold=True),
@@ -180,4 +166,4 @@ def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
         (one["class"], one["count"], one["precision"], one["recall"], *given)
         for one, given in zip(result["classes"], result["confusion"], strict=True)
     ]
-    console.print(shown_table(ResultTable(columns, rows)))
+    console.print(shown_table(Table(columns, rows)))

@@ -1,6 +1,5 @@
 """Anchors: a few words that hold the prediction, with how often they do."""
 
-from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from typing import Annotated, NamedTuple, cast
@@ -16,7 +15,6 @@ from limelight.results import Anchor, Finding
 from limelight.sampling.all_masks import affordable
 from limelight.sampling.anchors import (
     AnchorSearch,
-    FoundAnchor,
     Holds,
     anchor_of_all_masks,
     clopper_pearson,
@@ -111,7 +109,7 @@ def sign_bracket_of(one: Reading, words: list[int], held: int) -> tuple[float, f
     return (low, high) if held == 1 else (1 - high, 1 - low)
 
 
-_CHUNK = 4096
+_CHUNK = 4096  # masks at a time: tables hold terms for each, and `samples` has no limit
 
 
 @settings_class
@@ -146,38 +144,41 @@ class Anchors:
         return AnchorSearch(**{one.name: getattr(self, one.name) for one in fields(AnchorSearch)})
 
 
-class _Measured(NamedTuple):
-    """An anchor with its precision, how that is known, what each word gains, and what was asked."""
-
-    found: FoundAnchor
-    precision: float
-    interval: tuple[float, float]
-    by: str
-    gain: Float[np.ndarray, " d"]
-    stderr: Float[np.ndarray, " d"] | None
-    asked: dict[str, int]
-
-
 def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
-    """Find an anchor; ``brackets`` the precision where the tables allow it."""
+    """Find an anchor, and measure its precision on masks that the search has not seen.
+
+    It is the best of all if all masks are asked; ``brackets`` the precision where tables allow it.
+    """
     held = held_by(one)
     game, d = one.game(settings.replacement), len(one.features[0])
-    stood_in = game.stood_in
+    stood_in, search = game.stood_in, settings.search
+    rng = text_rng(settings.seed, one.documents[0].text)
 
     def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
         chunks = range(0, len(keep), _CHUNK)
         return held(np.concatenate([game(keep[i : i + _CHUNK]) for i in chunks]))
 
     if _asks_all(settings, d):
-        answer = _enumerated(settings, holds, d)
+        found, samples = anchor_of_all_masks(holds(all_keeps(d)), d, search=search), 2**d
+        asked = {"masks": samples}
     else:
-        bracket = partial(sign_bracket_of, one, held=held.choice)
-        allowed = brackets and settings.replacement == "unk"
-        rng = text_rng(settings.seed, one.documents[0].text)
-        answer = _searched(settings, holds, d, rng, bracket if allowed else None)
-    words, (low, high) = answer.found.words, answer.interval
+        found, samples = find_anchor(holds, d, rng=rng, search=search), cast(int, settings.samples)
+        asked = {"search_samples": found.spent}
+    words = list(found.words)
+    masks, every = _fresh_masks(d, words, samples, rng)
+    there = holds(masks)
+    gain, stderr = _gains(holds, masks, there, words)
+    precision, by, rigorous = float(there.mean()), "enumeration", None
+    low = high = precision
+    if not every and brackets and settings.replacement == "unk":
+        rigorous = sign_bracket_of(one, words, held.choice)
+    if rigorous is not None:
+        (low, high), precision, by = rigorous, sum(rigorous) / 2, "bracket"
+    elif not every:
+        low, high = clopper_pearson(int(there.sum()), len(there), delta=settings.delta)
+        by = "sampling"
     notices = held.notices
-    if not words and answer.found.reached:
+    if not words and found.reached:
         notices += (
             "The prediction holds without an anchor: it hardly depends on which words stay.",
         )
@@ -187,58 +188,22 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
             f"{settings.threshold:g}.",
         )
     return Finding(
-        scores=answer.gain if held.for_target else 0.0 - answer.gain,
-        stderr=answer.stderr,
+        scores=gain if held.for_target else 0.0 - gain,  # words outside have 0, and none −0
+        stderr=None if every else stderr,
         anchor=Anchor(
-            features=words,
-            precision=answer.precision,
-            precision_interval=answer.interval,
+            features=found.words,
+            precision=precision,
+            precision_interval=(low, high),
             coverage=0.5 ** len(words),
         ),
         notices=notices + refusal_notice(game, since=stood_in) + steadiness_notice(one, game),
-        diagnostics={"holds": held.name, "precision_by": answer.by, **answer.asked},
+        diagnostics={"holds": held.name, "precision_by": by, **asked},
     )
 
 
 def _asks_all(settings: Anchors, d: int) -> bool:
     """Whether all masks are no more than a search asks for words alone, and for the precision."""
     return affordable(d, cast(int, settings.samples) + cast(int, settings.batch) * (1 + d))
-
-
-def _enumerated(settings: Anchors, holds: Holds, d: int) -> _Measured:
-    """Take the shortest anchor of all, with its exact precision."""
-    found, of_all = anchor_of_all_masks(holds(all_keeps(d)), d, search=settings.search)
-    place = sum(1 << j for j in found.words)
-    value = float(of_all[place])
-    gain = np.zeros(d)
-    for j in found.words:
-        gain[j] = value - of_all[place - (1 << j)]
-    return _Measured(found, value, (value, value), "enumeration", gain, None, {"masks": 2**d})
-
-
-def _searched(
-    settings: Anchors,
-    holds: Holds,
-    d: int,
-    rng: np.random.Generator,
-    bracket: Callable[[list[int]], tuple[float, float] | None] | None,
-) -> _Measured:
-    """Search by random masks, and measure the precision of what is found on fresh ones."""
-    found = find_anchor(holds, d, rng=rng, search=settings.search)
-    words = list(found.words)
-    masks, every = _fresh_masks(d, words, cast(int, settings.samples), rng)
-    held, rigorous = holds(masks), None if bracket is None else bracket(words)
-    precision = float(held.mean())
-    if every:
-        interval, by = (precision, precision), "enumeration"
-    elif rigorous is not None:
-        precision, interval, by = sum(rigorous) / 2, rigorous, "bracket"
-    else:
-        interval = clopper_pearson(int(held.sum()), len(held), delta=settings.delta)
-        by = "sampling"
-    gain, stderr = _gains(holds, masks, held, words)
-    asked = {"search_samples": found.spent}
-    return _Measured(found, precision, interval, by, gain, None if every else stderr, asked)
 
 
 def _fresh_masks(

@@ -217,6 +217,7 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     for asked in one.documents[0].asked[one.targets.part : one.targets.part + 1]:
         if isinstance(asked, Answer):  # whose log p becomes log p − log(1 − p)
             tokens, share = asked.length, asked.length if asked.per_token else 1
+            # A certain answer has no log-odds; single precision knows none above this.
             y = np.minimum(y * share, -np.finfo(np.float32).eps)
             y = y - np.log(-np.expm1(y))
     # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
@@ -231,7 +232,7 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     )
 
 
-_MOST_ABLATIONS = 100_000
+_MOST_ABLATIONS = 100_000  # masks, all of which a LASSO holds at once
 _INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
 _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
 

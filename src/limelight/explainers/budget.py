@@ -236,6 +236,7 @@ def agreed_budget(
             )
         defaults = {**setting_defaults(one.method), **one.way.defaults}
         for name in one.way.counts:
+            # An object does not tell what was set in it: what is not the default was.
             if name in settings or getattr(one.settings, name) != defaults[name]:
                 raise InputError(
                     f"give budget or {name!r}, not both: {name!r} of method {one.method.id!r} "
@@ -284,6 +285,7 @@ def _dealt(budget: Budget, several: Sequence[Chosen], d: int, **pace: Any) -> li
         counting += bool(one.way.counts)
         if one.way.fewest is not None and not one.way.counts:
             cost = one.way.fewest(one.settings, d)
+            # One that costs more than there is will be refused, and leaves its part to the others.
             fixed += cost if cost <= calls else 0
     left = max(calls - fixed, 0) // max(counting, 1)
     return [
@@ -318,6 +320,7 @@ def _pace(budget: Budget, game: TextGame) -> dict[str, Any]:
         masks = np.unique(rng.random((count, d)) < 0.5, axis=0)  # what was asked costs nothing
         game(masks)
         took = time.monotonic() - begun
+        # Of few features, more would mostly be known from the rounds before, and look like no time.
         if count >= min(_LAST, 2**d / 8) or took > _TRIED * seconds:
             break
         count *= 4

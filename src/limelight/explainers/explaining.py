@@ -12,8 +12,8 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Freezes, Model, checked_model, why_not
-from limelight.models.protocol import Answers, AskInsteadError, Games, Signals
+from limelight.models import Model, checked_model, why_not
+from limelight.models.protocol import Answers, AskInsteadError, Together
 from limelight.models.text_game import NO_BASE
 from limelight.question import Asked, Question, split
 from limelight.results import Comparison, Explanation, Finding
@@ -119,19 +119,20 @@ _UNMETERED = contextlib.nullcontext()
 
 
 def metered(
-    progress: Progress | None, chosen: Sequence[Chosen], reading: Reading, *, aims: int, total: int
+    progress: Progress | None, chosen: Sequence[Chosen], reading: Reading, *, total: int = 1
 ) -> AbstractContextManager[None]:
     """Let ``progress`` hear of parts of the texts of ``reading`` while a block explains them.
 
-    Each is explained ``aims`` times by all methods, of which those that ask the model say how
-    often; ``total`` is the number of texts in all. A model whose calls cost money hears of them
-    ``ahead``.
+    Methods that ask the model say how often; ``total`` is the number of texts in all. A model whose
+    calls cost money hears of them ``ahead``.
     """
     answers = why_not(reading.model, "answers") is None
     writer = cast(Answers, reading.model) if answers else None
     if progress is None and writer is None:
         return _UNMETERED
     sizes = [len(features) for features in reading.features]
+    # Methods ask anew about each class, and what the model has answered is counted again.
+    aims = len(reading.model.classes) if reading.question.all_classes else 1
     expected = aims * sum(one.expected_calls(d) for one in chosen for d in sizes)
     if writer is not None and expected:
         writer.ahead(expected)
@@ -195,10 +196,9 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    if why_not(model, "games") is None:
-        return cast(Games, model).together
-    if chosen and all(one.way.joint for one in chosen):
-        return cast(Freezes | Signals, model).together
+    several = why_not(model, "games") is None
+    if several or (chosen and all(one.way.joint for one in chosen)):
+        return cast(Together, model).together
     return 1
 
 

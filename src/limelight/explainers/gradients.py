@@ -166,6 +166,7 @@ def _integrated_from_tables(settings: IG, reading: Reading) -> list[Finding]:
     """Score every feature by the gradient summed along its path from UNK to the word."""
     # One text at a time: each has the panels that its own logits need, whatever comes beside it.
     found = [_path_of(settings, reading, i) for i in range(len(reading.documents))]
+    # The path's scores are each head's part of a sum, and what is shown of heads has their mean.
     tokens = np.concatenate([ig.scores for ig in found])[..., 1:]
     scores, heads = (
         reading.collapsed.pooled(x) for x in (tokens.sum(axis=-2), tokens * tokens.shape[-2])

@@ -40,8 +40,8 @@ WITH_STATES = ("embedding", "middle", "last", "head", "places", "outputs")
 WITHOUT_STATES = ("words", "places", "outputs")
 _FLOOR = 0.05  # of the usual score: below it, sizes and disagreements say no more about errors
 _LEAST = 1e-6  # of the usual score: what single precision does to it
-_MOST_BYTES = 1 << 30
-_MEMBERS = 2
+_MOST_BYTES = 1 << 30  # of a file, which may come from anybody
+_MEMBERS = 2  # networks: how far they are apart tells of their error
 _TOGETHER = 8  # texts that are scored at a time: their signals stay in the cache
 
 
@@ -202,6 +202,7 @@ class Learned:
         Path(folder).mkdir(parents=True, exist_ok=True)
         weights = save({k: np.ascontiguousarray(x) for k, x in self.arrays.items()})
         digest = hashlib.sha256(weights).hexdigest()
+        # The record last, with the digest of the weights: files of two methods are told apart.
         write_whole(Path(folder) / FILES[1], weights)
         written = {"schema": SCHEMA, **self.record, "weights": digest}
         text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
@@ -406,6 +407,7 @@ class Learned:
         summary = text_summary(inputs) - self.arrays["centre"]
         axes = self.arrays["axes"]
         along = summary @ axes.T
+        # At least 0: what lies along the axes is taken off, and rounding may take more.
         rest = np.maximum((summary**2).sum(axis=1) - self.arrays["spread"] @ (along.T**2), 0.0)
         far = (along**2).mean(axis=1) + rest / self.arrays["rest"]
         return np.stack([np.log(count), new, np.sqrt(far)], axis=1)
@@ -473,6 +475,7 @@ def _asked(count: int, one: Reading, scores: Float[np.ndarray, " d"], seed: int)
     }
 
 
+# Read once for all that name it; learned anew, it is another one.
 @lru_cache(maxsize=8)
 def _loaded(folder: str, _changed: int) -> Learned:
     from safetensors import SafetensorError

@@ -369,45 +369,37 @@ def plan(
     `lime` package), "balanced" or by "importance"; the defaults are its own. The other arguments
     are those of :func:`limelight.explain`.
     """
-    within: _Within = made(_Within, error=error, pilot=pilot)
     settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
-    planned: LimeSampled = made(LimeSampled, **settings)
+    planned: _Planned = made(_Planned, **settings, error=error, pilot=pilot)
     feasible = partial(_check_words, bandwidth=planned.bandwidth)
     reading = one_reading("plan", model, text, asked, feasible=feasible)
     overhead, exact = _overhead(len(reading.features[0]), planned), reading.exact
-    found = (
-        _computed(reading, planned) if exact else _piloted(reading, planned, within.pilot, overhead)
-    )
+    found = _computed(reading, planned) if exact else _piloted(reading, planned, overhead)
     # Nothing is enumerated, so there are standard errors.
     assert found.stderr is not None and found.intercept is not None  # noqa: S101, PT018
-    replacement = resolved_replacement(reading.model, "auto")
+    replacement, common = resolved_replacement(reading.model, "auto"), reading.common(0)
+    about = ("text", "features", "target", "against", "scale", "model")
     whole = float(reading.targets.value(reading.outputs)[0])
     return SamplingPlan(
-        text=reading.documents[0].text,
-        features=reading.features[0].strings,
-        sides=side_names(reading.features[0].spans, reading.documents[0].parts),
+        **{name: common[name] for name in about},
+        **{
+            name: getattr(planned, name)
+            for name in ("error", "bandwidth", "ridge", "row0", "sizes")
+        },
+        sides=side_names(common["spans"], common["parts"]),
         deviation=found.stderr,
         scores=found.scores,
         left=whole - found.intercept - float(np.sum(found.scores)),
-        error=within.error,
         overhead=overhead,
-        pilot=None if exact else within.pilot,
-        target=reading.targets.names()[0],
-        against=reading.targets.names_against()[0],
-        scale=reading.targets.scale,
-        bandwidth=planned.bandwidth,
-        ridge=planned.ridge,
-        row0=planned.row0,
-        sizes=planned.sizes,
+        pilot=None if exact else planned.pilot,
         replacement=replacement,
-        notices=(*reading.notices(0), *found.notices, _HOLDS.format(replacement)),
-        model=reading.model.fingerprint,
+        notices=(*common["notices"], *found.notices, _HOLDS.format(replacement)),
         version=__version__,
     )
 
 
 @settings_class
-class _Within:
+class _Planned(LimeSampled):
     """How far ``lime-sampled`` on all words may be off, and how many samples may tell that."""
 
     error: Annotated[float, Range(lambda x: 0 < x < math.inf, "be positive and finite")]
@@ -421,7 +413,7 @@ class _Within:
             )
 
 
-def _computed(reading: Reading, planned: LimeSampled) -> Finding:
+def _computed(reading: Reading, planned: _Planned) -> Finding:
     """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
     game = one_document(reading.ratio_game, 0)
     limit = lime(game, bandwidth=planned.bandwidth)
@@ -433,8 +425,9 @@ def _computed(reading: Reading, planned: LimeSampled) -> Finding:
     )
 
 
-def _piloted(reading: Reading, planned: LimeSampled, pilot: int, overhead: int) -> Finding:
+def _piloted(reading: Reading, planned: _Planned, overhead: int) -> Finding:
     """Return what some samples tell of the same, with their robust standard errors."""
+    pilot = planned.pilot
     if pilot < 2 * overhead:
         d = len(reading.features[0])
         raise InputError(

@@ -10,6 +10,7 @@ from limelight.errors import DomainError, InputError, nearest, told
 from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
+from limelight.results.method_table import MethodFacts
 from limelight.text import one_line
 
 
@@ -109,6 +110,8 @@ def _check_values(settings: Any) -> None:
 
 def made(cls: type[Any], **given: Any) -> Any:
     """Return settings of the class with what was ``given``: 100.0 samples are 100."""
+    # Typed before the class sees them: whoever checks types at run time, as our tests do, would
+    # refuse by its signature, and not in a sentence about the setting.
     kinds = {one.name: one.allowed for one in cls.declared}
     return cls(**{name: _typed(name, kinds[name], value) for name, value in given.items()})
 
@@ -235,20 +238,13 @@ def by_quadrature(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class Method(MethodFacts):
     """One row of the catalogue that ``limelight methods`` prints.
 
     ``settings`` is a :func:`settings_class`; a value of it may take the place of the method's name.
     The first of the ``ways`` whose capability the model has is the one that is used.
     """
 
-    id: str
-    label: str
-    formula: str
-    sees: str
-    blind: str
-    cost: str
-    signed: bool = True
     settings: type[Any]
     ways: tuple[Way, ...]
 

@@ -39,7 +39,7 @@ from limelight.theory.owen import owen
 from limelight.theory.ratio_game import one_document
 
 _SHOWN = 8  # sentences
-_MOST_MASKS = 500_000
+_MOST_MASKS = 500_000  # as many as other methods draw at most, unless they are told
 # On reviews of more than 600 words 0.18 of two pairs of orders of all their words, for more of the
 # share (benchmarks/samplers.py --long).
 _ZOOM_CALLS = 800
@@ -136,10 +136,12 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     tolerance = cast(float, settings.tolerance) / int(several.max())
     found = owen(one_document(refined.ratio_game, 0), players.levels[0], tolerance=tolerance)
     values = host_array(found.scores)[0]
+    said, known = _of_units(one, players, values @ players.sums)
     return Finding(
         scores=np.bincount(players.feature, values, minlength=d),
         bound=float(found.bound[0]) * int(several.max()),
-        **_of_units(one, players, values @ players.sums),
+        notices=said,
+        diagnostics=known,
     )
 
 
@@ -151,10 +153,9 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     game = TargetGame(refined, settings.replacement)
     if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
         totals = owen_of_all_masks(game, players.levels)[0] @ players.sums
-        own = _of_units(one, players, totals)
-        masks = nested_count(players.levels)
-        return game.found(totals[:d], said=own["notices"], masks=masks, **own["diagnostics"])
-    pairs = (asked - 2) // (2 * max(n - 1, 1))
+        said, known = _of_units(one, players, totals)
+        return game.found(totals[:d], said=said, masks=nested_count(players.levels), **known)
+    pairs = (asked - 2) // (2 * max(n - 1, 1))  # both ends are those of every order
     if settings.samples is None:
         pairs = max(pairs, FEWEST_PAIRS)
     if pairs < FEWEST_PAIRS:
@@ -171,12 +172,11 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
         levels=players.levels,
         into=players.sums,
     )
-    own = _of_units(one, players, drawn.values[0], drawn.stderr[0])
+    said, known = _of_units(one, players, drawn.values[0], drawn.stderr[0])
     enough = f"set samples to {2 + ENOUGH * 2 * (n - 1):,}"
-    said = said_of_pairs(Shapley(pairs=pairs), drawn, n, more=enough)
-    known = {**own["diagnostics"], "pairs_drawn": pairs}
+    said += said_of_pairs(Shapley(pairs=pairs), drawn, n, enough)
     errors = seen_errors(drawn.stderr[0, :d])
-    return game.found(drawn.values[0, :d], errors, said=own["notices"] + said, **known)
+    return game.found(drawn.values[0, :d], errors, said=said, **known, pairs_drawn=pairs)
 
 
 def _of_units(
@@ -184,7 +184,7 @@ def _of_units(
     players: _Players,
     totals: Float[np.ndarray, " k"],
     stderr: Float[np.ndarray, " k"] | None = None,
-) -> dict[str, Any]:
+) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return notices and diagnostics: the units around the features, each with its total.
 
     ``totals`` are those of the features, then of the units of every level, with their errors.
@@ -196,7 +196,7 @@ def _of_units(
         errors = None if stderr is None else stderr[own]
         diagnostics[units.unit] = _totals(units, totals[own], level, errors)
         notices += _strongest(units, totals[own])
-    return {"notices": notices, "diagnostics": diagnostics}
+    return notices, diagnostics
 
 
 def _totals(
@@ -272,9 +272,9 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     if len(whole) == 1 and (settings.samples is None or least <= asked):
         # It is opened at once: which of them matters is no question.
         fitted = fit(usual, len(features), max(asked, least))
-        found = sampled_shapley(fitted, one)
+        found = sampled_shapley(fitted, one, more=None)  # pairs are no setting of zoom
         drawn = 0 if fitted.by_regression(len(features)) else found.diagnostics.get("pairs_drawn")
-        told = *_few_inside(drawn or 0, name_of_one(unit)), *_not_of_pairs(found.notices)
+        told = _few_inside(drawn or 0, name_of_one(unit)) + found.notices
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
         return replace(found, notices=told, diagnostics=known)
     # Half of what is asked tells which sentences matter, the other half what matters in them.
@@ -287,7 +287,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
             )
         asked = 2 * least
     fitted = fit(usual, len(whole), asked // 2)
-    coarse = sampled_shapley(fitted, _of_features(one, whole))
+    coarse = sampled_shapley(fitted, _of_features(one, whole), more=None)
     left = asked - fitted.draws.calls(len(whole)) - fitted.spare
     sizes = np.bincount(whole.of_token[whole.of_token >= 0])
     strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
@@ -310,11 +310,6 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
         f"orders of their words take more calls than were left: set samples to {more:,} or more."
     )
     return replace(found, notices=(found.notices[0], said, *found.notices[1:]))
-
-
-def _not_of_pairs(notices: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out what must be said of pairs, which are no setting of zoom."""
-    return tuple(said for said in notices if "set pairs" not in said)
 
 
 def _of_features(one: Reading, features: Features) -> Reading:
@@ -363,7 +358,7 @@ def _opened(
             + f" Of {others} no word was looked at."
             * (rest > 0),
             *_few_inside(pairs, name_of_one(settings.within)),
-            *_not_of_pairs(coarse.notices),
+            *coarse.notices,
         ),
         diagnostics={
             "opened": [list(_extent(whole, g)) for g in opened],

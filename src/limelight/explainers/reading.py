@@ -15,6 +15,7 @@ from limelight.models import (
     Capability,
     Differentiates,
     Model,
+    check_needed,
     resolved_replacement,
     why_not,
 )
@@ -47,6 +48,8 @@ from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 
 _SHOWN = 8  # windows
+# Asked of a model as it reads these texts: one in windows, say, shows less.
+_LEARNED: tuple[Capability, str] = ("signals", "a learned method")
 _SAME = 1e-6  # of the largest output, or of 1; single precision is ten times better
 
 
@@ -86,6 +89,7 @@ class Reading:
             yield self
             return
         for i in range(0, len(self.documents), size):
+            # Other arrays are padded to the longest of all documents, and made anew for fewer.
             here, held = slice(i, i + size), self.shared.signalled
             if held is not None:
                 held = Signalled(held.states[here], held.read[here], held.outputs[here])
@@ -147,7 +151,7 @@ class Reading:
     def signals(self) -> Signalled:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
-            _check_signals(self.model)
+            check_needed(self.model, *_LEARNED)
             model = cast(Signals, self.model)
             self.shared.signalled = model.signals(self.documents, self.features)
         return self.shared.signalled
@@ -206,6 +210,7 @@ class Reading:
             return self.targets.value(self.collapsed.base_outputs).tolist()
         if not self.remembers:
             return self.targets.value(empty_value(self.games)).tolist()
+        # Of all texts in one question, where the model takes several together.
         several = [(one.targets, one.game()) for one in self.apart()]
         games = [game for _, game in several]
         ends = [np.repeat([[False], [True]], len(game), axis=1) for game in games]
@@ -335,12 +340,12 @@ def reading_of(
     """
     pieces = _reads_pieces(model, question.features)
     kept = frozenset(_one_token(model, word) for word in question.protect)
-    documents, scored, by = [], [], question.at if question.answer is None else question.answer
+    documents, scored = [], []
+    if question.first_pieces or (question.at, question.answer) != (None, None):
+        texts = [question.about(one) for one in texts]
     if signals:
-        _check_signals(model)
-    read = documents_by(
-        model, texts, together=signals, by=by, first_pieces=question.first_pieces, pieces=pieces
-    )
+        check_needed(model, *_LEARNED)
+    read = documents_by(model, texts, together=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
             document = next(read)
@@ -390,11 +395,6 @@ def advising(model: Model, document: Document, features: Features) -> Iterator[N
             one = "To this model the text is one token, of which it can lose no part"
             raise DomainError(f"{error} {one}; give it a longer one.") from None
         raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
-
-
-def _check_signals(model: Model) -> None:
-    if (why := why_not(model, "signals")) is not None:  # as it reads these texts: in windows, say
-        raise InputError(f"a learned method needs {CAPABILITIES['signals']}, and {why}.")
 
 
 def targets_of(

@@ -20,7 +20,7 @@ from limelight.explainers.method import (
 )
 from limelight.models import CAPABILITIES, Model, why_not
 from limelight.question import Question
-from limelight.results.method_table import MethodRow, MethodTable, SettingRow, WayRow
+from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
 # A method is a row in the module that computes it, which is imported when the method is asked for:
 # a comparison of attention and gradients needs neither anchors nor what surrogates are fitted with.
@@ -57,7 +57,9 @@ class Registry(Mapping[str, Method]):
 
     def __init__(self) -> None:
         self._known: dict[str, Method] = {}
-        self._by_settings: dict[Any, Method] = {}
+        # Beside it, because a class stays known whose method was registered again: values of it may
+        # still be around in a notebook.
+        self._by_settings: dict[type, Method] = {}
         self._looked = False
         self.broken: dict[str, str] = {}
 
@@ -105,7 +107,7 @@ class Registry(Mapping[str, Method]):
             for row in import_module(f"{__package__}.{module}").ROWS:
                 self._keep(row)
         elif not self._looked:
-            self._looked = True
+            self._looked = True  # before any is loaded: registering one asks for names again
             from importlib.metadata import entry_points
 
             for point in entry_points(group=ENTRY_POINTS):
@@ -206,13 +208,14 @@ def usable_methods(model: Model) -> list[str]:
 def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
     """Return a method ready for ``model``: its name with settings, or a settings object alone."""
     method = find_method(name)
-    way, own = way_of(method, model), settings if is_named(name) else name
-    if settings and own is name:
-        given = next(iter(settings))
+    way = way_of(method, model)
+    if is_named(name):
+        return chosen(method, way, model, settings)
+    for given in settings:
         raise InputError(
             f"settings are given by name or as {type(name).__name__}(…), not both; got {given!r}."
         )
-    return chosen(method, way, model, own)
+    return chosen(method, way, model, name)
 
 
 def way_of(method: Method, model: Model) -> Way:
@@ -229,9 +232,6 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
     return MethodTable(tuple(_row(row, model) for row in rows))
 
 
-_SHOWN = ("id", "label", "formula", "sees", "blind", "signed")
-
-
 def _row(method: Method, model: Model | None) -> MethodRow:
     ways, why, cost = method.ways, None, method.cost
     if model is not None:
@@ -246,8 +246,8 @@ def _row(method: Method, model: Model | None) -> MethodRow:
         own = defaults | {k: getattr(x, "digest", x) for k, x in way.defaults.items()}
         settings = (SettingRow(name, own[name], means) for name, means in way.settings.items())
         rows.append(WayRow(way.needs, way.exactness, tuple(settings)))
-    same = {name: getattr(method, name) for name in _SHOWN}
-    return MethodRow(**same, cost=cost, ways=tuple(rows), refused=why)
+    facts = {one.name: getattr(method, one.name) for one in fields(MethodFacts)}
+    return MethodRow(**facts | {"cost": cost}, ways=tuple(rows), refused=why)
 
 
 # What `compare` shows unless told otherwise: on the paper's classifier the paper's seven methods

@@ -164,8 +164,13 @@ def _check_pairs(settings: Shapley, d: int) -> None:
         )
 
 
-def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
-    """Score every feature by what it adds to the words before it, or by a regression on masks."""
+def sampled_shapley(
+    settings: Shapley, one: Reading, *, more: str | None = f"set pairs to {ENOUGH}"
+) -> Finding:
+    """Score every feature by what it adds to the words before it, or by a regression on masks.
+
+    ``more`` is how to have enough pairs, for whoever can; None says nothing of few.
+    """
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     start = _start(settings, one)
     if draws.asks_all(d):
@@ -185,7 +190,7 @@ def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
             known_range=game.known_range,
             spare=settings.spare,
         )
-    told, noun = said_of_pairs(settings, found, d), one.features[0].noun
+    told, noun = said_of_pairs(settings, found, d, more), one.features[0].noun
     drawn = game.found(
         found.values[0],
         # Two words have one pair of orders, whose mean is exact.
@@ -245,6 +250,7 @@ def _combined(start: Start, found: ShapleySample, regressed: bool, drawn: Findin
     scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
     what = "pairs of masks" if regressed else "pairs of orders"
     many = f"{found.pairs} {what if found.pairs > 1 else 'pair of orders'}"
+    # Of variances: from twice the error on it is worth a word.
     far = f", whose errors are taken {widened**0.5:.1f} times as large here" if widened > 4 else ""
     return replace(
         drawn,
@@ -268,13 +274,13 @@ def _combined(start: Start, found: ShapleySample, regressed: bool, drawn: Findin
 
 
 def said_of_pairs(
-    settings: Shapley, found: ShapleySample, d: int, *, more: str = f"set pairs to {ENOUGH}"
+    settings: Shapley, found: ShapleySample, d: int, more: str | None
 ) -> tuple[str, ...]:
-    """Return what must be said of the pairs; ``more`` is how to have enough of them."""
+    """Return what must be said of the pairs; ``more`` is how to have enough of them, if any is."""
     few: tuple[str, ...] = ()
     regressed = settings.by_regression(d)
     # An order of two words and its reverse are all orders.
-    if not regressed and found.pairs < ENOUGH and d > 2 and settings.start is None:
+    if more and not regressed and found.pairs < ENOUGH and d > 2 and settings.start is None:
         few = (
             f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
             f"rank words nearly as well as {ENOUGH} do. For the size of a single score and its "

@@ -1,9 +1,9 @@
 """A ratio game fitted to a model around one text: its values, and how far it is the model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Annotated, Any, NamedTuple, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -120,22 +120,15 @@ def _check_enough(_: Surrogate, d: int) -> None:
         raise DomainError(f"a surrogate needs at least 2 words; this text has {d}.")
 
 
-class SurrogateFit(NamedTuple):
-    """The game of one text, and what its errors are computed from."""
+def _fitted(one: Reading, settings: Surrogate) -> tuple[SurrogateGame, CrossFits, TargetGame]:
+    """Ask about random masks of the one document, and fit a ratio game to the answers.
 
-    game: SurrogateGame
-    parts: CrossFits
-    base_value: float | None
-
-
-def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
-    """Ask the model about random masks of the one document, and fit a ratio game to its answers."""
+    Beside it come the fits that its errors are computed from, and who was asked.
+    """
     d = len(one.features[0])
     _check_enough(settings, d)
-    game, rng = (
-        TargetGame(one, settings.replacement),
-        text_rng(settings.seed, one.documents[0].text),
-    )
+    game = TargetGame(one, settings.replacement)
+    rng = text_rng(settings.seed, one.documents[0].text)
     keep = paired_masks(d, settings.draws.first(d), rng)
     answers = game(keep)[:, 0]
     found = cross_fits(keep, answers, heads=settings.heads, known_range=game.known_range)
@@ -150,7 +143,7 @@ def fitted_surrogate(one: Reading, settings: Surrogate) -> SurrogateFit:
         calls=len(keep),
         notices=_fidelity(found) + game.notices,
     )
-    return SurrogateFit(surrogate, found, game.base_value)
+    return surrogate, found, game
 
 
 def _fidelity(found: CrossFits) -> tuple[str, ...]:
@@ -172,36 +165,38 @@ def _fidelity(found: CrossFits) -> tuple[str, ...]:
 
 def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
     """Score every feature by the exact values of a ratio game fitted to random masks."""
-    fit = fitted_surrogate(one, settings)
-    exact = _VALUES[settings.values](fit.parts.games)
+    fit, found, game = _fitted(one, settings)
+    exact, out = _VALUES[settings.values](found.games), found.out
     own, *of_parts = exact.scores[:, 0]
+    scored: dict[str, Any]
     if settings.values == "interactions":
-        stderr, spike = pair_errors(fit.parts.out, own, np.stack(of_parts)), 0.0
+        stderr, spike = pair_errors(out, own, np.stack(of_parts)), 0.0
         # Scores of words are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
-        scores, pairs = of_words(own), strongest(own, stderr, settings.top)
-        found = Finding(scores=scores, stderr=of_words(stderr), pairs=pairs, signed=False)
+        scored = {"scores": of_words(own), "stderr": of_words(stderr), "signed": False}
+        scored["pairs"] = strongest(own, stderr, settings.top)
     else:
-        stderr, spike = word_errors(fit.parts.out, own, np.stack(of_parts), settings.values)
-        intercept = float(exact.intercept[0, 0]) if settings.values == "lime" else None
-        found = Finding(scores=own, stderr=stderr, intercept=intercept, signed=True)
-    return replace(
-        found,
-        base_value=fit.base_value,
-        notices=fit.game.notices
-        + unseen_effects(
-            flat=fit.parts.out.flat,
-            spike=spike,
-            size=fit.parts.out.size,
-            draws=fit.parts.out.draws,
-            same="fit one ratio game",
-            what="pairs of masks",
-        ),
+        stderr, spike = word_errors(out, own, np.stack(of_parts), settings.values)
+        scored = {"scores": own, "stderr": stderr, "signed": True}
+        if settings.values == "lime":
+            scored["intercept"] = float(exact.intercept[0, 0])
+    unseen = unseen_effects(
+        flat=out.flat,
+        spike=spike,
+        size=out.size,
+        draws=out.draws,
+        same="fit one ratio game",
+        what="pairs of masks",
+    )
+    return Finding(
+        **scored,
+        base_value=game.base_value,
+        notices=fit.notices + unseen,
         diagnostics={
-            "r2": fit.game.r2,
-            "r2_linear": fit.game.r2_linear,
-            "fitted_heads": fit.game.heads,
-            "penalties": list(fit.game.penalties),
-            "samples_drawn": fit.game.calls,
+            "r2": fit.r2,
+            "r2_linear": fit.r2_linear,
+            "fitted_heads": fit.heads,
+            "penalties": list(fit.penalties),
+            "samples_drawn": fit.calls,
         },
     )
 
@@ -261,4 +256,4 @@ def surrogate(
     settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
     feasible = partial(_check_enough, settings)
     reading = one_reading("surrogate", model, text, asked, feasible=feasible)
-    return fitted_surrogate(reading, settings).game
+    return _fitted(reading, settings)[0]

@@ -31,30 +31,26 @@ class TargetGame:
     """
 
     def __init__(self, one: Reading, replacement: str) -> None:
-        self._game, self._targets = one.game(replacement), one.targets
+        # The game of all outputs, of which this one is about the target's.
+        self.of_outputs, self._targets = one.game(replacement), one.targets
         self._watched = one.targets.scale == "logit"
         self._asked = self._held = 0
-        self._stood_in = self._game.stood_in
+        self._stood_in = self.of_outputs.stood_in
         self._whole = float(one.targets.value(one.outputs)[0])
         self._again = self._whole
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
         """Return the explained number for each mask."""
-        found = self._counted(self._game(keep))
+        found = self._counted(self.of_outputs(keep))
         for value in found[keep.all(axis=1), 0]:
             if abs(value - self._whole) > abs(self._again - self._whole):
                 self._again = float(value)
         return found
 
-    @property
-    def of_outputs(self) -> TextGame:
-        """The game of all outputs, of which this one is about the target's."""
-        return self._game
-
     @cached_property
     def base_value(self) -> float | None:
         """The explained number with every feature removed; None where the model refuses that."""
-        nothing = self._game.nothing
+        nothing = self.of_outputs.nothing
         return None if nothing is None else float(self._counted(nothing[None])[0, 0])
 
     @property
@@ -96,7 +92,7 @@ class TargetGame:
                 "scores means little. Explain scale='probability', or let the function return "
                 "logits.",
             )
-        return notices + refusal_notice(self._game, since=self._stood_in)
+        return notices + refusal_notice(self.of_outputs, since=self._stood_in)
 
     def _counted(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
         found = self._targets.value(outputs[:, None])

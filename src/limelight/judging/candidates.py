@@ -63,6 +63,7 @@ def candidates_of(
     A setting goes to every method that has it; ``seed`` and ``replacement`` do so silently.
     """
     named = _listed(compared_by_default(model) if methods is None else methods)
+    # Settings objects carry settings of their own, so keywords are for methods by name alone.
     ids = [one for _, one in named if is_named(one) and not _is_stored(one)]
     ways = [chosen_way(find_method(one), model) for one in ids]
     known = {name: None for way in ways if way is not None for name in way.settings}
@@ -93,6 +94,7 @@ def _listed(methods: Any) -> list[tuple[str | None, Any]]:
         return list(methods.items())
     alone = isinstance(methods, str | Path) or not isinstance(methods, Iterable)
     several = [methods] if alone else list(methods)
+    # A list of explanations is one thing to judge, a list of names several.
     if several and all(isinstance(one, Explanation) for one in several):
         several = [several]
     return [(None, one) for one in several]
@@ -112,6 +114,7 @@ def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidat
         return Candidate(method.id, method.label, method.signed, nothing, str(error))
     again = None
     if chosen.way.exactness == "sampled" and "seed" in chosen.way.settings:
+        # The next seed is as good as any, and the same in every run.
         other = replace(chosen.settings, seed=chosen.settings.seed + 1)
         again = _explained(chosen._replace(settings=other))
     return Candidate(
@@ -141,6 +144,7 @@ def _explained(chosen: Chosen) -> Callable[[Reading], list[Scored]]:
             # A method that chooses its units is judged by them: by its stored explanations.
             return [e.scores if e.features == own.strings else _OWN_UNITS for e, own in found]
         except InputError as error:  # of several texts, find those that it is about
+            # A refusal of one text must not cost the others that were explained with it.
             if len(reading.documents) == 1:
                 return [str(error)]
             return [scored for one in reading.apart() for scored in scores(one)]
@@ -215,6 +219,8 @@ def _of_explanations(first: Explanation, stored: Mapping[Any, Any]) -> Candidate
 
     def one(reading: Reading, i: int) -> Scored:
         document = reading.documents[i]
+        # Under the joined text of a pair, as explanations have it; a mapping of one's own may have
+        # the pair itself.
         found = stored.get(document.text)
         found = stored.get(document.given, ()) if found is None else found
         if not (several := [found] if isinstance(found, Explanation) else found):
@@ -224,9 +230,11 @@ def _of_explanations(first: Explanation, stored: Mapping[Any, Any]) -> Candidate
             what = "this answer" if isinstance(place, Answer) else "this place of the text"
             return f"there is no stored explanation of {what}."
         target = reading.targets.names()[i]
+        # One of another class may still be turned around, or is refused with the name of that.
         e = next((e for e in several if e.target == target), several[-1])
         wanted = reading.question.side
         judged = [j for j, side in enumerate(e.sides) if wanted in (None, side)]
+        # Scores are taken by place: of other features each would land on another word.
         if tuple(e.features[j] for j in judged) != reading.features[i].strings:
             return "the stored explanation is of other features than the words of this model."
         return _judged_class(e.scores[judged], e.target, reading, i, signed=e.signed)
@@ -267,6 +275,8 @@ def _stored(one: Any) -> Iterator[Candidate]:
         found = _apart([one] if isinstance(one, Explanation | Comparison) else one)
     by_method: dict[str, dict[str, list[Explanation]]] = {}
     for e in found:
+        # Several of one text are of several classes or places, and the judged one is looked for
+        # later.
         by_method.setdefault(e.method, {}).setdefault(e.text, []).append(e)
     if not by_method:
         raise InputError(_NONE)
@@ -352,12 +362,10 @@ class ScoredText:
         both = enumerate(zip(self.scores, self.candidates, strict=True))
         return [(i, own, one.signed) for i, (own, one) in both if not isinstance(own, str)]
 
-    def of_all(self, values: Iterable[Any], missing: Any = None) -> tuple[Any, ...]:
-        """Return the value of each of the ``rows``, and ``missing`` for the other candidates."""
-        found = [missing] * len(self.candidates)
-        for (i, _, _), value in zip(self.rows, values, strict=True):
-            found[i] = value
-        return tuple(found)
+    def by_name(self, values: Iterable[Any]) -> dict[str, Any]:
+        """Return the value of each of the ``rows``, but for None, by the name of its candidate."""
+        both = zip(self.rows, values, strict=True)
+        return {self.candidates[i].name: x for (i, _, _), x in both if x is not None}
 
     @property
     def noise(self) -> float:
@@ -394,6 +402,7 @@ def _of_twin(reading: Reading, twin: Model) -> Reading:
     """Return the same texts and classes under another model."""
     texts = [document.asked_text for document in reading.documents]
     other = reading_of(twin, texts, reading.question)
+    # Ranks are compared word by word, so both models must cut a text alike.
     if [f.strings for f in other.features] != [f.strings for f in reading.features]:
         raise InputError("a model with shuffled weights must read the same words; it does not.")
     return replace(other, targets=reading.targets)

@@ -47,6 +47,7 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     sizes = [len(one.features[0]) for one in tried]
     counts = np.mean([_questions(setup, d) for d in sizes], axis=0) * len(texts)
     needed, search = counts.tolist()
+    # Of one text: asking a few of each would cost what the estimate is there to spare.
     cost = seconds_of_one(tried[0].game(setup.replacements[0]))
     if setup.budget is not None:  # it ends the search, and nothing else
         search = min(search, setup.budget / cost)
@@ -64,6 +65,7 @@ def seconds_of_one(game: TextGame) -> float:
     """Return how long a question takes, from a few that are asked together."""
     rng, d = np.random.default_rng(0), len(game)
     game(rng.random((2, d)) < 0.5)  # the first question of all pays for what is set up
+    # Of all sizes: masks that delete words make short texts, which are cheaper.
     masks = rng.random((_QUESTIONS, d)) < rng.random((_QUESTIONS, 1))
     start = time.perf_counter()
     game(masks)
@@ -80,8 +82,10 @@ def _questions(setup: Setup, d: int) -> tuple[int, int]:
     curves = len(setup.replacements) if not setup.exact else 0
     needed = (1 + ("sanity" in setup.columns)) * explained
     needed += _SETS * len({"additivity", "lds"} & setup.columns) + d * ("loo_tau" in setup.columns)
+    # At most ten sets of words of each method, each once without them and once without the others.
     needed += 20 * len(setup.candidates) * len({"eraser", "ferret"} & setup.columns)
     needed += 3 * len(setup.candidates) * ("top_drop" in setup.columns)
+    # Twice: an order removes words strongest first, and weakest first for insertion.
     needed += curves * 2 * len(setup.candidates) * len(read_at(d))  # the curves of the methods
     most = 2 ** min(d, 60)  # answers are remembered, and there are no more of them
     needed = min(needed, most)
@@ -97,6 +101,7 @@ def metered(setup: Setup, texts: list[Any], progress: Progress) -> Iterator[Outc
     tried = [] if setup.exact else tried_readings(setup.model, texts, setup.question)
     sizes = [len(one.features[0]) for one in tried]
     of_one = float(np.mean([sum(_questions(setup, d)) for d in sizes])) if sizes else 1.0
+    # An estimate may be too small, and a bar that runs backwards tells nobody anything.
     meter = Meter(progress, total=len(texts), estimated=True)
     for done in range(len(texts)):
         if done % setup.in_flight == 0:

@@ -46,6 +46,8 @@ def drawn_sets(d: int, rng: np.random.Generator, *, most: int, halves: bool = Fa
     if halves:
         # Without complements: ranks of both move alike, so that pairs would count for one.
         return Sets(rng.random((most, d)) < 0.5, np.full(most, 1 / most), exact=False)
+    # Where the size is uniform and not every word a coin, few words and nearly all of them go too,
+    # as they do along the curves whose areas are judged.
     half = rng.integers(0, d + 1, size=most // 2)
     place = np.argsort(rng.random((most // 2, d)), axis=1)
     removed = place < half[:, None]
@@ -68,6 +70,7 @@ def additivity(
         sums, drops = (mean_ranks(levelled(x)) for x in (sums, drops))
     x, y = sums - w @ sums, drops - w @ drops
     norm = math.sqrt(float(w @ x**2) * float(w @ y**2))
+    # What rounding leaves of a constant is about 1e-16 of its size, and has no correlation.
     least = 1e-12 * (float(np.abs(sums).max()) * float(np.abs(drops).max()) or 1.0)
     if not least < norm < math.inf:  # a constant, or numbers whose squares overflow
         return None
@@ -123,6 +126,7 @@ def kendall_tau(x: Scores, y: Scores) -> float | None:
 
     τ_b = Σ_{i<j} sign(x_i − x_j) sign(y_i − y_j) / √(pairs untied in x · pairs untied in y).
     """
+    # All pairs at once: 10,000 signs for 100 words, and no rule for ties is hidden in a sort.
     a, b = (np.sign(z[:, None] - z[None, :]) for z in (x, y))
     norm = np.sqrt(np.count_nonzero(a) * float(np.count_nonzero(b)))
     return float(np.sum(a * b) / norm) if norm else None
@@ -169,10 +173,10 @@ def text_columns(
     *,
     replacement: str,
     rng: np.random.Generator,
-) -> tuple[TextColumn, ...]:
-    """Return the wanted columns of one text."""
+) -> dict[str, TextColumn]:
+    """Return the wanted columns of one text, by name."""
     rows = text.rows
-    found: list[TextColumn] = []
+    found: dict[str, TextColumn] = {}
     most = _SETS_ASKED if text.one.remembers else _SETS
     for name in ("additivity", "lds"):
         if name not in wanted:
@@ -184,17 +188,17 @@ def text_columns(
         sums = [
             additivity(own, sets, drops, ranks=by_rank) if sign else None for _, own, sign in rows
         ]
-        values, errors = (text.of_all(own and own[part] for own in sums) for part in (0, 1))
-        errors = errors if any(error is not None for error in errors) else ()
-        found.append(TextColumn(name=name, values=values, errors=errors))
+        values, errors = (text.by_name(own and own[part] for own in sums) for part in (0, 1))
+        found[name] = TextColumn(values=values, errors=errors)
     if "top_drop" in wanted:
-        found += _top_drops(text, removals)
+        found |= _top_drops(text, removals)
     if "loo_tau" in wanted:
+        # With the replacement that is judged: leave-one-out by another one is another reference.
         alone = removals.full - removals.values(~np.eye(removals.d, dtype=bool))
         taus = (_alike(kendall_tau, own, alone, signed=sign) for _, own, sign in rows)
-        found.append(TextColumn(name="loo_tau", values=text.of_all(taus)))
+        found["loo_tau"] = TextColumn(values=text.by_name(taus))
     if {"eraser", "ferret"} & set(wanted) and text.one.model.link != "none":
-        found += _from_the_literature(wanted, text, replacement)
+        found |= _from_the_literature(wanted, text, replacement)
     for name, others, sizes in (
         ("stability", text.again, False),
         ("sanity", text.shuffled, True),  # which class a word speaks for means nothing there
@@ -204,11 +208,11 @@ def text_columns(
                 _alike(rank_correlation, own, others[i], signed=sign and not sizes)
                 for i, own, sign in rows
             )
-            found.append(TextColumn(name=name, values=text.of_all(ranks)))
-    return tuple(found)
+            found[name] = TextColumn(values=text.by_name(ranks))
+    return found
 
 
-def _top_drops(text: ScoredText, removals: Removals) -> Iterator[TextColumn]:
+def _top_drops(text: ScoredText, removals: Removals) -> Iterator[tuple[str, TextColumn]]:
     """Yield by how much the explained number falls without the 1, 3 and 5 strongest words."""
     orders = [strongest_first(own, signed=sign) for _, own, sign in text.rows]
     for k in _TOPS:
@@ -216,7 +220,7 @@ def _top_drops(text: ScoredText, removals: Removals) -> Iterator[TextColumn]:
             keep = np.ones((len(orders), removals.d), bool)
             np.put_along_axis(keep, np.stack(orders)[:, :k], values=False, axis=1)
             drops = (removals.full - removals.values(keep)).tolist()
-            yield TextColumn(name=f"top_{k}_drop", values=text.of_all(drops))
+            yield f"top_{k}_drop", TextColumn(values=text.by_name(drops))
 
 
 def _alike(
@@ -234,11 +238,12 @@ def _alike(
 
 def _from_the_literature(
     wanted: Collection[str], text: ScoredText, replacement: str
-) -> Iterator[TextColumn]:
+) -> Iterator[tuple[str, TextColumn]]:
     """Yield two columns for each of the packages asked for: what is lost, and what is kept."""
     one = text.one
     targets = replace(one.targets, scale="probability", against=None)  # of the class alone
     aimed = replace(one, targets=targets)
+    # Both packages delete: with a mask in their place, numbers would not be those they publish.
     deleting = "delete" if "delete" in one.model.replacements else replacement
     game = TargetGame(aimed, deleting)
     full = float(aimed.targets.value(one.outputs)[0])
@@ -259,8 +264,8 @@ def _from_the_literature(
             ("comprehensiveness", "sufficiency"), np.split(losses, 2), strict=True
         ):
             parts = np.split(half, ends)[:-1]  # after the last end there is nothing
-            values = text.of_all(float(part.mean()) if len(part) else None for part in parts)
-            yield TextColumn(name=f"{package}_{name}", values=values)
+            values = text.by_name(float(part.mean()) if len(part) else None for part in parts)
+            yield f"{package}_{name}", TextColumn(values=values)
 
 
 TOP = 5  # strongest words that two explanations are asked to share
@@ -291,6 +296,8 @@ def likeness(
     ``TOP``/d. ``rank`` is NaN where all words of one are tied, ``top`` where there are no more than
     ``TOP`` words.
     """
+    # Sizes can be compared with sizes only: a method without signs puts strong words first that
+    # another one puts last because they speak against the class.
     both = np.logical_and.outer(signed, signed)
     rank, top = _order_and_top(scores, noise, signed=True)
     by_size, top_by_size = _order_and_top(scores, noise, signed=False)
@@ -333,6 +340,8 @@ def strengths(scores: Scores, *, signed: bool, noise: float = 0.0) -> Scores:
 
 def levelled(scores: Scores, *, noise: float = 0.0) -> Scores:
     """Return ``scores`` with each run of near neighbours replaced by the smallest of them."""
+    # Neighbours, not classes of a grid: two scores that differ by rounding may fall on either side
+    # of any edge. A long chain of small steps is one tie, since nothing says where to cut it.
     order = np.argsort(scores, kind="stable")
     ranked = scores[order]
     starts: Bool[np.ndarray, " d"] = np.diff(ranked, prepend=-np.inf) > _resolution(scores, noise)
@@ -350,6 +359,8 @@ def top_chances(strength: Scores, k: int) -> Scores:
 
     The sum is ``k``: words above the k-th are in, those tied with it share the places left.
     """
+    # In expectation and not by the order of the text: tied words at its beginning would be shared
+    # by all methods, which then seem to agree.
     cut = np.partition(strength, len(strength) - k)[len(strength) - k]
     above, at = strength > cut, strength == cut
     return above + at * ((k - np.count_nonzero(above)) / np.count_nonzero(at))
@@ -382,6 +393,7 @@ def text_agreement(text: ScoredText) -> TextAgreement | None:
     d, rows = len(text.one.features[0]), [*text.scores, *text.again]
     signed = [candidate.signed for candidate in text.candidates] * 2
     there = [i for i, own in enumerate(rows) if not isinstance(own, str | None)]
+    # Methods without scores here keep their place among the pairs: texts are stacked later on.
     whole = np.full((3, len(rows), len(rows)), np.nan)
     if there:
         table = np.array([rows[i] for i in there], dtype=float).reshape(-1, d)

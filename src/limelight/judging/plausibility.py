@@ -20,7 +20,6 @@ from limelight.judging.statistics import (
     pair_rows,
     plausible_notices,
     plausible_verdict,
-    table_of,
     with_intervals,
 )
 from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
@@ -137,6 +136,7 @@ def _joined(spans: list[Span]) -> Rationale:
     """Return spans that overlap as one."""
     out: list[Span] = []
     for start, end in spans:
+        # Spans that only touch stay two: IOU counts spans, and people marked them apart.
         if out and start < out[-1][1]:
             start, end = out[-1][0], max(end, out.pop()[1])
         out.append((start, end))
@@ -149,6 +149,7 @@ def marks_of(features: Features, rationales: tuple[Rationale, ...]) -> Marks:
     A place is marked where a span touches at least one of its characters. What the model does not
     read, past its window, is not a place.
     """
+    # People mark places and methods score words: a word that occurs twice is two places.
     found = sorted((span, j) for j, spans in enumerate(features.spans) for span in spans)
     places = [span for span, _ in found]
     word = np.array([j for _, j in found])
@@ -168,6 +169,7 @@ def _touched(places: list[Span], rationale: Rationale) -> Bool[np.ndarray, " n"]
 
 
 def _runs(places: list[Span], rationale: Rationale) -> tuple[Span, ...]:
+    # Places are in the order of the text and do not overlap: both of their ends are sorted.
     starts, ends = np.array(places).reshape(-1, 2).T
     firsts = np.searchsorted(ends, [start for start, _ in rationale], side="right")
     lasts = np.searchsorted(starts, [end for _, end in rationale], side="left")
@@ -196,6 +198,7 @@ def matches(predicted: Sequence[Span], marked: Sequence[Span]) -> tuple[float, f
     As in ERASER's code a predicted span is counted once, whichever marked span it matches, and the
     count is divided by the number of predicted and of marked spans.
     """
+    # Not a matching: published numbers are of ERASER's code, which counts so.
     count = sum(any(_iou(one, other) >= _OVERLAP for other in marked) for one in predicted)
     return count / max(len(predicted), 1), count / max(len(marked), 1)
 
@@ -238,6 +241,7 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
         return MarkedText(id=number, reason=marked)
     marks = marks_of(text.one.features[0], marked)
     n, sizes = len(marks.word), marks.inside.sum(axis=1)
+    # Of what the model reads: marks past its window count neither for nor against anybody.
     against = [a for a, size in enumerate(sizes) if 0 < size < n]
     if not against:
         why = (
@@ -258,7 +262,8 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     found: dict[str, Any] = {}
     for name, column in zip(_MEASURES, np.array(rows).T, strict=True):
         guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
-        every = text.of_all(methods)
+        known = text.by_name(methods)
+        every = tuple(known.get(one.name) for one in text.candidates)
         found[name] = Values(chance=guess, rationale=own, annotators=people, methods=every)
     return MarkedText(
         id=number,
@@ -277,6 +282,7 @@ def _over(marks: Marks, against: list[int], k: int, ranked: Sequence[Scores]) ->
 def _against(marks: Marks, annotator: int, strength: Scores, k: int) -> _Row:
     marked = marks.marked(annotator)
     m = int(marked.sum())
+    # Already sizes where there are no signs, so the larger one always comes first.
     groups = tied_groups(strength, signed=True)
     precision = expected_precision(groups, marks.times, marked, np.array([m, k]))
     predicted = runs_of(chosen_places(strength, marks.word, k))
@@ -316,9 +322,10 @@ def plausibility(
     for measure in _MEASURES:
         values = [getattr(text, measure) for text in known]
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
-        tables[measure] = table_of(cells, len(every))
+        tables[measure] = np.array(cells, dtype=float).reshape(-1, len(every))
     precision = tables["precision"]
     found = {name: means(table, seed=seed) for name, table in tables.items()}
+    # Less the chance of the same text: how much guessing reaches on each is then in no interval.
     found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
     # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
     both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)

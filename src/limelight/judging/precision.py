@@ -33,6 +33,7 @@ def expected_precision(
     places = np.array([count[group].sum() for group in groups])
     hits = np.array([marked[group].sum() for group in groups])
     N, R = np.cumsum(places) - places, np.cumsum(hits) - hits
+    # Most words have a score of their own, and need no integral: all of them at once, by a formula.
     alone = np.array([len(group) == 1 for group in groups])
     own = np.array([group[0] for group in groups])[alone]
     c, r, before = count[own], marked[own], N[alone]
@@ -57,6 +58,7 @@ def _coefficients(
 
     .. math:: \frac{r}{c} \Bigl( (R + 1) H + \frac{r - 1}{c - 1} (c - (N + 1) H) \Bigr).
     """
+    # Sums 1/(N + 1) + … + 1/(N + c) as differences; tables by powers of two are made a few times.
     harmonic = _harmonic(int(np.max(N + c, initial=1)).bit_length())
     H = harmonic[N + c] - harmonic[N]
     within = np.where(c > 1, (r - 1) / np.maximum(c - 1, 1), 0.0) * (c - (N + 1) * H)
@@ -109,6 +111,7 @@ def _before(
     n, times = int(c.sum()), np.bincount(size_of)
     hits = np.bincount(size_of, weights=r)
     x = np.exp(-2j * np.pi / n * np.arange(n // 2 + 1))
+    # By size and not by word: 500 words of a review have at most a dozen counts between them.
     powers = [x**size for size in sizes]
     sums = np.zeros((3, len(sizes), len(x)), complex)
     u, weight = _gauss(len(c))

@@ -45,6 +45,7 @@ def tied_groups(scores: Float[np.ndarray, " d"], *, signed: bool) -> Groups:
 
 def strongest_first(scores: Float[np.ndarray, " d"], *, signed: bool) -> Int[np.ndarray, " d"]:
     """Return the words, strongest first, tied ones as they come; without signs by size."""
+    # Stable, so that a model that is asked twice is asked about the same orders.
     return np.argsort(-scores if signed else -np.abs(scores), kind="stable")
 
 
@@ -108,6 +109,8 @@ def _lacking(draws: Float[np.ndarray, "m n"], best: Float[np.ndarray, " m"], mos
     open_ = (_stderr(draws) > allowed) & (allowed > 0)
     if n >= most or not open_.any():
         return 0
+    # Errors fall like 1/√n. At least one pair more, so that a rounding does not end in a loop; at
+    # most as many as allowed, since the first eight may have guessed far too much.
     needed = n * float(np.max((_stderr(draws)[open_] / allowed[open_]) ** 2))
     return min(most, max(n + 1, math.ceil(min(needed, 2.0 * most)))) - n
 
@@ -115,6 +118,7 @@ def _lacking(draws: Float[np.ndarray, "m n"], best: Float[np.ndarray, " m"], mos
 def _pairs(
     areas_of: AreasOf, d: int, rng: np.random.Generator, count: int
 ) -> Float[np.ndarray, "m n"]:
+    # One by one: a stream of draws gives the same orders however many are wanted at a time.
     orders = np.array([rng.permutation(d) for _ in range(count)])
     areas = areas_of(np.concatenate([orders, orders[:, ::-1]]))
     return areas.reshape(len(areas), 2, count).mean(axis=1)
@@ -163,6 +167,7 @@ def read_at(d: int) -> Int[np.ndarray, " m"]:
     """Return the numbers of removed words at which a curve is read."""
     if d <= EVERY_WORD:
         return np.arange(1, d + 1)
+    # An order of d words costs d questions and a search d²/2: 1,000 words would be half a million.
     return np.unique(np.linspace(0, d, STEPS + 1).round().astype(int))[1:]
 
 
@@ -197,6 +202,8 @@ class AskedRemovals:
         """Return the areas of the orders, over a few drawn ones where words are tied."""
         if not several:
             return []
+        # No closed form is known of a model that is asked, so a tie is the mean of a few drawn
+        # orders.
         drawn = [
             drawn_orders(groups, self.rng, _TIE_ORDERS if tied(groups) else 1) for groups in several
         ]
@@ -227,6 +234,8 @@ class GreedySearch:
 
     def __init__(self, removals: AskedRemovals, judged: list[JudgedOrder]) -> None:
         self.removals, self._judged, d = removals, judged, removals.d
+        # Words that are not chosen yet follow the best order known: a search that is cut short is
+        # then no worse than where it began, and equal answers are taken in that order.
         best = max(judged, key=lambda one: one.areas.deletion, default=None)
         self._order, self._left = list[int](), list(range(d)) if best is None else flat(best.groups)
         self._a_step = 1 if d <= EVERY_WORD else math.ceil(d / STEPS)
@@ -256,6 +265,7 @@ class GreedySearch:
 
     def choose(self, values: Float[np.ndarray, " left"]) -> None:
         """Take the words whose removal leaves the least."""
+        # A few at a time on long texts, by the same answers: asking again after each would be d²/2.
         chosen = [self._left[i] for i in np.argsort(values, kind="stable")[: self._a_step]]
         gone = set(chosen)
         self._order += chosen
@@ -267,6 +277,7 @@ class GreedySearch:
         With ``change`` also for that measure; ``seconds`` is the time for chance, for which each
         random order asks the model.
         """
+        # Monotonic: a clock that is set while a judgement runs must not end it, nor let it run on.
         deadline, asked = time.monotonic() + seconds, self.removals
         # Orders that were judged may beat greedy search: none of them may have a share above 1.
         groups = [[j] for j in self.order]
@@ -307,6 +318,7 @@ class ExactRemovals:
     @cached_property
     def full(self) -> float:
         """The explained number of the whole text."""
+        # From the tables, as all curves are: what two roads differ by would else be in every area.
         return float(self._full.value)
 
     @cached_property
@@ -350,6 +362,7 @@ class ExactRemovals:
         if not open_:
             found = deletion_area(curve), insertion_area(reverse), change_area(curve)
             return Areas(*map(float, found))
+        # Of sums the mean over all orders is known, of their absolute values it is not.
         drawn = deletion_curves(self.game, drawn_orders(groups, self.rng, _EXACT_TIE_ORDERS))
         return Areas(
             self.full - self._mean_left(groups, curve),
@@ -384,6 +397,8 @@ class ExactRemovals:
             "insertion": (left, None, float(high.mean())),
         }
         if change:
+            # At each number of words whichever extreme is farther: no order reaches both, so it is
+            # a bound and nothing more.
             ceiling = float(np.maximum(self.full - low, high - self.full).mean() + bound)
             (mean,), (error,) = sampled_chance(
                 lambda orders: change_area(self.curves(orders))[None],
@@ -408,6 +423,7 @@ def removals_of(
     replace words the model's own way, and are of its outputs themselves; with another
     ``replacement``, or for probabilities, the model is asked.
     """
+    # By the text: its chance is the same alone, among others, and when a judgement is run again.
     rng = text_rng(seed, one.documents[0].text)
     own_way = replacement == one.model.replacements[0]
     if one.exact and own_way:

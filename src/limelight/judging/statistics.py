@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from limelight.results.judgement import (
     Measure,
     MethodColumn,
     PlausibleMethod,
+    TextColumn,
     shown_end,
 )
 from limelight.shapes import Float, Int
@@ -51,6 +52,8 @@ class Resampled(NamedTuple):
 
     def interval(self, column: int) -> Interval:
         """Return the 95 % percentile interval of a column."""
+        # Percentiles: over few texts a ratio of sums is skewed, which ± a standard error would not
+        # be.
         known = self.draws[np.isfinite(self.draws[:, column]), column]
         low, high = np.quantile(known, [0.025, 0.975])
         return float(low), float(high)
@@ -71,6 +74,8 @@ def resampled(gain: PerMethod, room: PerText, *, seed: int) -> Resampled:
     there = np.isfinite(gain)
     if not there.any():  # |change| where all methods have signs, marks that nobody made
         return Resampled(np.full(gain.shape[1], np.nan), np.full((0, gain.shape[1]), np.nan))
+    # The room of a text counts only for methods that have scores there, so that a share is one of
+    # what could have been reached; above and below the line stand the same resampled texts.
     table = np.concatenate([np.where(there, gain, 0.0), there * room[:, None]], axis=1)
     found = [_ratio(weights @ table) for weights in _redrawn(len(room), draws, seed)]
     return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(found))
@@ -78,6 +83,8 @@ def resampled(gain: PerMethod, room: PerText, *, seed: int) -> Resampled:
 
 def _redrawn(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "some n"]]:
     """Yield how often each text is in each of the resampled sets, some of the sets at a time."""
+    # How often each text is drawn is all that sums need: one product for all columns, where drawing
+    # rows would copy the table 2,000 times. In blocks, because 2,000 × a million weights are 16 GB.
     rng, block = np.random.default_rng(seed), max(1, _CELLS // max(n, 1))
     for start in range(0, draws, block):
         yield rng.multinomial(n, np.full(n, 1 / n), size=min(block, draws - start))
@@ -118,6 +125,7 @@ def two_sided(draws: Float[np.ndarray, " draws"], *, texts: int) -> float:
 
 def holm(p: list[float]) -> list[float]:
     """Return p-values corrected for their number: the k-th smallest times m − k, never falling."""
+    # Holm's and not Bonferroni's: it is never behind, whatever the tests have in common.
     order = np.argsort(p, kind="stable")
     out = np.empty(len(p))
     out[order] = np.maximum.accumulate(
@@ -143,6 +151,8 @@ def simultaneous(gain: PerMethod, room: PerText, *, seed: int) -> list[Simultane
     the draws whose largest is at least |δ|/s. None where fewer than six texts differ.
     """
     there = np.isfinite(gain)
+    # Differences that are rounding become ties: they would give a column a spread of 1e-17, beside
+    # which its share looked many standard errors large.
     g = np.where(there & (np.abs(gain) > _SAME * room[:, None]), gain, 0.0)
     r = there * room[:, None]
     total = r.sum(axis=0)
@@ -159,6 +169,7 @@ def simultaneous(gain: PerMethod, room: PerText, *, seed: int) -> list[Simultane
         # Draws that miss the few texts which differ have next to no spread.
         error = np.maximum(error, _LEAST_SPREAD * stderr * total)
         parts.append(_quotient(np.abs(off) * total, error, 0.0))
+    # Columns of too few texts must not widen the interval of the others by their wild quotients.
     known = np.flatnonzero(np.count_nonzero(g, axis=0) >= _FEWEST)
     largest = np.sort(np.concatenate(parts)[:, known].max(axis=1, initial=0.0))[::-1]
     allowed = math.ceil((1 - _LEVEL) * (DRAWS + 1)) - 2  # draws above: then p is still below 5 %
@@ -171,16 +182,17 @@ def simultaneous(gain: PerMethod, room: PerText, *, seed: int) -> list[Simultane
     return found
 
 
-def table_of(rows: Sequence[Sequence[float | None]], count: int) -> PerMethod:
+def table_of(rows: Iterable[Mapping[str, float]], names: Sequence[str]) -> PerMethod:
     """Return a row per text and a column per method, NaN where there is nothing."""
-    # An empty row is a text on which no method has the measure.
-    return np.array([row or (None,) * count for row in rows], dtype=float).reshape(-1, count)
+    cells = [[row.get(name) for name in names] for row in rows]
+    return np.array(cells, dtype=float).reshape(-1, len(names))
 
 
 def pair_rows(
     names: Sequence[str], values: PerMethod, room: PerText, *, seed: int
 ) -> tuple[JudgedPair, ...]:
     """Return one row per pair of methods that share two texts or more, the better one first."""
+    # One difference has no spread, and two methods that share no text have no difference.
     both = [
         (i, j)
         for i, j in combinations(range(len(names)), 2)
@@ -197,6 +209,7 @@ def pair_rows(
     for c, ((i, j), at_once) in enumerate(
         zip(both, simultaneous(gaps, room, seed=seed), strict=True)
     ):
+        # The better one first: a reader compares leads, and not signs of leads.
         methods, gap, (low, high) = (names[i], names[j]), float(result.share[c]), result.interval(c)
         won = _won_of_pair(gaps[:, c], room)
         ends = None if at_once is None else at_once.interval
@@ -220,6 +233,7 @@ def pair_rows(
 
 def _won_of_pair(gap: PerText, room: PerText) -> float:
     known = np.isfinite(gap)
+    # Of the room: areas of 1e-6 may be all there is on a text, and those of 1e3 nothing but noise.
     gap, slack = gap[known], _SAME * room[known]
     return float(np.mean((gap > slack) + 0.5 * (np.abs(gap) <= slack)))
 
@@ -232,10 +246,12 @@ class _Measured(NamedTuple):
     room: PerText
 
     @staticmethod
-    def of(measures: Sequence[Measure | None], count: int) -> "_Measured":
+    def of(measures: Sequence[Measure | None], names: Sequence[str]) -> "_Measured":
         return _Measured(
-            areas=table_of([() if m is None else m.areas for m in measures], count),
+            areas=table_of(({} if m is None else m.areas for m in measures), names),
             chance=np.array([np.nan if m is None else m.chance for m in measures]),
+            # A sampled chance may lie above the best found, which is no room and not less than
+            # none.
             room=np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures]),
         )
 
@@ -267,22 +283,23 @@ def judged_rows(
 
     All are over texts that have room, the last over those where the search came to its end.
     """
+    names = [one.name for one in candidates]
     measures = {
-        name: _Measured.of([getattr(text, name) for text in texts], len(candidates))
-        for name in _SHARES
+        name: _Measured.of([getattr(text, name) for text in texts], names) for name in _SHARES
     }
     shares = {name: one.shares(one.areas, seed=seed) for name, one in measures.items()}
     deletion = measures["deletion"]
-    columns = _columns(texts, len(candidates), seed=seed)
+    columns = _columns(texts, names, seed=seed)
     methods = []
     for i, one in enumerate(candidates):
         count = int(np.isfinite(deletion.areas[:, i]).sum())
         own: dict[str, Any] = {}
         for name, (field, ends) in _SHARES.items():
+            # Signs claim a direction, and |change| does not ask for one.
             if name != "change" or not one.signed:
                 own[field], own[ends] = shares[name].number(i, texts=count)
         share = own["share"]
-        reasons = (one.reason, *(text.reasons[i] for text in texts), _NO_TEXT)
+        reasons = (one.reason, *(text.reasons.get(one.name) for text in texts), _NO_TEXT)
         methods.append(
             JudgedMethod(
                 method=one.name,
@@ -291,27 +308,29 @@ def judged_rows(
                 **own,
                 won=deletion.won(i),
                 texts=count,
-                tied=sum(text.ties[i] > 0 for text in texts),
-                sampling=None if share is None else _sampling(texts, i, share),
+                tied=sum(text.ties[one.name] > 0 for text in texts),
+                sampling=None if share is None else _sampling(texts, one.name, share),
                 reason=next(filter(None, reasons)) if share is None else None,
                 columns=columns[i],
             )
         )
-    names = [one.name for one in candidates]
     pairs = pair_rows(names, deletion.areas, deletion.room, seed=seed)
-    greedy = deletion.shares(table_of([(text.greedy,) for text in texts], 1), seed=seed)
+    searched = np.array([[text.greedy] for text in texts], dtype=float).reshape(-1, 1)
+    # By the same texts and the same draws as the methods, else it could not stand beside them.
+    greedy = deletion.shares(searched, seed=seed)
     return tuple(methods), pairs, greedy.number(0, texts=len(texts))
 
 
 def _columns(
-    texts: Sequence[JudgedText], count: int, *, seed: int
+    texts: Sequence[JudgedText], names: Sequence[str], *, seed: int
 ) -> list[tuple[MethodColumn, ...]]:
-    """Return, for each of ``count`` methods, the mean of every column over the texts."""
-    found: list[list[MethodColumn]] = [[] for _ in range(count)]
-    for name in dict.fromkeys(column.name for text in texts for column in text.columns):
-        own = [next((c for c in text.columns if c.name == name), None) for text in texts]
-        values = table_of([() if c is None else c.values for c in own], count)
-        errors = table_of([() if c is None else c.errors for c in own], count)
+    """Return, for each method, the mean of every column over the texts."""
+    found: list[list[MethodColumn]] = [[] for _ in names]
+    nothing = TextColumn(values={})
+    for name in dict.fromkeys(chain.from_iterable(text.columns for text in texts)):
+        own = [text.columns.get(name, nothing) for text in texts]
+        values = table_of((one.values for one in own), names)
+        errors = table_of((one.errors for one in own), names)
         result = means(values, seed=seed)
         for i, columns in enumerate(found):
             n = int(np.isfinite(values[:, i]).sum())
@@ -327,13 +346,13 @@ def _columns(
     return [tuple(columns) for columns in found]
 
 
-def _sampling(texts: Sequence[JudgedText], i: int, share: float) -> float | None:
+def _sampling(texts: Sequence[JudgedText], method: str, share: float) -> float | None:
     """Return what sampled chances within texts add to the error of a share; None where exact.
 
     Chance stands above and below the line, so a share s moves by (s − 1)/Σ(ceiling − chance) with
     each: an order that reaches the best found does so whatever chance is.
     """
-    own = [m for text in texts if (m := text.deletion) is not None and m.areas[i] is not None]
+    own = [m for text in texts if (m := text.deletion) is not None and method in m.areas]
     errors = [m.stderr for m in own if m.stderr is not None]
     if not errors:
         return None
@@ -429,6 +448,7 @@ def verdict(
         return "No method can be judged on these texts."
     worse = _said_of(found.worse, "worse than chance")
     first = next(m for m in methods if m.method == found.names[0])
+    # Shown only where intervals tell something of chance, and then the first method has one.
     low, high = first.interval or (0.0, 0.0)
     largest = f"{_number(found.values[0])} [{_number(low)}, {_number(high)}])"
     if found.worse == found.names:
@@ -502,6 +522,11 @@ def judging_notices(
     judged = [text for text in texts if text.reason is None]
     tied = [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]
     unsigned = [m.method for m in methods if not m.signed and m.share is not None]
+    partly = [
+        (m, next(text.reasons[m.method] for text in room if m.method in text.reasons))
+        for m in methods
+        if m.texts and m.texts != len(room)
+    ]
     notices = [
         _few(len(room), f": little can be told; judge {FEW} or more."),
         _texts(
@@ -522,9 +547,8 @@ def judging_notices(
         else "",
         *(
             f"{m.method} has scores for {m.texts} of {len(room)} texts only; pairs compare what "
-            f"both have. Of another text: {next(t.reasons[i] for t in room if t.reasons[i])}"
-            for i, m in enumerate(methods)
-            if m.texts and m.texts != len(room)
+            f"both have. Of another text: {why}"
+            for m, why in partly
         ),
         *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),
         _said_of(

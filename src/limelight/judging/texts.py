@@ -4,10 +4,11 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import numpy as np
 
 from limelight.errors import InputError
@@ -26,7 +27,7 @@ from limelight.judging.removals import (
     tied,
     tied_groups,
 )
-from limelight.models import CAPABILITIES, Model, Shuffles, class_probabilities, why_not
+from limelight.models import Model, Shuffles, check_needed, class_probabilities
 from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -45,7 +46,7 @@ class SearchedText:
 
     scored: ScoredText
     removals: Removals
-    columns: tuple[TextColumn, ...] = ()
+    columns: dict[str, TextColumn] = field(default_factory=dict)
 
     @cached_property
     def orders(self) -> list[JudgedOrder]:
@@ -63,33 +64,34 @@ class SearchedText:
         """Return the text as it was judged; ``seconds`` are those for chance."""
         if self.search.refused is not None:
             raise self.search.refused
-        of_all, unsigned = self.scored.of_all, not all(signed for *_, signed in self.scored.rows)
+        scored, names = self.scored, [one.name for one in self.scored.candidates]
+        unsigned = not all(signed for *_, signed in scored.rows)
         found = self.search.levels(change=unsigned, seconds=seconds)
-        measures: dict[str, Any] = {
-            name: Measure(
-                chance=chance,
-                stderr=stderr,
-                ceiling=ceiling,
-                areas=of_all(getattr(own.areas, name) for own in self.orders),
-            )
-            for name, (chance, stderr, ceiling) in found.of.items()
-        }
+        measures: dict[str, Any] = {}
+        for name, (chance, stderr, ceiling) in found.of.items():
+            areas = scored.by_name(getattr(own.areas, name) for own in self.orders)
+            measures[name] = Measure(chance=chance, stderr=stderr, ceiling=ceiling, areas=areas)
+        # A file has those of deletion in the text itself, the first measure that there was.
+        deletion = measures.pop("deletion")
+        why_none = zip(names, scored.scores, strict=True)
         return JudgedText(
-            id=self.scored.number,
+            id=scored.number,
             d=self.removals.d,
-            target=self.scored.one.targets.names()[0],
+            target=scored.one.targets.names()[0],
             full=self.removals.full,
             ceiling_kind=found.ceiling_kind,
             best=found.best,
             greedy=found.greedy,
-            has_room=_has_room(measures["deletion"], self.removals.full),
+            has_room=_has_room(deletion, self.removals.full),
+            **msgspec.structs.asdict(deletion),
             **measures,
-            ties=of_all((tied(own.groups) for own in self.orders), 0),
-            reasons=tuple(s if isinstance(s, str) else None for s in self.scored.scores),
+            # Also of a method without scores: the words of its order are not tied.
+            ties=dict.fromkeys(names, 0) | scored.by_name(tied(own.groups) for own in self.orders),
+            reasons={name: said for name, said in why_none if isinstance(said, str)},
             notices=self.removals.notices,
             columns=self.columns,
             words=self._words() if curves else (),
-            curves=self._curves() if curves else (),
+            curves=self._curves() if curves else {},
         )
 
     def _words(self) -> tuple[str, ...]:
@@ -100,12 +102,12 @@ class SearchedText:
             names = with_sides(names, side_names(features.spans, document.parts))
         return tuple(LONE_SURROGATE.sub("\ufffd", name) for name in names)
 
-    def _curves(self) -> tuple[RemovalCurve | None, ...]:
+    def _curves(self) -> dict[str, RemovalCurve]:
         """Return the curve of one order of each method: of tied words, the first there is."""
         if not self.orders or self.removals.d > _MOST_WORDS:
-            return (None,) * len(self.scored.candidates)
+            return {}
         drawn = np.array([flat(order.groups) for order in self.orders])
-        return self.scored.of_all(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
+        return self.scored.by_name(map(RemovalCurve.of, drawn, self.removals.curves(drawn)))
 
 
 def _has_room(found: Measure, full: float) -> bool:
@@ -124,6 +126,8 @@ def search_together(texts: Sequence[SearchedText], seconds: float) -> None:
                 going.append(one.search)
     deadline = time.monotonic() + seconds
     while (going := [one for one in going if one.going_on]) and time.monotonic() < deadline:
+        # One step of all texts is one question: a search asks few masks at a time, too few for a
+        # device.
         asked = [search.masks() for search in going]
         TextGame.ask_ahead([search.removals.game.of_outputs for search in going], asked)
         for search, masks in zip(going, asked, strict=True):
@@ -150,6 +154,8 @@ class TimeBudget:
         try:
             yield
         finally:
+            # What one text leaves is for those that follow; a budget per text would be lost on
+            # short ones.
             self._texts -= texts
             self._left = max(0.0, self._left - (time.monotonic() - start))
 
@@ -186,10 +192,11 @@ class Setup:
 
     def __post_init__(self) -> None:
         classes = self.model.classes
+        # A class that the model does not have is refused here, before the first text costs
+        # anything.
         target_indices(self.question.target, classes, np.zeros((1, len(classes))))
-        why = why_not(self.model, "shuffles")
-        if "sanity" in self.columns and why is not None:
-            raise InputError(f"the column 'sanity' needs {CAPABILITIES['shuffles']}, and {why}.")
+        if "sanity" in self.columns:
+            check_needed(self.model, "shuffles", "the column 'sanity'")
 
     @property
     def in_flight(self) -> int:
@@ -231,6 +238,8 @@ class Setup:
             with budget.spent(1):
                 share = budget.seconds() / max(len(outcome.searched), 1)
                 found = [self._text(one, share) for one in outcome.searched]
+            # Answers that a search remembers go with it: 32 texts of them are held at a time, not
+            # all.
             yield outcome._replace(texts=found or outcome.texts, searched=())
 
     def _text(self, one: SearchedText, seconds: float) -> JudgedText:
@@ -245,6 +254,8 @@ class Setup:
     def _prepared(self, texts: Sequence[Any], start: int) -> Iterator[Outcome]:
         """Read texts together; where one of them cannot be read, each by itself."""
         try:
+            # Together where it works: reading is a forward pass, and a text that fails is found
+            # afterwards.
             found = reading_of(self.model, texts, self.question)
         except InputError as error:
             if len(texts) > 1:
@@ -283,12 +294,14 @@ class Setup:
                 text,
                 several[0],
                 replacement=self.replacements[0],
+                # Another stream than that of random orders: chance and columns must not share their
+                # luck.
                 rng=text_rng(self.seed + 1, one.documents[0].text),
             )
         except InputError as error:
             return outcome._replace(texts=self._refused(text.number, error))
         # Other measures stand beside the share under the first replacement alone.
         found = [
-            SearchedText(text, removals, () if i else columns) for i, removals in enumerate(several)
+            SearchedText(text, removals, {} if i else columns) for i, removals in enumerate(several)
         ]
         return outcome._replace(searched=found)

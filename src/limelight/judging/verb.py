@@ -141,6 +141,7 @@ def judge(
     question = question.to(model)
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
         raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
+    # Whatever can be wrong with the question is found before a text is read or a model asked.
     wanted = wanted_columns(columns, model.link)
     replacements = _replacements(model, replacement, second_replacement)
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
@@ -161,13 +162,15 @@ def judge(
     whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
     marked = None if rationales is None else Rationales.of(rationales, whole)
     if why_not(model, "spans") is None:
+        # A row for every span: each has a class, a chance and a ceiling of its own.
         several = list(asked_of_spans(model, given))
         rows = [i for i, asked in enumerate(several) for _ in asked]
         given, true = list(chain(*several)), [true[i] for i in rows] if true else true
         marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
     if why_not(model, "answers") is None:
         each, left = question.of_each(given)
-        given = list(answered_once(model, each, left.answer))
+        # Once for all: methods, estimate and columns would else each let the model write.
+        given = list(answered_once(model, [left.about(one) for one in each]))
     setup = Setup(
         model=model,
         candidates=candidates,
@@ -252,6 +255,7 @@ def _judgement(
     """Return what follows over the texts."""
     room = [text for text in texts if text.has_room]
     methods, pairs, (greedy, interval) = judged_rows(setup.candidates, room, seed=setup.seed)
+    # One text that had to be asked is enough: a mean of proven and found ceilings proves nothing.
     kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
@@ -267,11 +271,14 @@ def _judgement(
         settings={
             "target": question.target,
             "scale": question.scale,
+            # Left out where they are what they always were: files of words are those that 0.2
+            # wrote.
             **({} if units == "words" else {"features": units}),
             **({} if question.window is None else {"window": question.window}),
             **({} if question.side is None else {"side": question.side}),
             **({} if question.answer is None else {"answer": question.answer}),
             "replacement": replacement,
+            # A set has no order, and the same judgement must be the same file.
             "columns": sorted(setup.columns),
             "budget": setup.budget,
             "seed": setup.seed,

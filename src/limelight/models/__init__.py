@@ -18,6 +18,7 @@ from limelight.models.protocol import (
     Model,
     Shuffles,
     Weigh,
+    check_needed,
     checked_model,
     class_numbers,
     class_probabilities,
@@ -28,6 +29,6 @@ from limelight.models.protocol import (
 __all__ = [
     "CAPABILITIES", "SCALES", "Attended", "Attends", "Capability", "Collapses", "Cuts",
     "Differentiated", "Differentiates", "Engine", "Freezes", "Function", "Link", "Model",
-    "Shuffles", "Weigh", "checked_model", "class_numbers", "class_probabilities", "load",
-    "resolved_replacement", "why_not", "wrap",
+    "Shuffles", "Weigh", "check_needed", "checked_model", "class_numbers", "class_probabilities",
+    "load", "resolved_replacement", "why_not", "wrap",
 ]  # fmt: skip

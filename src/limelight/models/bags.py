@@ -71,6 +71,7 @@ class Bag:
         columns, part, counts = np.unique(read.column, return_inverse=True, return_counts=True)
         strings, notices = _merged(read, part) if not self.proportional else (read.strings, ())
         x = self.values(text, columns, counts)
+        # Entries of a column share its value: they go together, or each counts alike.
         size = {"l2": x * x, "l1": np.abs(x), None: 0 * x}[self.norm]
         entries = _Entries(read.word, part, read.column, (x / counts)[part], (size / counts)[part])
         return Document(text, Tokens(strings, read.spans), notices=notices, input=entries)
@@ -96,15 +97,18 @@ class Bag:
                     "function: limelight.wrap(pipeline.predict_proba, classes=[…])."
                 )
             terms = entries.value[:, None] * self.weights[entries.column]
+            # `D[i, owner] +=` would add once where an owner comes twice.
             np.add.at(D[i], owner, entries.weight)  # at -1 the last: what always stays
             np.add.at(N[i], owner, terms)
             error[i, :, 0] = self._rounding(entries)
+        # A sum of words is a quotient by 1, which stays whatever is removed.
         if self.norm is None:
             D[:, -1] = 1.0
         A, a = np.moveaxis(N, 2, 1)[:, :, None], D[:, None]
         return RatioGame(
             D0=a[..., -1],
             a=np.ascontiguousarray(a[..., :-1]),
+            # A deleted word leaves nothing behind.
             b=np.zeros((n, 1, d)),
             N0=np.ascontiguousarray(A[..., -1]),
             A=np.ascontiguousarray(A[..., :-1]),
@@ -157,6 +161,7 @@ def _merged(
 
 def blanked(document: Document, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
     """Return the text with spaces where the features stood that are not kept."""
+    # Spaces, so that the offsets of all other words stay what they are.
     letters = list(document.text)
     for places, stays in zip(features.spans, keep, strict=True):
         for start, end in () if stays else places:

@@ -68,13 +68,21 @@ class Engine:
         answers, done = np.empty((len(order), 0)), 0
         while done < len(order):
             places = order[done : done + self._together(sizes[order[done:]])]
-            found = self._within_memory(places, sizes, answer)
+            try:
+                found = answer(places)
+            except (MemoryError, RuntimeError) as error:
+                if len(places) == 1 or not out_of_memory(error):
+                    raise
+                # For good: a budget that grew again would run out again, each time after a delay.
+                self.budget = max(1, int(sizes[places[0]])) * (len(places) // 2)
+                continue
+            self.calls, self.items = self.calls + 1, self.items + len(places)
             if not done:  # one array for all: small ones between large would fragment the memory
                 answers = np.empty((len(order), found.shape[1]))
-            places = places[: len(found)]
             answers[places] = found
-            done += len(found)
-            answered(len(found) if copies is None else int(copies[places].sum()))
+            done += len(places)
+            # Whoever waits counts questions, and equal ones were answered together.
+            answered(len(places) if copies is None else int(copies[places].sum()))
         return answers
 
     def _together(self, sizes: Int[np.ndarray, " n"]) -> int:
@@ -87,29 +95,10 @@ class Engine:
         left, most = len(sizes), min(self._most, max(1, self.budget // max(int(sizes[0]), 1)))
         return most if left >= 2 * most else math.ceil(left / math.ceil(left / most))
 
-    def _within_memory(
-        self,
-        places: Int[np.ndarray, " _"],
-        sizes: Int[np.ndarray, " N"],
-        answer: Callable[[Int[np.ndarray, " _"]], Float[np.ndarray, "_ C"]],
-    ) -> Float[np.ndarray, "m C"]:
-        """Answer as many of the batch, from its start, as memory allows."""
-        while True:
-            try:
-                found = answer(places)
-            except (MemoryError, RuntimeError) as error:
-                if len(places) == 1 or not out_of_memory(error):
-                    raise
-                # For good: a budget that grew again would run out again, each time after a delay.
-                places = places[: len(places) // 2]
-                self.budget = max(1, int(sizes[places[0]])) * len(places)
-            else:
-                self.calls, self.items = self.calls + 1, self.items + len(places)
-                return found
-
 
 def out_of_memory(error: Exception) -> bool:
     """Whether ``error`` is Python's or torch's way of saying so (torch's is a RuntimeError)."""
+    # By what it says: naming the classes of torch would import torch.
     said = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said
 
@@ -129,6 +118,7 @@ def answers_of(
     """
     try:
         return ask(items)
+    # What we say ourselves names its text already.
     except (MemoryError, InputError):
         raise
     except Exception as failure:
@@ -193,6 +183,7 @@ def joint_answers(
     """
     first: Any = games[0]
     common = getattr(first, "joins", None)
+    # By identity: what is joined goes in one batch through one network.
     if common is None or any(getattr(one, "joins", None) is not common for one in games):
         return None
     answers: list[Float[np.ndarray, "_ C"]] = first.joint(games, masks)

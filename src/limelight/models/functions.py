@@ -45,6 +45,7 @@ from limelight.text.characters import UNSPACED
 from limelight.text.pictures import blurred, grid_boxes
 from limelight.theory.ratio_game import RatioGame, one_document, value
 
+# The log-odds of a sure answer are infinite, and a mean of anything with them would be too.
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1
 MOST_LOG_ODDS = float(np.log1p(-_LEAST) - np.log(_LEAST))  # 27.6
 _TOGETHER = 16  # documents of a bag of words; more gain nothing, and padding costs
@@ -92,7 +93,7 @@ class Function:
             raise InputError(f"class names must differ; got {list(self.classes)}.")
 
     def __repr__(self) -> str:
-        return f"<Function {one_line(self.fingerprint)} of {few_names(self.classes)}>"
+        return f"<{type(self).__name__} {one_line(self.fingerprint)} of {few_names(self.classes)}>"
 
     @property
     def link(self) -> Link:
@@ -117,6 +118,7 @@ class Function:
 
         For a patch of a picture: the mean colour of the picture, black, or the picture blurred.
         """
+        # The mean first: a black patch is a shape of its own that a model may have learned.
         if self.images:
             return ("mean", "black", "blurred")
         return ("delete",) if self.mask is None else ("mask", "delete")
@@ -147,9 +149,11 @@ class Function:
             raise InputError("a function of texts shows no pieces of words; read words.")
         if self.images:
             picture = picture_of(text)
+            # A function sees pixels and has no patches of its own: any other cut will do as well.
             cut = Pictured(picture, grid_boxes((0, 0, *picture.size), _SIDE, _SIDE))
             return Document.of_picture(cut, divisible=True)
         if self.bag is not None:
+            # Which model answers instead is known here, and not where the words are read.
             try:
                 return self.bag.read(checked_text(text))
             except AskInsteadError as error:
@@ -175,6 +179,7 @@ class Function:
             raise InputError("logits takes a list of texts; got one string. Write [text].")
         if self.images:
             texts = [picture_of(one) for one in texts]
+        # Before the first call: nobody knows what a function makes of a tuple for a string.
         for number, text in enumerate(texts):
             if isinstance(text, tuple) != self.pairs:
                 with about_text(number if len(texts) > 1 else None):
@@ -207,6 +212,7 @@ class Function:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
+        # A column that two features share has no exact game under a norm; then it is asked.
         if self.bag is not None and self.bag.apart(document, features):
             known = one_document(self.bag.games([document], [features]), 0)
             return lambda keep: value(known, keep).T
@@ -220,7 +226,7 @@ class Function:
         sides = segments(document, features)
 
         def written(keep: Bool[np.ndarray, " d"]) -> Given:
-            texts = tuple(one.without(keep, mask)[0] for one in sides)
+            texts = tuple("".join(one.without(keep, mask)) for one in sides)
             return texts if len(texts) == 2 else texts[0]
 
         return lambda keep: self._engine([written(row) for row in keep])
@@ -268,6 +274,7 @@ class Function:
                 f"the function must return one row per text, ({n}, {C}) for {n} text(s); got shape "
                 f"{answers.shape}."
             )
+        # One column of two classes is the second's, as a single logit is.
         if answers.shape[1] not in ({1, 2} if C == 2 else {C}):
             raise InputError(
                 f"there are {C} classes ({', '.join(self.classes)}), but the function returns "
@@ -342,7 +349,9 @@ def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
     return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
 
-def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Function:
+def wrapped_function(
+    function: Callable[[list[Any]], Any], kind: type[Function] = Function, **given: Any
+) -> Function:
     """Return a function as a model; what is ``given`` are the options of :func:`limelight.wrap`."""
     classes: Any = given.get("classes")
     least = 1 if given.get("scale") == "score" else 2
@@ -350,6 +359,7 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
         names = "one name" if least == 1 else "two names"
         raise InputError(f"classes must be a list of {names} or more; got {classes!r}.")
     size, mask, words = given.get("batch_size", 1), given.get("mask"), given.get("words")
+    # True would pass for a batch of one.
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InputError(f"batch_size must be a whole number, 1 or more; got {size!r}.")
     if mask is not None and not isinstance(mask, str):
@@ -357,11 +367,11 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
     if words is not None and not callable(words):
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
     if given.get("images"):
-        for name in ("mask", "words", "pairs"):
+        for name in ("mask", "words", "pairs", "tags"):
             if given.get(name):
                 raise InputError(f"{name} is about texts, and this function takes pictures.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
-    return Function(function=function, **{**given, **own})
+    return kind(function=function, **{**given, **own})
 
 
 def _without(
@@ -373,6 +383,7 @@ def _without(
     if replacement == "blurred":
         gone = blurred(whole)
     elif replacement == "mean":
+        # In whole bytes: the function gets what a file could hold.
         gone += np.rint(whole.mean(axis=(0, 1))).astype(np.uint8)
 
     def shown(keep: Bool[np.ndarray, " d"]) -> Picture:
@@ -391,6 +402,7 @@ def word_spans(text: str, words: Words | None = None) -> list[Span]:
     """
     if words is not None:
         return checked_spans(words(text), text, "words")
+    # No sign of ASCII belongs to the one before it.
     if text.isascii():
         return [match.span() for match in re.finditer(_WORD, text)]
     starts = [i for i in range(len(text)) if not inside_character(text, i)] + [len(text)]
@@ -411,22 +423,19 @@ class Segments(NamedTuple):
     words: list[str]
     feature: Int[np.ndarray, " T"]  # -1 where a word always stays
 
-    def without(self, keep: Bool[np.ndarray, " d"], mask: str | None) -> tuple[str, list[Span]]:
-        """Return the text with ``mask`` for the words that are not kept, or without them.
-
-        And where each word stands then; one that was taken out has no characters.
-        """
-        text, places = self.gaps[0], list[Span]()
-        stays = np.append(keep, True)[self.feature]  # at -1 the last
+    def without(self, keep: Bool[np.ndarray, " d"], mask: str | None) -> list[str]:
+        """Return gaps and words in turn, with ``mask`` for the words that are not kept, or ""."""
+        found = [self.gaps[0]]
+        ends = not found[0] or found[0][-1].isspace()  # so does the text so far: at a space
+        stays = np.append(keep, True)[self.feature].tolist()  # at -1 the last
         for word, gap, kept in zip(self.words, self.gaps[1:], stays, strict=True):
-            start = len(text)
-            if kept or mask is not None:
-                text += word if kept else str(mask)
-            places.append((start, len(text)))
+            shown = word if kept else mask or ""
             # What stood on both sides of a word must not grow together.
-            gone = start == len(text) and (not text or text[-1].isspace())
-            text += gap.lstrip() if gone else gap
-        return text, places
+            left = gap.lstrip() if ends and not shown else gap
+            found += shown, left
+            if last := left or shown:
+                ends = last[-1].isspace()
+        return found
 
 
 def segments(document: Document, features: Features) -> list[Segments]:
@@ -434,6 +443,7 @@ def segments(document: Document, features: Features) -> list[Segments]:
     found = []
     for first, last in document.parts or [(0, len(document.text))]:
         spans = document.tokens.spans
+        # A word belongs to the text in which it begins.
         numbers = [i for i, (start, _) in enumerate(spans) if first <= start < last]
         edges = [first, *(edge for i in numbers for edge in spans[i]), last]
         cut = [document.text[a:b] for a, b in pairwise(edges)]

@@ -7,7 +7,7 @@ left to scikit-learn itself; what comes after it becomes part of the weights.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -28,17 +28,6 @@ _PROBES = 12  # words of the vocabulary in a text to try out, at most
 _AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds, and what stood before
 
 
-class LinearPipeline(NamedTuple):
-    """A pipeline that is a bag of words: its outputs for texts, and how they become probabilities.
-
-    ``link`` is "softmax", "sigmoid" or "ovr"; "none" where there are no probabilities.
-    """
-
-    bag: Bag
-    outputs: Callable[[list[str]], Float[np.ndarray, "n C"]]
-    link: str
-
-
 class _Linear(NamedTuple):
     """A classifier of rows: outputs = rows @ weights + intercept."""
 
@@ -52,8 +41,8 @@ class _NotLinearError(Exception):
     """A clause that says why a pipeline is sampled."""
 
 
-def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
-    """Return ``pipeline`` as a bag of words, or a clause that says why it is none."""
+def linear_pipeline(pipeline: Any) -> Mapping[str, Any] | str:
+    """Return a ``Function``'s fields of a bag of words, or a clause that says why it is none."""
     try:
         return _linear_pipeline(pipeline)
     except _NotLinearError as why:
@@ -64,7 +53,7 @@ def linear_pipeline(pipeline: Any) -> LinearPipeline | str:
         return f"it could not be taken apart ({type(error).__name__})"
 
 
-def _linear_pipeline(pipeline: Any) -> LinearPipeline:
+def _linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
     steps = _flat(pipeline)
     if len(steps) < 2 or not hasattr(steps[0], "build_analyzer"):
         first = type(steps[0] if steps else pipeline).__name__
@@ -72,6 +61,7 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
     vectorizer, *middle, last = steps
     _check_words(vectorizer)
     classifier = _classifier(last)
+    # A norm divides by what all columns hold together, so nothing before it can join the weights.
     norm, nonlinear, cut = _norms(vectorizer, middle, whole=classifier.presence)
     before, after = middle[:cut], middle[cut:]
     weights, sizes = classifier.weights, np.abs(classifier.weights)
@@ -82,6 +72,7 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
         raise _NotLinearError("hashed columns with signs are not there or not there")
 
     read = _Vectors(vectorizer, tuple(before), tuple(after), classifier)
+    # The coarsest of all numbers on the way sets the error: one float32 is enough.
     one = last.estimators_[0] if hasattr(last, "estimators_") else last
     learned = getattr(one, "coef_", getattr(one, "feature_log_prob_", None))
     arrays = read.rows(["a text"]), learned
@@ -92,15 +83,21 @@ def _linear_pipeline(pipeline: Any) -> LinearPipeline:
         weights=np.ascontiguousarray(weights, dtype=np.float64),
         sizes=np.ascontiguousarray(sizes, dtype=np.float64),
         intercept=np.asarray(classifier.intercept, dtype=np.float64),
+        # No norm changes whether a value is above 0.
         norm=None if classifier.presence else norm,
+        # Of l2 the square of a column counts, so that two words in one column do not add up; nor
+        # do they where counts become logarithms or signs cancel.
         proportional=not (nonlinear or signed or classifier.presence or norm == "l2"),
         rounding=2.0**-23 if single else 2.0**-52,
     )
+    # Tried out and not believed: a subclass may override any of the methods.
     texts = _probes(vectorizer)
     answers = read.outputs(texts)
     _check_answers(bag, read, texts)
     _check_choice(pipeline, texts, answers)
-    return LinearPipeline(bag, read.outputs, _link(pipeline, last, texts, answers))
+    link = _link(pipeline, last, texts, answers)
+    scale = "score" if link == "none" else "logit"
+    return {"function": read.outputs, "bag": bag, "linked": link, "scale": scale}
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +147,7 @@ class _Vectors:
             flat = [(i, token) for i, (_, _, own) in enumerate(words) for token in own]
             if not words or [token for _, token in flat] != wanted:
                 continue
+            # By its own pattern, which looks at nothing around a word, words are apart already.
             if number == 0 or self._apart(text, words):
                 column = self._columns(wanted)
                 word = np.array([i for i, _ in flat], dtype=int)
@@ -177,6 +175,7 @@ class _Vectors:
         for i, ((start, end), _, _) in enumerate(words):
             rest = [token for j, (_, _, own) in enumerate(words) if j != i for token in own]
             left, right = text[:start], text[end:]
+            # With a gap and closed up: a tokenizer may join what stood on both sides.
             for without in (f"{left}{' ' * (end - start)}{right}", f"{left}{right.lstrip(' ')}"):
                 if list(self._analyze(without)) != rest:
                     return False
@@ -205,6 +204,7 @@ class _Vectors:
             found = np.array([known.get(token, -1) for token in tokens], dtype=int)
         else:  # one token a row: the column of each
             rows = [[token] for token in tokens]
+            # Not by its `transform`, which would cut every token again.
             hashed = self.vectorizer._get_hasher().transform(rows).tocoo()
             found = np.full(len(tokens), -1)
             found[hashed.row] = hashed.col
@@ -214,6 +214,7 @@ class _Vectors:
 def unwrapped(step: Any) -> Any:
     """Return what a fitted search found best, or a frozen estimator holds; else the step itself."""
     while True:
+        # A search predicts with the best that it found, and with nothing else.
         if hasattr(step, "best_estimator_"):
             step = step.best_estimator_
         elif "FrozenEstimator" in _kinds(step):
@@ -229,6 +230,7 @@ def _flat(pipeline: Any) -> list[Any]:
         step = unwrapped(wrapped)
         if hasattr(step, "steps"):
             steps += _flat(step)
+        # None and "passthrough" are steps that do nothing.
         elif step is not None and not isinstance(step, str):
             steps.append(step)
     return steps
@@ -243,6 +245,7 @@ def _check_words(vectorizer: Any) -> None:
     analyzer = getattr(vectorizer, "analyzer", "word")
     if isinstance(analyzer, str) and analyzer != "word":
         raise _NotLinearError(f"its columns are runs of characters (analyzer={analyzer!r})")
+    # scikit-learn forgets about n-grams where the analyzer is a function.
     if not callable(analyzer) and tuple(vectorizer.ngram_range) != (1, 1):
         raise _NotLinearError(
             f"a column of several words (ngram_range={tuple(vectorizer.ngram_range)}) goes with "
@@ -261,6 +264,7 @@ def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | No
     That is the number of steps in the middle that are left to scikit-learn; with ``whole`` all.
     """
     norm = getattr(vectorizer, "norm", None)
+    # What stands there twice counts once then, or less than twice.
     nonlinear = bool(getattr(vectorizer, "binary", False) or getattr(vectorizer, "sublinear_tf", 0))
     cut, mixed = 0, False
     for number, step in enumerate(middle, start=1):
@@ -290,6 +294,7 @@ def _is_selection(step: Any) -> bool:
 
 def _is_scaling(step: Any) -> bool:
     """Whether ``step`` divides every column by a number and does nothing else."""
+    # A mean that is taken off would leave something of a removed word behind.
     more = any(getattr(step, name, False) for name in ("with_mean", "with_centering", "clip"))
     return bool(_kinds(step) & {"MaxAbsScaler", "StandardScaler", "RobustScaler"}) and not more
 
@@ -298,6 +303,7 @@ def _pulled_back(
     step: Any, weights: Float[np.ndarray, "out C"], sizes: Float[np.ndarray, "out C"]
 ) -> tuple[Float[np.ndarray, "in C"], Float[np.ndarray, "in C"]]:
     """Return weights of the columns before a linear step, and the sizes of what they consist of."""
+    # Weights may cancel where their sizes add up, and rounding follows the sizes.
     if _is_selection(step):
         place = np.where(support := step.get_support(), np.cumsum(support) - 1, 0)
         return weights[place] * support[:, None], sizes[place] * support[:, None]
@@ -325,7 +331,9 @@ def _classifier(last: Any) -> _Linear:
     if coef is None or not hasattr(last, "intercept_"):
         raise _NotLinearError(f"{type(last).__name__} is not linear")
     coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef))
+    # A regressor has no such method, and predicts what is linear.
     answer = last.decision_function if hasattr(last, "decision_function") else last.predict
+    # Without an intercept scikit-learn has a single 0 for all classes.
     intercept = np.broadcast_to(np.ravel(last.intercept_), (len(coef),))
     return _Linear(coef.T.astype(np.float64), intercept.astype(np.float64), answer)
 
@@ -339,12 +347,16 @@ def _naive_bayes(last: Any, kinds: set[str]) -> _Linear:
         if last.binarize is not None and last.binarize != 0:
             raise _NotLinearError(f"BernoulliNB asks whether a value passes {last.binarize}")
         presence = last.binarize is not None
+        # Absent words speak too: their log(1 − p) stand in the prior, and a word that is there
+        # takes its own back. log1p: 1 − p of a rare word has lost the digits of p.
         absent = np.log1p(-np.exp(log_prob))
         log_prob, prior = log_prob - absent, prior + absent.sum(axis=1)
     elif "ComplementNB" in kinds and len(prior) > 1:
+        # scikit-learn adds the prior of this one only where there is a single class.
         prior = np.zeros_like(prior)
     if len(prior) != 2:
         return _Linear(log_prob.T, prior, last.predict_joint_log_proba, presence)
+    # Their softmax is the sigmoid of the difference, which is one game and not two.
     return _Linear(
         (log_prob[1:] - log_prob[:1]).T,
         prior[1:] - prior[:1],
@@ -384,6 +396,7 @@ def _by_pattern(vectorizer: Any, text: str) -> _Words:
 
 def _probes(vectorizer: Any) -> list[str]:
     """Return a few texts of words that the pipeline knows, and of others."""
+    # A hashing vectorizer knows no words, and all words have columns.
     others = ("good", "film", "plot", "bad", "dull", "cast")
     known = list(getattr(vectorizer, "vocabulary_", others))
     picked = known[:: max(1, len(known) // _PROBES)][:_PROBES]
@@ -397,6 +410,7 @@ def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
         features = features_of(document)
         d = len(features)
         keep = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)[:_LEFT_OUT]])
+        # Most words at once, too: only then does a norm show.
         keep = np.concatenate([keep, np.arange(d)[None] < np.array([[1], [d // 2]])])
         found = value(one_document(bag.games([document], [features]), 0), keep).T
         answer = read.outputs([blanked(document, features, row) for row in keep])
@@ -411,6 +425,7 @@ def _check_choice(pipeline: Any, texts: list[str], outputs: Float[np.ndarray, "n
         return
     chosen = pipeline.predict(texts)
     chosen = np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen)
+    # With a threshold of its own, scores would speak for a class that it does not choose.
     best = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
     expected = np.asarray(classes)[best.astype(int)] if chosen.ndim == 1 else outputs > 0
     if not np.array_equal(chosen, expected):
@@ -422,6 +437,7 @@ def _link(pipeline: Any, last: Any, texts: list[str], outputs: Float[np.ndarray,
     if not hasattr(last, "predict_proba"):
         return "none"
     theirs = pipeline.predict_proba(texts)
+    # By trying: versions of scikit-learn differ in what they call it and in their defaults.
     for link in ("softmax", "ovr", "sigmoid"):
         ours = class_probabilities(outputs, link)
         if ours.shape == theirs.shape and np.abs(ours - theirs).max() < 1e-6:

@@ -20,6 +20,7 @@ from limelight.text import Span, one_line
 
 SHIPPED = Path(__file__).parents[1] / "shipped" / "imdb"
 _HUB, _OWNED = "hub:", re.compile(r"[\w.-]+/[\w.-]+")  # owner/name
+# Two letters at least before the colon: "C:model" is a path of Windows.
 _OBJECT = re.compile(r"(?!hub:)[A-Za-z_][\w.]+:[A-Za-z_][\w.]*")  # module:object
 _MOST_CONFIG = 1 << 24  # bytes
 _Asked = Mapping[str, Any] | None  # how a language model is asked, by name
@@ -90,15 +91,9 @@ def load(
     device
         Where to compute, as torch names it: "cuda", "cuda:1", "cpu". By default our own classifier
         uses NumPy and needs no torch, and a Hugging Face model a GPU if there is one.
-    template
-        What a language model is asked, with {text} in it: see :func:`limelight.wrap`. Without
-        ``labels`` it is explained why it writes what it writes.
-    labels
-        The word that stands for each class of a language model.
-    max_new_tokens
-        How many tokens an answer of the model has at most; by default 64.
-    per_token
-        Explain the mean log-probability of the tokens of an answer instead of their sum.
+    template, labels, max_new_tokens, per_token
+        How a language model is asked: see :func:`limelight.wrap`. Without ``labels`` it is
+        explained why it writes what it writes.
     """
     asked = _given(template, labels, max_new_tokens, per_token)
     model = _loaded(path, device, asked)
@@ -134,6 +129,7 @@ def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Ask
             "limelight.wrap."
         )
     name, folder = os.fspath(path), Path(path)
+    # A folder may bear such a name, and nothing of a folder is run.
     if _OBJECT.fullmatch(name) and not folder.exists():
         found = imported(name, "model")
         return found if hasattr(found, "capabilities") else wrap(found)
@@ -163,6 +159,7 @@ def imported(name: str, what: str) -> Any:
     module, _, path = name.partition(":")
     here = str(Path.cwd())
     try:
+        # Where `python -m` would look; a command that was installed has its own folder there.
         if here not in sys.path:
             sys.path.insert(0, here)
         found: Any = import_module(module)
@@ -193,6 +190,7 @@ def _of_skops(file: Path) -> Any:
     )
 
 
+# Once: its tables are made when first needed, and kept with it.
 @cache
 def _shipped() -> AttentionClassifier:
     return load_folder(SHIPPED)
@@ -290,6 +288,7 @@ def wrap(
     images
         The function takes a list of pictures, arrays of 8 bits (height, width, 1 or 3 channels).
     """
+    # Before any of them is bound anew: options are what was given.
     given = locals()
     options = {
         name: given[name]
@@ -300,6 +299,7 @@ def wrap(
         return _with_nothing(checked_model(anything), options)
     networks = ("tokenizer", "processor", "template", "labels", "max_new_tokens", "per_token")
     of_networks = {name: options.pop(name) for name in networks if name in options}
+    # Known by what they have: importing transformers to ask for their classes would take seconds.
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
         processor = processor or getattr(anything, "image_processor", None)
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
@@ -312,6 +312,7 @@ def wrap(
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if images and callable(anything):
         return wrapped_function(anything, **options)
+    # Not at the top: who loads a folder needs none of this.
     from limelight.models.spans import from_spacy, span_function
 
     if callable(anything) and hasattr(anything, "pipe_labels"):  # of spaCy, or much like it

@@ -55,6 +55,7 @@ def pooling_classifier(
     if scale not in ("logit", "score"):
         raise InputError(f"scale must be 'logit' or 'score' here; got {scale!r}.")
     known = list(vectors)
+    # It would be a vector that no text can reach, and nobody would notice.
     if lowercase and (capital := next((w for w in known if w != w.lower()), None)) is not None:
         raise InputError(
             f"vectors have {capital!r}, which is never found in small letters; give words in small "
@@ -80,6 +81,7 @@ def pooling_classifier(
             f"head must have a row for each of {len(classes)} classes; got {len(rows)}."
         )
     counts = _matrix("weights", [(weights or {}).get(word, 1.0) for word in known])[0]
+    # Their sum is the denominator of every game: with both signs it could vanish.
     if not (counts > 0).all():
         raise InputError("weights of words must be positive and finite.")
     mean = _Mean(
@@ -91,6 +93,8 @@ def pooling_classifier(
         cut=words,
         lowercase=lowercase,
     )
+    # A mean divides by the sum of what counts, the l1 norm of positive columns. A weight is
+    # a sum over dimensions, so that its rounding follows the sizes of the terms.
     bag = Bag(
         words=mean.words,
         values=mean.values,
@@ -100,6 +104,7 @@ def pooling_classifier(
         norm="l1",
         proportional=True,
     )
+    # All that an output depends on, the cutter too: a run goes on only with the same.
     parts = [known, table, rows, shift, counts, list(always), words, lowercase, scale]
     name = f"mean of word vectors {object_fingerprint(parts)}"
     return Function(
@@ -107,6 +112,7 @@ def pooling_classifier(
     )
 
 
+# An object and no closures, so that it can be sent to another process.
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Mean:
     """The mean of vectors, as columns whose values are how often a word counts."""
@@ -126,6 +132,7 @@ class _Mean:
         strings = tuple(map(str.lower, found)) if self.lowercase else tuple(found)
         column = np.array([self.columns.get(string, -1) for string in strings], dtype=int)
         known = np.flatnonzero(column >= 0)
+        # No word of the text: what always takes part is never removed.
         word = np.concatenate([np.full(len(self.always), -1), known])
         return ReadWords(strings, spans, word, np.concatenate([self.always, column[known]]))
 
@@ -141,6 +148,7 @@ class _Mean:
         for text in texts:
             column = self.words(text).column
             weigh = self.counts[column]
+            # Where no word is known there is nothing to divide, and 0/0 would be NaN.
             rows.append(weigh @ self.weights[column] / max(weigh.sum(), 1e-300) + self.bias)
         return np.array(rows)
 

@@ -39,22 +39,9 @@ Link = Literal["softmax", "sigmoid", "ovr", "none"]
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
-    "attends",
-    "relays",
-    "differentiates",
-    "freezes",
-    "collapses",
-    "games",
-    "chooses",
-    "pieces",
-    "cuts",
-    "shuffles",
-    "pairs",
-    "spans",
-    "answers",
-    "signals",
-    "pictures",
-]
+    "attends", "relays", "differentiates", "freezes", "collapses", "games", "chooses", "pieces",
+    "cuts", "shuffles", "pairs", "spans", "answers", "signals", "pictures",
+]  # fmt: skip
 # What each capability is called in a refusal: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attends": "the attention weights of the model",
@@ -81,6 +68,7 @@ Slopes = Weigh | Float[np.ndarray, "n C"]
 Points = Float[np.ndarray, "n T d_e"]  # in the place of an embedded text
 
 
+# A protocol and no base class: a family of somebody else's imports nothing of ours.
 @runtime_checkable
 class Model(Protocol):
     """Any classifier of texts.
@@ -159,13 +147,17 @@ class Signalled(NamedTuple):
     outputs: Float[np.ndarray, "n C"]
 
 
-@runtime_checkable
-class Signals(Protocol):
-    """Capability "signals": a model that shows what it holds of every word."""
+class Together(Protocol):
+    """What a capability brings that gains by several documents at a time."""
 
     @property
     def together(self) -> int:
-        """How many documents are worth asking about at a time."""
+        """How many documents are worth computing at a time; 1 where more gain nothing."""
+
+
+@runtime_checkable
+class Signals(Together, Protocol):
+    """Capability "signals": a model that shows what it holds of every word."""
 
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
         """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
@@ -205,7 +197,7 @@ class Differentiates(Protocol):
 
 
 @runtime_checkable
-class Freezes(Differentiates, Protocol):
+class Freezes(Differentiates, Together, Protocol):
     """Capability "freezes": a model that also differentiates with its weights frozen."""
 
     def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
@@ -215,10 +207,6 @@ class Freezes(Differentiates, Protocol):
         activated gates are constants there, at their values for each point, so that it is affine
         in the embedded input. Its outputs at ``points`` must be those of the model.
         """
-
-    @property
-    def together(self) -> int:
-        """How many documents are differentiated at a time; 1 where nothing is gained by more."""
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
@@ -313,6 +301,11 @@ def check_writing(max_new_tokens: Any, per_token: Any) -> None:
         raise InputError(f"per_token must be True or False; got {per_token!r}.")
 
 
+NO_PLACE = (
+    "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
+    "its spans, or explain with at=."
+)
+
 NOTHING_WRITTEN = (
     "the model writes nothing after this text, so there is no answer to explain; give one: "
     "answer='…' (--answer)."
@@ -347,17 +340,20 @@ def no_token(one: Answer) -> InputError:
 
 def why_not(model: Model, capability: Capability) -> str | None:
     """Return None where ``model`` has ``capability``, else a clause that says why not."""
+    # A family may be older than a capability, and then says nothing about it.
     unsaid = f"{type(model).__name__} does not offer that"
     return model.capabilities.get(capability, unsaid)
 
 
-@runtime_checkable
-class Collapses(Protocol):
-    """Capability "collapses": a model whose tables make every removal method exact."""
+def check_needed(model: Model, needs: Capability, what: str, instead: str = "") -> None:
+    """Refuse ``what`` where ``model`` lacks what it needs: why, and what to do ``instead``."""
+    if (why := why_not(model, needs)) is not None:
+        raise InputError(f"{what} needs {CAPABILITIES[needs]}, and {why}.{instead}")
 
-    @property
-    def together(self) -> int:
-        """How many documents are worth collapsing at a time."""
+
+@runtime_checkable
+class Collapses(Together, Protocol):
+    """Capability "collapses": a model whose tables make every removal method exact."""
 
     def collapsed(
         self, documents: Sequence[Document], features: Sequence[Features]
@@ -366,12 +362,8 @@ class Collapses(Protocol):
 
 
 @runtime_checkable
-class Games(Protocol):
+class Games(Together, Protocol):
     """Capability "games": a model of which every removal is known, as a quotient of sums."""
-
-    @property
-    def together(self) -> int:
-        """How many documents are worth computing at a time."""
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents, one class for each output of the model."""
@@ -404,6 +396,7 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
+    # Looked up, for `why_not` would write a refusal each time that nobody reads here.
     known = model.capabilities
     if known.get("spans", "") is None:
         model = cast(Spans, model).with_classes(names)
@@ -420,6 +413,7 @@ def class_numbers(model: Model) -> tuple[int, ...] | None:
     class among the others is ours, and not the model's.
     """
     own = cast(Pieces, model).numbers if why_not(model, "pieces") is None else None
+    # Eighteen digits fit into the 64 bits of a column of labels; longer ones are names.
     if own is None and all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in model.classes):
         own = tuple(map(int, model.classes))
     return own
@@ -434,6 +428,7 @@ def class_probabilities(
     divides these by their sum, as scikit-learn does with one classifier for each class; with "none"
     the outputs are scores, not logits, and there are no probabilities.
     """
+    # A margin has no probability, though a softmax of it would look like one.
     if link == "none":
         raise InputError(
             "the outputs of this model are scores, not log-odds, so it has no probabilities; "
@@ -457,6 +452,7 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name == "auto":
         return model.replacements[0]
     if name not in model.replacements:
+        # What a check has taken from this network is not misspelt: the check is the reason.
         pieces = why_not(model, "pieces") is None
         if pieces and (why := cast(Pieces, model).withdrawn.get(name)) is not None:
             *most, last = map(repr, model.replacements)
@@ -470,6 +466,8 @@ def replacement_in_place(model: Model, name: str) -> str:
     """Return the replacement that leaves every other word in its place; "auto" never deletes."""
     if name != "auto":
         return resolved_replacement(model, name)
+    # Without a word the next one moves into its place, and a point between base and text would mix
+    # the embeddings of two different words.
     staying = [one for one in model.replacements if one != "delete"]
     if not staying:
         raise DomainError(
@@ -479,28 +477,16 @@ def replacement_in_place(model: Model, name: str) -> str:
     return staying[0]
 
 
-def document_by(
-    model: Model,
-    given: Any,
-    *,
-    by: Any = None,
-    first_pieces: bool = False,
-    pieces: bool = False,
-) -> Document:
+def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
     """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts.
 
-    ``by`` names what is asked of it: a place, of a model that finds spans, or the answer of one
-    that writes (see :func:`asked_of`). An ``AskedText`` brings its own along.
+    An ``AskedText`` brings along what is asked of it, or a name for that (see :func:`asked_of`).
     """
-    asked: tuple[Asked, ...] = ()
-    if isinstance(given, AskedText):
-        asked, by, given = given.asked, by if given.by is None else given.by, given.given
+    text = given.given if isinstance(given, AskedText) else given
     # Of a string the model itself says whether it reads it, but for what data have for a picture.
-    if not isinstance(given, str) or given.startswith(("data:", "/")) or given[1:3] == ":\\":
-        _check_kind(model, given)
-    return read_asking(
-        model, given, asked or asked_of(model, given, by, first_pieces=first_pieces), pieces=pieces
-    )
+    if not isinstance(text, str) or text.startswith(("data:", "/")) or text[1:3] == ":\\":
+        _check_kind(model, text)
+    return read_asking(model, text, asked_of(model, given), pieces=pieces)
 
 
 def read_asking(
@@ -509,68 +495,70 @@ def read_asking(
     """Return a text as ``model`` reads it, with what is asked of it, if anything is."""
     if not asked:
         return model.read(given, pieces=pieces)
+    # No parameter of every `read`: a family that classifies has nothing to do with it.
     read: Callable[..., Document] = model.read
     return read(given, asked=asked, pieces=pieces)
 
 
 def documents_by(
-    model: Model, texts: Sequence[Any], *, together: bool, by: Any, first_pieces: bool, pieces: bool
+    model: Model, texts: Sequence[Any], *, together: bool, pieces: bool
 ) -> Iterator[Document]:
     """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
     if not together or asks(model):
         for text in texts:
-            yield document_by(model, text, by=by, first_pieces=first_pieces, pieces=pieces)
+            yield document_by(model, text, pieces=pieces)
         return
+    # One by one all the same: an error is about the text whose turn it is.
     found = cast(Signals, model).read_together(texts, pieces=pieces)
     for given in texts:
         _check_kind(model, given)
         yield next(found)
 
 
-def asked_of(
-    model: Model, given: Any, by: Any = None, *, first_pieces: bool = False
-) -> tuple[Asked, ...]:
-    """Return what ``by`` means to ``model``: a place, an answer, or nothing where it classifies.
+def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
+    """Return what is asked of a text: a place, an answer, or nothing where ``model`` classifies.
 
-    Where it is None it is the only span that the model finds, or what the model writes.
+    Where nothing names it, it is the only span that the model finds, or what the model writes.
     """
-    known = model.capabilities
+    # Asked for once: a function makes the mapping anew each time.
+    known, one = model.capabilities, given if isinstance(given, AskedText) else AskedText(given)
+    if one.asked:
+        return one.asked
     if known.get("answers", "") is None:
-        if isinstance(by, Answer):
-            return (by,)
-        return (cast(Answers, model).written(given) if by is None else Answer.of(by),)
+        if isinstance(one.by, Answer):
+            return (one.by,)
+        return (cast(Answers, model).written(one.given) if one.by is None else Answer.of(one.by),)
     if known.get("spans", "") is not None:
         return ()
-    found = spans_of(model, given, first_pieces=first_pieces)
-    text, parts = joined(given)
+    found = spans_of(model, one)
+    # Of a question and a passage the passage is searched, which comes second.
+    text, parts = joined(one.given)
     region = parts[1] if parts else (0, len(text))
-    return (place_at(by, text, region, found, first_pieces=first_pieces),)
+    return (place_at(one.by, text, region, found, first_pieces=one.first_pieces),)
 
 
-def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = False) -> AskedText:
+def parts_of(model: Model, given: Any) -> AskedText:
     """Return a text with all that can be asked of it at once.
 
     The spans that a model finds, of which there may be none, or each sentence of an answer.
     """
-    if isinstance(given, AskedText):
-        if given.asked:
-            return given
-        given, by = given.given, given.by
+    one = AskedText.of(given)
+    if one.asked:
+        return one
     if why_not(model, "spans") is None:
-        return AskedText(given, spans_of(model, given, first_pieces=first_pieces))
-    (answer,) = cast(tuple[Answer, ...], asked_of(model, given, by))
-    return AskedText(given, answer.sentences())
+        return AskedText(one.given, spans_of(model, one))
+    (answer,) = cast(tuple[Answer, ...], asked_of(model, one))
+    return AskedText(one.given, answer.sentences())
 
 
-def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
+def spans_of(model: Model, given: Any) -> tuple[Place, ...]:
     """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
-    _check_kind(model, given)
-    return cast(Spans, model).spans(given, first_pieces=first_pieces)
+    one = AskedText.of(given)
+    _check_kind(model, one.given)
+    return cast(Spans, model).spans(one.given, first_pieces=one.first_pieces)
 
 
-def asked_of_spans(
-    model: Model, texts: Iterable[Any], *, first_pieces: bool = False
-) -> Iterator[list[Any]]:
+def asked_of_spans(model: Model, texts: Iterable[Any]) -> Iterator[list[Any]]:
     """Yield every text once for each span that ``model`` finds in it, or sentence of its answer.
 
     A text that it cannot read comes once, as it is, to be refused where it is read.
@@ -578,7 +566,7 @@ def asked_of_spans(
     some = False
     for text in texts:
         try:
-            parts = parts_of(model, text, first_pieces=first_pieces)
+            parts = parts_of(model, text)
             asked: list[Any] = [AskedText(parts.given, (one,)) for one in parts.asked]
         except InputError as error:
             if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
@@ -586,19 +574,19 @@ def asked_of_spans(
             asked = [text]
         some = some or bool(asked)
         yield asked
+    # Not before: one text without a span is no error where others have some.
     if not some:
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
 
 
-def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterator[Any]:
+def answered_once(model: Model, texts: Iterable[Any]) -> Iterator[AskedText]:
     """Yield every text with its answer, which ``model`` then writes once, however often it is read.
 
     A text that it cannot read comes as it is, to be refused where it is read.
     """
-    for text in texts:
-        own = text if isinstance(text, AskedText) else AskedText(text, by=by)
+    for own in map(AskedText.of, texts):
         try:
-            yield own if own.asked else AskedText(own.given, asked_of(model, own.given, own.by))
+            yield AskedText(own.given, asked_of(model, own))
         except InputError as error:
             if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
                 raise
@@ -606,6 +594,7 @@ def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterato
 
 
 def _check_kind(model: Model, given: Any) -> None:
+    # A path to a picture is a string too, and would be explained as if it were a text.
     if is_picture(given):
         if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
             kind = one_line(given, 80) if isinstance(given, str) else type(given).__name__
@@ -614,8 +603,7 @@ def _check_kind(model: Model, given: Any) -> None:
             )
     elif isinstance(given, tuple):
         checked_text_or_pair(given)
-        if (why := why_not(model, "pairs")) is not None:
-            raise InputError(f"a pair of texts needs {CAPABILITIES['pairs']}, and {why}.")
+        check_needed(model, "pairs", "a pair of texts")
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
@@ -627,6 +615,7 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
     if isinstance(cut, Pictured):
         return document.with_cut(cut)
     edges = {edge for span in cut for edge in span}
+    # Most units end where words do, and a text need not be tokenised again then.
     if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
         return document
     if document.divisible:
@@ -637,24 +626,15 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
-# The methods that a capability brings, by name.
+# The methods that a capability brings, by name: each is called as its protocol is.
 _BROUGHT = {
-    capability: tuple(name for name in vars(protocol) if not name.startswith("_"))
-    for capability, protocol in (
-        ("attends", Attends),
-        ("relays", Attends),
-        ("differentiates", Differentiates),
-        ("freezes", Freezes),
-        ("collapses", Collapses),
-        ("games", Games),
-        ("pieces", Pieces),
-        ("cuts", Cuts),
-        ("shuffles", Shuffles),
-        ("spans", Spans),
-        ("answers", Answers),
-        ("signals", Signals),
+    one.__name__.lower(): [n for own in one.__mro__ for n in vars(own) if not n.startswith("_")]
+    for one in (
+        *(Attends, Differentiates, Freezes, Collapses, Games, Pieces),
+        *(Cuts, Shuffles, Spans, Answers, Signals),
     )
 }
+_BROUGHT["relays"] = _BROUGHT["attends"]
 
 
 def checked_model(model: Any) -> Model:
@@ -681,8 +661,10 @@ def checked_model(model: Any) -> Model:
             raise InputError(
                 f"{family.__name__} says that it {name}, but lacks {', '.join(lacking)}."
             )
+    # "auto" is the first of them.
     if not model.replacements:
         raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")
+    # Targets are given by name, and a name must mean one class.
     if len(set(model.classes)) != len(model.classes):
         raise InputError(f"class names must differ; got {list(model.classes)}.")
     checked: Model = model

@@ -43,6 +43,7 @@ def _add(digest: Any, thing: Any, path: list[int]) -> None:
             digest.update(repr(thing).encode("utf-8", "surrogatepass"))
         case bytes() | bytearray():
             digest.update(thing)
+        # Its bytes would be addresses.
         case np.ndarray() if thing.dtype.hasobject:
             _add(digest, thing.tolist(), path)
         case np.ndarray():
@@ -62,13 +63,17 @@ def _parts(thing: Any) -> list[Any]:
             by_key = sorted(thing.items(), key=lambda item: repr(item[0]))
             return [part for item in by_key if item[0] not in _PLACES for part in item]
         case set() | frozenset():
+            # Strings in a set come in another order in every process.
             return sorted(thing, key=repr)
         case list() | tuple():
             return list(thing)
         case CodeType():
+            # Not its file and line: a function that was moved is still the same.
             return [thing.co_code, thing.co_consts, thing.co_names]
+        # A bound method answers by the object that it belongs to.
         case MethodType():
             return [thing.__func__, thing.__self__]
+        # What a closure holds changes its answers as much as its code does.
         case FunctionType():
             cells = [cell.cell_contents for cell in thing.__closure__ or ()]
             return [thing.__code__, thing.__defaults__, thing.__kwdefaults__, cells, _found(thing)]
@@ -108,6 +113,8 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     One that is a bag of words under a linear classifier is explained by what its classifier adds
     up, and exactly; any other is asked for its probabilities.
     """
+    for name in sorted({"images", "tags"} & options.keys()):
+        raise InputError(f"{name} is for functions; a scikit-learn model scores texts.")
     pipeline = unwrapped(pipeline)
     classes = getattr(pipeline, "classes_", None)
     last = unwrapped(pipeline[-1]) if hasattr(pipeline, "steps") else pipeline
@@ -125,6 +132,7 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
     named = {"classes": names, "name": name, **options}
     kind = next(one for one in _ANSWERS if hasattr(pipeline, one))
     answer = getattr(pipeline, kind)
+    # A classifier without a vectorizer fails here, in a sentence, and not at the first text.
     tried = [("a text", "another") if options.get("pairs") else "a text"]
     try:
         answer(tried)
@@ -144,11 +152,6 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
         # A distance to a plane is not a log-odds: its softmax would be a probability in name only.
         scale = "probability" if kind == "predict_proba" else "score"
         return wrapped_function(answer, **{"scale": scale, "asked_because": linear, **named})
-    more = {
-        "scale": "score" if linear.link == "none" else "logit",
-        "bag": linear.bag,
-        "linked": linear.link,
-        # Its scores, and no longer the log-odds of probabilities.
-        "name": options.get("name", f"{name} {kind}"),
-    }
-    return wrapped_function(linear.outputs, **{**named, **more})
+    # Its scores, and no longer the log-odds of probabilities.
+    named["name"] = options.get("name", f"{name} {kind}")
+    return wrapped_function(**{**named, **linear})

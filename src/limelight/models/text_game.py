@@ -58,6 +58,7 @@ class TextGame:
     def __call__(self, keep: Any) -> Float[np.ndarray, "n C"]:
         """Return the model's outputs for each mask."""
         masks = checked_masks(keep, len(self))
+        # An answer to no masks must have C columns, which only an answer tells.
         if not self._remember or not len(masks):  # tables have an answer to everything
             return self._ask(masks) if len(masks) else self(self._whole)[:0]
         if not self.refuses_nothing or masks.any(axis=1).all():
@@ -103,12 +104,14 @@ class TextGame:
     @cached_property
     def _answered_alone(self) -> Bool[np.ndarray, " d"]:
         """Which features the model answers to by themselves."""
+        # One by one: asked together, one refusal would be taken for all.
         alone = np.eye(len(self), dtype=bool)
         return np.array([not self._refuses(mask[None]) for mask in alone])
 
     @cached_property
     def _instead(self) -> Float[np.ndarray, " C"]:
         """What stands for the answer to a text of which nothing is left."""
+        # A lone word has nothing beside it whose answer could stand in.
         if len(self) == 1 or not self._answered_alone.any():
             raise DomainError(
                 "the model refuses a text without words, and this text has no two words of which "
@@ -132,21 +135,25 @@ class TextGame:
     def _answers(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Ask what is not known yet."""
         known = self._known
+        # As bits: 50,000 masks of 300 words are 2 megabytes, and 15 as booleans.
         keys = [bits.tobytes() for bits in np.packbits(masks, axis=1)]
         new = {key: i for i, key in enumerate(keys) if key not in known}
         answered(len(keys) - len(new))
         if not new:
             return np.array([known[key] for key in keys])
         asked = np.asarray(self._ask(masks[list(new.values())]))
+        # A NaN would be remembered, and spoil everything that is estimated later.
         if not np.isfinite(asked).all():
             raise InputError("the model answers with numbers that are not finite.")
         found = dict(zip(new, asked, strict=True))
+        # From what was found: there may be no room to remember it.
         answers = np.array([found[key] if key in found else known[key] for key in keys])
         self._note(found)
         return answers
 
     def _note(self, found: dict[bytes, Float[np.ndarray, " C"]]) -> None:
         """Remember answers as long as there is room."""
+        # What came first stays: the ends and the words alone, for which every method asks.
         outputs = len(next(iter(found.values())))
         room = min(_REMEMBERED, _REMEMBERED_OUTPUTS // outputs) - len(self._known)
         self._known.update(list(found.items())[: max(room, 0)])
@@ -164,6 +171,7 @@ class TextGame:
             {bits.tobytes(): i for i, bits in enumerate(np.packbits(keep, axis=1))}
             for keep in masks
         ]
+        # Known answers are left out, or a text that was asked before would be paid for twice.
         for game, rows in zip(games, new, strict=True):
             for key in game._known.keys() & rows.keys():
                 del rows[key]
@@ -173,9 +181,11 @@ class TextGame:
         keeps = [masks[g][list(new[g].values())] for g in going]
         try:
             answers = joint_answers([games[g]._ask for g in going], keeps)
+        # Asked ahead by our own choice: whatever is wrong shows again when it is really asked.
         except InputError:
             return
         for g, found in zip(going, answers or [], strict=answers is not None):
+            # Else the text is asked again by itself, and the error names it.
             if np.isfinite(found).all():
                 games[g]._note(dict(zip(new[g], found, strict=True)))
 

@@ -3,7 +3,8 @@
 import base64
 import json
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,9 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.pages.markup import (
-    Section,
-    fragment,
-    plain_table,
-    rendered,
-    table_html,
-    whole_page,
-)
+from limelight.pages.markup import fragment, rendered, whole_page
 from limelight.pages.pieces import visible
-from limelight.pages.terminal import ALL, Look, on_terminal, table_text
+from limelight.pages.terminal import ALL, Look, on_terminal, sections_text, table_text
 from limelight.pages.wording import lowest_share, minus, share_ends
 from limelight.results.judgement import (
     Interval,
@@ -34,8 +28,8 @@ from limelight.results.judgement import (
     RemovalCurve,
     shown_end,
 )
-from limelight.results.judgement_json import described_column
-from limelight.results.table import Column, Table
+from limelight.results.judgement_json import JudgedColumn, described_column
+from limelight.results.table import Column, Section, Table
 from limelight.text import in_units, one_line, plural
 
 if TYPE_CHECKING:
@@ -48,14 +42,6 @@ _LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # of the figure, whose letters a
 _NARROW = 60  # columns of a terminal, below which the numbers of the interval give way to the axis
 _NARROW_PLAUSIBLE = 72  # columns, below which average precision stands alone
 _NAME = 16  # letters of a method
-_GAP = 2  # letters between columns
-_LONGEST = 10  # letters of the heading of another measure
-_RANK = len("-0.12")  # letters of a rank correlation
-_REFERENCES = {
-    "chance": "guessing",
-    "rationale": "the rationale itself, as scores",
-    "annotators": "annotators against each other",
-}
 _PLAUSIBLE = {  # what is measured of a method, as a page and a terminal name it
     "precision": ("average precision", "AP"),
     "above": ("above chance", "above chance"),
@@ -75,33 +61,21 @@ def judgement_text(j: Judgement, look: Look) -> Iterator[RenderableType]:
     """Yield the verdict, one row per method, and what the reader must know."""
     yield look.line(j.verdict)
     yield Text()
-    yield table_text(_shares(j), look)
+    yield table_text(_methods(j), look)
     yield Text()
-    ceiling = "the proven ceiling" if j.ceiling_kind == "proven" else "the best order found"
-    greedy = "" if j.greedy is None else f" Greedy search reaches {j.greedy:.3f}."
-    said = f"0 is chance, 1 is {ceiling}; intervals are 95 % over texts.{greedy}"
-    yield look.line(said, "dim")
-    if (measures := _other_measures(j, look.width)) is not None:
-        yield Text()
-        yield table_text(measures, look)
+    yield look.line(_meaning(j), "dim")
     yield from look.notices(j.notices)
-    if (found := j.plausibility) is not None:
+    if beside := _sections(j, whole=False):
         yield Text()
-        yield look.line(found.verdict)
-        yield Text()
-        yield table_text(_plausible(found, _names("plausibility"), intervals=["above"]), look)
-        yield from look.notices(found.notices)
-    if j.agreement is not None:
-        yield Text()
-        yield from _ranks(j, j.agreement, look)
+        yield from sections_text(beside, look)
 
 
-def _names(heading: str = "method", widest: int = _NAME) -> Column:
-    return Column(heading, mark="bold", widest=widest)
+def _names() -> Column:
+    return Column("method", mark="bold", widest=_NAME)
 
 
-def _shares(j: Judgement) -> Table:
-    """Return the share of each method, and where it lies between chance and ceiling."""
+def _methods(j: Judgement) -> Table:
+    """Return the share of each method, where it lies between chance and ceiling, and the rest."""
     low = lowest_share(j)
 
     def heading(letters: int, _: Look) -> Text:
@@ -116,8 +90,28 @@ def _shares(j: Judgement) -> Table:
         Column("share", ".3f", missing="–"),
         Column("interval", lambda x: shown_end(x).replace("−", "-"), wide=_NARROW),
         Column(room=(8, 1000), axis=heading),
+        Column("error within texts", ".1g", wide=ALL),
+        Column("insertion", ".3f", wide=ALL),
+        Column("|change|", ".3f", wide=ALL),
+        Column("won", ".0%", wide=ALL),
+        Column("texts", "d", wide=ALL),
+        Column(wide=ALL),
     )
-    rows = [(m.method, m.share, m.interval, partial(_axis, m, low)) for m in j.ranked()]
+    rows = [
+        (
+            m.method,
+            m.share,
+            m.interval,
+            partial(_axis, m, low),
+            _error(m),
+            _with_interval(m.insertion, m.insertion_interval),
+            _with_interval(m.change, m.change_interval),
+            m.won,
+            m.texts,
+            m.reason or "no signs" * (not m.signed),
+        )
+        for m in j.ranked()
+    ]
     return Table(columns, rows)
 
 
@@ -136,71 +130,11 @@ def _axis(m: JudgedMethod, low: float, letters: int, look: Look) -> Text:
     return Text("".join(drawn))
 
 
-def _other_measures(j: Judgement, width: int) -> Table | None:
-    """Return the other measures, as many as there is room for; the page has all."""
-    columns: dict[str, dict[str, float | None]] = {}  # heading, then method
-    if j.second is not None:
-        heading = f"by {j.second.settings.get('replacement', 'second')}"
-        columns[heading] = {m.method: m.share for m in j.second.methods}
-    for m in j.methods:
-        for column in m.columns:
-            heading = described_column(column.name).short
-            columns.setdefault(heading, {})[m.method] = column.value
-    left, heads = width - min(max(len(m.method) for m in j.methods), _NAME), []
-    for heading in columns:
-        left -= _GAP + max(min(len(heading), _LONGEST), len("-0.123"))
-        if left < 0:
-            break
-        heads.append(heading)
-    if not heads:
-        return None
-    numbers = [Column(heading[:_LONGEST], ".3f", missing="–") for heading in heads]
-    rows = [(m.method, *(columns[heading].get(m.method) for heading in heads)) for m in j.ranked()]
-    return Table((_names(), *numbers), rows)
-
-
-def _plausible(
-    found: Plausibility,
-    first: Column,
-    *,
-    intervals: Collection[str],
-    called: Mapping[str, str] = {},
-) -> Table:
-    """Return one row per method and per reference, with the ``intervals`` of some measures."""
-    columns = [
-        Column(heading, ".3f", short=short, wide=_NARROW_PLAUSIBLE if name != "precision" else 0)
-        for name, (heading, short) in _PLAUSIBLE.items()
-    ]
-
-    def cell(m: PlausibleMethod, name: str) -> str:
-        if name == "above" and m.method == "chance":
-            return ""
-        interval = getattr(m, f"{name}_interval") if name in intervals else None
-        return _with_interval(getattr(m, name), interval)
-
-    rows = [
-        (called.get(m.method, m.method), *(cell(m, name) for name in _PLAUSIBLE), m.texts)
-        for m in (*found.ranked(), *found.references)
-    ]
-    return Table((first, *columns, Column("texts", "d", wide=ALL)), rows)
-
-
-def _ranks(j: Judgement, found: MethodAgreement, look: Look) -> Iterator[RenderableType]:
-    """Yield the rank correlations of methods as a matrix; what has no room there is left out."""
-    names = [m.method for m in j.ranked()]
-    longest = min(_NAME, max(len(look.safe(name)) for name in names)) + len("10 ")
-    shown = names[: max(1, (look.width - longest) // (_RANK + _GAP))]
-    pairs = {frozenset(one.methods): one.rank for one in (*found.pairs, *found.again)}
-    rows = [
-        (f"{i} {one}", *(pairs.get(frozenset((one, other))) for other in shown))
-        for i, one in enumerate(names, 1)
-    ]
-    numbers = [Column(str(i), ".2f") for i in range(1, len(shown) + 1)]
-    yield table_text(Table([_names("agreement", longest), *numbers], rows), look)
-    again = "; on the diagonal a sampled method with another seed" if found.again else ""
-    left = len(names) - len(shown)
-    more = f" {left} columns have no room here; the page has them." if left else ""
-    yield look.line(f"Rank correlations of the {plural(j.noun)}{again}.{more}", "dim")
+def _error(m: JudgedMethod) -> str:
+    """Return what sampling within texts adds to the error of a share."""
+    if m.share is None:
+        return ""
+    return "none" if m.sampling is None else f"±{m.sampling:.1g}"
 
 
 def judgement_page(j: Judgement, *, above: "Markup | str" = "") -> str:
@@ -210,7 +144,7 @@ def judgement_page(j: Judgement, *, above: "Markup | str" = "") -> str:
         judgement=j,
         figure=_figure(j),
         meaning=_meaning(j),
-        sections=_sections(j),
+        sections=_sections(j, whole=True),
         curves=any(text.curves for text in j.texts),
         most=CURVES_SHOWN if len(j.texts) > CURVES_SHOWN else 0,
     )
@@ -231,20 +165,21 @@ def judgement_fragment(j: Judgement) -> str:
 
 def _page_data(j: Judgement) -> str:
     """Return what the script needs, as JSON; numbers with as many digits as a reader sees."""
+    names = [m.method for m in j.methods]
     judged = [(i, text) for i, text in enumerate(j.texts) if text.deletion is not None]
     known = {
-        "methods": [visible(m.method) for m in j.methods],
+        "methods": list(map(visible, names)),
         "shared": [m.share is not None for m in j.methods],
         "ceiling": j.ceiling_name,
         "units": plural(j.noun),
-        "texts": [_row(text) for _, text in judged],
+        "texts": [_row(text, names) for _, text in judged],
         "lost": [[t.id, visible(t.reason or "")] for t in j.texts if t.deletion is None],
-        "curves": [_packed(text) if i < CURVES_SHOWN else None for i, text in judged],
+        "curves": [_packed(text, names) if i < CURVES_SHOWN else None for i, text in judged],
     }
     return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
 
 
-def _row(text: JudgedText) -> dict[str, Any]:
+def _row(text: JudgedText, names: Sequence[str]) -> dict[str, Any]:
     measure = text.deletion
     assert measure is not None  # noqa: S101  only judged texts come here
     room = measure.ceiling - measure.chance
@@ -258,7 +193,7 @@ def _row(text: JudgedText) -> dict[str, Any]:
         "ceiling": _short(measure.ceiling),
         "shares": [
             None if area is None or room <= 0 else _short((area - measure.chance) / room)
-            for area in measure.areas
+            for area in map(measure.areas.get, names)
         ],
     }
 
@@ -268,10 +203,9 @@ def _short(x: float) -> float:
     return float(f"{x:.5g}")
 
 
-def _packed(text: JudgedText) -> str | None:
+def _packed(text: JudgedText, names: Sequence[str]) -> str | None:
     """Return words, orders and curves as deflated JSON in base64; None where there are none."""
-    known = [curve for curve in text.curves if curve is not None]
-    if not known:
+    if not (known := list(text.curves.values())):
         return None
     points = np.concatenate([curve.points for curve in known])
     low, high = float(points.min()), float(points.max())
@@ -289,7 +223,7 @@ def _packed(text: JudgedText) -> str | None:
         "low": low,
         "unit": unit,
         "removed": gaps(known[0].removed),
-        "curves": [None if c is None else [c.words.tolist(), steps(c)] for c in text.curves],
+        "curves": [c and [c.words.tolist(), steps(c)] for c in map(text.curves.get, names)],
     }
     content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(content)).decode()
@@ -304,7 +238,8 @@ def _meaning(j: Judgement) -> str:
     said = f"0 is what guessing reaches, 1 is {ceiling}. Intervals are 95 %, over texts."
     if j.greedy is None:
         return said
-    return f"{said} Greedy search has the share {_number(j.greedy, j.greedy_interval, digits=4)}."
+    reached = _with_interval(j.greedy, j.greedy_interval, digits=4)
+    return f"{said} Greedy search has the share {reached}."
 
 
 def _figure(j: Judgement) -> dict[str, Any]:
@@ -328,27 +263,27 @@ def _figure(j: Judgement) -> dict[str, Any]:
                 "dot": "" if m.share is None else x(m.share),
                 "from": x(share_ends(m)[0]),
                 "to": x(share_ends(m)[1]),
-                "hint": "" if m.share is None else f"{m.method}: {_number(m.share, m.interval)}",
+                "hint": ""
+                if m.share is None
+                else f"{m.method}: {minus(_with_interval(m.share, m.interval))}",
             }
             for i, m in enumerate(rows)
         ],
     }
 
 
-def _sections(j: Judgement) -> list[Section]:
-    found = [Section("Methods", tables=[("", _method_table(j))])]
-    if any(m.columns for m in j.methods):
-        found.append(_measures(j))
-    if j.second is not None:
-        title = "Words replaced in another way"
-        found.append(Section(title, tables=[("", _second_table(j, j.second, title))]))
-    if j.pairs:
-        tables = [("", _pair_table("better", "difference", j.pairs))]
+def _sections(j: Judgement, *, whole: bool) -> list[Section]:
+    """Return what stands beside the shares; a terminal shows less of it, and no intervals."""
+    found = [Section("Methods", tables=[_methods(j)])] if whole else []
+    if j.second is not None or any(m.columns for m in j.methods):
+        found.append(_measures(j, intervals=whole))
+    if whole and j.pairs:
+        tables = [_pair_table("better", "difference", j.pairs)]
         found.append(Section("Paired differences", note=_of_pairs(j.pairs), tables=tables))
     if j.plausibility is not None:
-        found.append(_plausibility(j.plausibility))
+        found.append(_plausibility(j.plausibility, whole=whole))
     if j.agreement is not None:
-        found.append(_agreement(j, j.agreement))
+        found.append(_agreement(j, j.agreement, list(_AGREEMENTS) if whole else ["rank"]))
     return [  # with their own sentences about the units that were judged
         one._replace(
             title=in_units(one.title, j.noun),
@@ -359,54 +294,39 @@ def _sections(j: Judgement) -> list[Section]:
     ]
 
 
-def _method_table(j: Judgement) -> "Markup":
-    heads = ("method", "share", "error within texts", "insertion", "|change|", "won", "texts", "")
-    rows = [
-        (
-            m.method if m.signed else f"{m.method} (no signs)",
-            _number(m.share, m.interval),
-            _error(m),
-            _number(m.insertion, m.insertion_interval),
-            _number(m.change, m.change_interval),
-            "" if m.won is None else f"{m.won:.0%}",
-            m.texts,
-            m.reason or "",
-        )
-        for m in j.ranked()
-    ]
-    return plain_table(heads, rows, label="Methods")
+def _while_room(first: int, columns: Iterable[Column], widest: str) -> Iterator[Column]:
+    """Yield columns of numbers; a terminal shows as many as have room beside ``first`` letters."""
+    for column in columns:
+        first += max(len(column.short), len(widest)) + 2
+        yield replace(column, wide=first)
 
 
-def _error(m: JudgedMethod) -> str:
-    """Return what sampling within texts adds to the error of a share."""
-    if m.share is None:
-        return ""
-    return "none" if m.sampling is None else f"±{m.sampling:.1g}"
-
-
-def _measures(j: Judgement) -> Section:
+def _measures(j: Judgement, *, intervals: bool) -> Section:
     """Return the columns beside the share, and what each of them means."""
-    names = list(dict.fromkeys(column.name for m in j.methods for column in m.columns))
-    described = [described_column(name) for name in names]
-    rows = []
-    for m in j.ranked():
-        if m.share is not None:
-            own = {one.name: _number(one.value, one.interval) for one in m.columns}
-            rows.append((m.method, *(own.get(name, "–") for name in names)))
-    heads = ("method", *(f"{one.label} ({one.better} is better)" for one in described))
-    meanings = [(one.label, f"{one.means} {one.flaw}".strip()) for one in described]
-    grid = plain_table(heads, rows, label="Other measures")
-    return Section("Other measures", tables=[("", grid)], meanings=meanings)
+    named = {one.name: described_column(one.name) for m in j.methods for one in m.columns}
+    found: dict[str, dict[str, tuple[float | None, Interval | None]]] = {
+        m.method: {one.name: (one.value, one.interval) for one in m.columns} for m in j.methods
+    }
+    if j.second is not None:
+        stand_in = j.second.settings.get("replacement", "second")
+        means = "The share where removed words are replaced in this way."
+        named = {"": JudgedColumn(f"share with {stand_in!r}", f"by {stand_in}", means)} | named
+        for m in j.second.methods:
+            found[m.method][""] = m.share, m.interval
 
+    def cell(method: str, name: str) -> str | None:
+        value, interval = found[method].get(name, (None, None))
+        return _with_interval(value, interval if intervals else None) or None
 
-def _second_table(j: Judgement, second: Judgement, label: str) -> "Markup":
-    names = [str(one.settings.get("replacement", "")) for one in (j, second)]
-    others = {m.method: m for m in second.methods}
-    rows = [
-        (m.method, *(_number(one.share, one.interval) for one in (m, others[m.method])))
-        for m in j.ranked()
+    columns = [
+        Column(f"{one.label} ({one.better} is better)", ".3f", short=one.short[:10], missing="–")
+        for one in named.values()
     ]
-    return plain_table(("method", *(f"share with {name!r}" for name in names)), rows, label=label)
+    longest = min(max(len(m.method) for m in j.methods), _NAME)
+    rows = [(m.method, *(cell(m.method, name) for name in named)) for m in j.ranked()]
+    table = Table([_names(), *_while_room(longest, columns, "-0.123")], rows)
+    meanings = [(one.label, f"{one.means} {one.flaw}".strip()) for one in named.values()]
+    return Section("Other measures", tables=[table], meanings=meanings)
 
 
 def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
@@ -418,39 +338,60 @@ def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
     )
 
 
-def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> "Markup":
+def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Table:
     """Return the differences with the interval and the p of one test; 0.2 stored two."""
     stored = all(p.simultaneous is None for p in pairs)
     rows = [
         (
             *p.methods,
-            _number(p.difference, p.interval if stored else p.simultaneous),
-            f"{p.won:.0%}",
-            "" if (value := p.p_holm if stored else p.p_simultaneous) is None else f"{value:.3g}",
+            _with_interval(p.difference, p.interval if stored else p.simultaneous),
+            p.won,
+            p.p_holm if stored else p.p_simultaneous,
         )
         for p in pairs
     ]
-    heads = (better, "than", difference, "texts won", "p (Holm)" if stored else "p (all pairs)")
-    return plain_table(heads, rows, label="Paired differences")
+    columns = (
+        Column(better),
+        Column("than"),
+        Column(difference, ".3f"),
+        Column("texts won", ".0%"),
+        Column("p (Holm)" if stored else "p (all pairs)", ".3g"),
+    )
+    return Table(columns, rows)
 
 
-def _plausibility(found: Plausibility) -> Section:
+def _plausibility(found: Plausibility, *, whole: bool) -> Section:
     """Return the sentence, one row per method and reference, and the paired differences."""
-    table = _plausible(found, Column(), intervals=_PLAUSIBLE, called=_REFERENCES)
+    columns = [
+        Column(heading, ".3f", short=short, wide=_NARROW_PLAUSIBLE if name != "precision" else 0)
+        for name, (heading, short) in _PLAUSIBLE.items()
+    ]
+
+    def cell(m: PlausibleMethod, name: str) -> str:
+        if name == "above" and m.method == "chance":
+            return ""
+        shown = whole or name == "above"
+        return _with_interval(getattr(m, name), getattr(m, f"{name}_interval") if shown else None)
+
+    rows = [
+        (m.method, *(cell(m, name) for name in _PLAUSIBLE), m.texts)
+        for m in (*found.ranked(), *found.references)
+    ]
     pairs = _pair_table("more plausible", "average precision", found.pairs)
     return Section(
         "Plausibility: would people mark the same words?",
         said=found.verdict,
         notices=found.notices,
-        note="Chance is exact, over all orders of the words. People mark "
+        note="Chance is exact, over all orders of the words; “rationale” is the rationale itself "
+        "as scores, “annotators” are annotators against each other. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
-        f"does. Intervals are 95 %, over texts. {_of_pairs(found.pairs)}".rstrip(),
-        tables=[("", table_html(table, label="Plausibility"))],
+        f"does. Intervals are 95 %, over texts. {_of_pairs(found.pairs) * whole}".rstrip(),
+        tables=[Table((_names(), *columns, Column("texts", "d", wide=ALL)), rows)],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )
 
 
-def _agreement(j: Judgement, found: MethodAgreement) -> Section:
+def _agreement(j: Judgement, found: MethodAgreement, measures: Sequence[str]) -> Section:
     """Return one table per measure, methods by methods."""
     names = [m.method for m in j.ranked()]
     pairs = {frozenset(one.methods): one for one in (*found.pairs, *found.again)}
@@ -458,24 +399,21 @@ def _agreement(j: Judgement, found: MethodAgreement) -> Section:
         "On the diagonal stands what a method that samples shares with itself under another seed: "
         "two methods cannot be told apart where they agree as much as that."
     )
-
-    def cell(one: str, other: str, measure: str) -> str:
-        pair = pairs.get(frozenset((one, other)))
-        value = None if pair is None else getattr(pair, measure)
-        return "" if value is None else f"{value:.2f}"
-
+    longest = min(max(map(len, names)), _NAME) + len("10 ")
+    columns = [Column(f"{i} {name}", ".2f", short=str(i)) for i, name in enumerate(names, 1)]
+    heads = [Column(mark="bold", widest=longest), *_while_room(longest, columns, "-0.12")]
     tables = []
-    for measure, title in _AGREEMENTS.items():
-        guessed = measure == "top" and found.chance is not None
-        rows = [(one, *(cell(one, other, measure) for other in names)) for one in names]
-        title = in_units(title, j.noun)
-        shown = f"{title} (guesses share {found.chance:.2f})" if guessed else title
-        tables.append((shown, plain_table(("", *names), rows, label=title)))
+    for measure in measures:
+        title = in_units(_AGREEMENTS[measure], j.noun)
+        if measure == "top" and found.chance is not None:
+            title = f"{title} (guesses share {found.chance:.2f})"
+        known = {both: getattr(pair, measure) for both, pair in pairs.items()}
+        rows = [
+            (f"{i} {one}", *(known.get(frozenset((one, other))) for other in names))
+            for i, one in enumerate(names, 1)
+        ]
+        tables.append(Table(heads, rows, title))
     return Section("Do the methods agree?", note=note if found.again else "", tables=tables)
-
-
-def _number(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:
-    return minus(_with_interval(x, interval, digits=digits))
 
 
 def _with_interval(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:

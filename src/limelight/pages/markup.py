@@ -5,13 +5,13 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from limelight.pages.bundle import bundled
 from limelight.pages.palette import palette_css
 from limelight.pages.pieces import visible
 from limelight.pages.wording import minus, percent, printed
-from limelight.results.table import Cell, Column, Table, plain_rows
+from limelight.results.table import Cell, Column, Table
 from limelight.text import plural
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _templates() -> "Environment":
         "plural": plural,
     }
     found.filters["signed"] = lambda x: minus(f"{x:+.3f}")
-    found.globals |= {"percent": percent}
+    found.globals |= {"percent": percent, "table_html": table_html}
     return found
 
 
@@ -79,11 +79,6 @@ def table_html(table: Table, *, label: str = "", kind: str = "numbers") -> "Mark
     return part("table", table.title, heads, rows, table.left_out, label, kind)
 
 
-def plain_table(heads: Sequence[str], rows: Sequence[Sequence[object]], *, label: str) -> "Markup":
-    """Return rows of texts as a table that scrolls sideways."""
-    return table_html(plain_rows(heads, rows), label=label)
-
-
 def _cell(value: object, column: Column) -> tuple[list[str], str, bool]:
     """Return what a cell says, its class, and whether it is words of a text, which stay apart."""
     value, mark = value if isinstance(value, Cell) else (value, column.mark)
@@ -92,18 +87,6 @@ def _cell(value: object, column: Column) -> tuple[list[str], str, bool]:
         said = minus(said)
     shade = {"dim": "note", "bold": ""}.get(mark, mark)
     return (said.split(" × ") if column.words else [said]), shade, column.words
-
-
-class Section(NamedTuple):
-    """A section of tables, each under a title or ""; some are folded, some names explained."""
-
-    title: str
-    said: str = ""
-    note: str = ""
-    notices: Sequence[str] = ()
-    tables: "Sequence[tuple[str, Markup]]" = ()
-    folded: "Sequence[tuple[str, Markup]]" = ()
-    meanings: Sequence[tuple[str, str]] = ()
 
 
 def data_block(identifier: str, json: str) -> "Markup":

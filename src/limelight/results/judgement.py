@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from limelight.errors import InputError
@@ -222,30 +223,28 @@ class Plausibility:
         return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """Areas of the orders of all methods on one text, None where a method has none.
+class _OfText(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What was found on one text, as a file has it: by method, those without a number left out."""
+
+
+class Measure(_OfText, frozen=True, kw_only=True):
+    """Areas of the orders of the methods on one text.
 
     ``chance`` is the mean over all orders, ``stderr`` its standard error, None where it is exact.
     ``ceiling`` is what no order exceeds, or the best that was found.
     """
 
     chance: float
-    stderr: float | None
+    stderr: float | None = None
     ceiling: float
-    areas: tuple[float | None, ...]
+    areas: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextColumn:
-    """Another measure of all methods on one text, None where a method has none.
+class TextColumn(_OfText, frozen=True, kw_only=True):
+    """Another measure of the methods on one text; ``errors`` are those of what was sampled."""
 
-    ``errors`` are standard errors of what was sampled; empty where nothing was.
-    """
-
-    name: str
-    values: tuple[float | None, ...]
-    errors: tuple[float | None, ...] = ()
+    values: dict[str, float]
+    errors: dict[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,11 +261,11 @@ class MethodColumn:
     sampling: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedText:
+class JudgedText(_OfText, frozen=True, kw_only=True):
     """What was found on one text; ``reason`` says why nothing was.
 
-    ``best`` names the order that stands for the ceiling where none is proven: a method, or
+    ``chance``, ``stderr``, ``ceiling`` and ``areas`` are those of deletion, other measures stand
+    beside. ``best`` names the order that stands for the ceiling where none is proven: a method, or
     "greedy", the order that takes the best word next, whose area is ``greedy`` (None where there
     was no time for all of it). ``reasons`` has a sentence for each method that has no scores. A
     text ``has_room`` where its ceiling lies above its chance; the others cannot tell a method from
@@ -277,20 +276,32 @@ class JudgedText:
     d: int = 0
     target: str = ""
     full: float = 0.0
+    chance: float | None = None
+    stderr: float | None = None
+    ceiling: float | None = None
     ceiling_kind: str = ""
     best: str = ""
     greedy: float | None = None
     has_room: bool = False
-    deletion: Measure | None = None
+    areas: dict[str, float] | None = None
     insertion: Measure | None = None
     change: Measure | None = None
-    ties: tuple[int, ...] = ()
-    reasons: tuple[str | None, ...] = ()
+    ties: dict[str, int] = {}
+    reasons: dict[str, str] = {}
     notices: tuple[str, ...] = ()
     reason: str | None = None
-    columns: tuple[TextColumn, ...] = ()
+    columns: dict[str, TextColumn] = {}
     words: tuple[str, ...] = ()
-    curves: tuple[RemovalCurve | None, ...] = ()
+    curves: dict[str, RemovalCurve] = {}
+
+    @property
+    def deletion(self) -> Measure | None:
+        """The measure that shares are made of; None where nothing was found."""
+        if self.chance is None or self.ceiling is None or self.areas is None:
+            return None
+        return Measure(
+            chance=self.chance, stderr=self.stderr, ceiling=self.ceiling, areas=self.areas
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,8 @@ from limelight.results.judgement import (
     JudgedPair,
     JudgedText,
     Judgement,
-    Measure,
     MethodAgreement,
     Plausibility,
-    RemovalCurve,
-    TextColumn,
     Values,
 )
 from limelight.results.table import Table, plain_rows
@@ -130,139 +127,21 @@ def described_column(name: str) -> JudgedColumn:
     return COLUMNS.get(name) or JudgedColumn(name, name, "")
 
 
-class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    pass
-
-
-class MeasureRecord(_Record, kw_only=True):
-    """One measure of one text, areas by method."""
-
-    chance: float
-    stderr: float | None = None
-    ceiling: float
-    areas: dict[str, float]
-
-
-class ColumnRecord(_Record, kw_only=True):
-    """Another measure of one text, by method, with standard errors where it was sampled."""
-
-    values: dict[str, float]
-    errors: dict[str, float] | None = None
-
-
-class TextRecord(_Record, kw_only=True):
-    """One text; chance, ceiling and areas of deletion stand in it, other measures beside.
-
-    What a value has for every method in turn, a file has by their names, but for what is None.
-    """
-
-    id: int
-    d: int = 0
-    target: str = ""
-    full: float = 0.0
-    chance: float | None = None
-    stderr: float | None = None
-    ceiling: float | None = None
-    ceiling_kind: str = ""
-    best: str = ""
-    greedy: float | None = None
-    has_room: bool = False
-    areas: dict[str, float] | None = None
-    insertion: MeasureRecord | None = None
-    change: MeasureRecord | None = None
-    ties: dict[str, int] | None = None
-    reasons: dict[str, str] | None = None
-    notices: tuple[str, ...] = ()
-    reason: str | None = None
-    columns: dict[str, ColumnRecord] | None = None
-    words: tuple[str, ...] = ()
-    curves: dict[str, RemovalCurve] | None = None
-
-    @classmethod
-    def of(cls, text: JudgedText, names: list[str]) -> "TextRecord":
-        """Return the record of a text, of methods with these names."""
-        own = {one.name: getattr(text, one.name) for one in fields(text)}
-        own |= {name: _by_name(own[name], names) or None for name in ("ties", "reasons", "curves")}
-        own |= {
-            name: MeasureRecord(**_measured(own[name], names))
-            for name in ("insertion", "change")
-            if own[name] is not None
-        }
-        own["columns"] = {
-            one.name: ColumnRecord(
-                values=_by_name(one.values, names), errors=_by_name(one.errors, names) or None
-            )
-            for one in text.columns
-        } or None
-        deletion = own.pop("deletion")
-        return cls(**own, **({} if deletion is None else _measured(deletion, names)))
-
-    def value(self, names: list[str]) -> JudgedText:
-        """Return the text of this record, of methods with these names."""
-        own = msgspec.structs.asdict(self)
-        chance, _, ceiling, areas = (own.pop(name) for name in (*_LEVELS, "areas"))
-        judged = chance is not None and ceiling is not None and areas is not None
-        own |= {
-            "deletion": _measure(self, names) if judged else None,
-            "insertion": _measure(self.insertion, names),
-            "change": _measure(self.change, names),
-            "ties": _in_turn(self.ties, names, 0) if judged else (),
-            "reasons": _in_turn(self.reasons, names) if judged else (),
-            "curves": _in_turn(self.curves, names) if self.curves else (),
-            "columns": tuple(
-                TextColumn(
-                    name=name,
-                    values=_in_turn(one.values, names),
-                    errors=_in_turn(one.errors, names) if one.errors else (),
-                )
-                for name, one in (self.columns or {}).items()
-            ),
-        }
-        for curve in own["curves"]:
-            if curve is not None and curve.words.max(initial=-1) >= len(self.words):
-                raise _refused("a curve removes words that its text does not have")
-        return JudgedText(**own)
-
-
-_LEVELS = ("chance", "stderr", "ceiling")
-
-
-def _by_name(values: tuple[Any, ...], names: list[str]) -> dict[str, Any]:
-    pairs = zip(names, values, strict=True) if values else ()
-    return {name: value for name, value in pairs if value is not None}
-
-
-def _in_turn(found: dict[str, Any] | None, names: list[str], missing: Any = None) -> Any:
-    return tuple((found or {}).get(name, missing) for name in names)
-
-
-def _measured(measure: Measure, names: list[str]) -> dict[str, Any]:
-    levels = {name: getattr(measure, name) for name in _LEVELS}
-    return levels | {"areas": _by_name(measure.areas, names)}
-
-
-def _measure(record: Any, names: list[str]) -> Measure | None:
-    if record is None:
-        return None
-    levels = {name: getattr(record, name) for name in _LEVELS}
-    return Measure(**levels, areas=_in_turn(record.areas, names))
-
-
 def _refused(why: str) -> InputError:
     return InputError(f"this is not a limelight judgement: {why}.")
 
 
-class JudgementRecord(_Record, kw_only=True):
+class JudgementRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What ``Judgement.to_json`` writes."""
 
     schema: Literal["limelight.judgement/1"]
-    texts: list[TextRecord]
-    methods: list[JudgedMethod]
-    pairs: list[JudgedPair]
+    texts: tuple[JudgedText, ...]
+    methods: tuple[JudgedMethod, ...]
+    pairs: tuple[JudgedPair, ...]
     greedy: float | None
     greedy_interval: Interval | None
     verdict: str
-    notices: list[str]
+    notices: tuple[str, ...]
     settings: dict[str, Any]
     model: str
     version: str
@@ -273,13 +152,9 @@ class JudgementRecord(_Record, kw_only=True):
     @classmethod
     def of(cls, judgement: Judgement) -> "JudgementRecord":
         """Return the record of a judgement."""
-        names = [one.method for one in judgement.methods]
         own = {name: getattr(judgement, name) for name in cls.__struct_fields__ if name != "schema"}
-        own |= {
-            "texts": [TextRecord.of(text, names) for text in judgement.texts],
-            "settings": each_value(written_value, judgement.settings),
-            "second": None if judgement.second is None else cls.of(judgement.second),
-        }
+        own["settings"] = each_value(written_value, judgement.settings)
+        own["second"] = None if judgement.second is None else cls.of(judgement.second)
         # The schema is the first key, which omit_defaults keeps: it has no default.
         return cls(schema="limelight.judgement/1", **own)
 
@@ -288,9 +163,7 @@ class JudgementRecord(_Record, kw_only=True):
         names = [one.method for one in self.methods]
         own = msgspec.structs.asdict(self)
         del own["schema"]
-        own |= {name: tuple(own[name]) for name in ("methods", "pairs", "notices")}
         own["settings"] = each_value(read_value, self.settings)
-        own["texts"] = tuple(text.value(names) for text in self.texts)
         own["second"] = None if self.second is None else self.second.value()
         if len(set(names)) < len(names):
             raise _refused("it names a method twice")
@@ -299,8 +172,12 @@ class JudgementRecord(_Record, kw_only=True):
                 [one.method for one in part.methods] != names or len(part.texts) != len(self.texts)
             ):
                 raise _refused(f"its {what!r} must have the same methods and texts")
-        for text in () if self.plausibility is None else self.plausibility.texts:
-            values = (getattr(text, one.name) for one in fields(text))
+        for text in self.texts:
+            for curve in text.curves.values():
+                if curve.words.max(initial=-1) >= len(text.words):
+                    raise _refused("a curve removes words that its text does not have")
+        for marked in () if self.plausibility is None else self.plausibility.texts:
+            values = (getattr(marked, one.name) for one in fields(marked))
             if any(len(v.methods) != len(names) for v in values if isinstance(v, Values)):
                 raise _refused(f"marked words must be held against all {len(names)} methods")
         return Judgement(**own)
@@ -310,24 +187,24 @@ def judgement_table(judgement: Judgement) -> Table:
     """Return one row per text and method."""
     rows = []
     for number, text in enumerate(judgement.texts):
-        of = text.deletion
         for i, one in enumerate(judgement.methods):
+            name, judged = one.method, text.deletion is not None
             row = {
                 "text": text.id,
-                "method": one.method,
+                "method": name,
                 "d": text.d,
                 "target": text.target,
-                "full": text.full if of else None,
-                "chance": of.chance if of else None,
-                "ceiling": of.ceiling if of else None,
+                "full": text.full if judged else None,
+                "chance": text.chance,
+                "ceiling": text.ceiling,
                 "ceiling_kind": text.ceiling_kind,
                 "greedy": text.greedy,
-                "area": of.areas[i] if of else None,
-                "insertion": text.insertion.areas[i] if text.insertion else None,
-                "change": text.change.areas[i] if text.change else None,
+                "area": (text.areas or {}).get(name),
+                "insertion": text.insertion and text.insertion.areas.get(name),
+                "change": text.change and text.change.areas.get(name),
                 **dict.fromkeys(COLUMNS),
-                **{own.name: own.values[i] for own in text.columns if own.name in COLUMNS},
-                "reason": text.reason or (text.reasons[i] if text.reasons else None),
+                **{k: own.values.get(name) for k, own in text.columns.items() if k in COLUMNS},
+                "reason": text.reason or text.reasons.get(name),
             }
             if judgement.plausibility is not None:
                 marked = judgement.plausibility.texts[number]

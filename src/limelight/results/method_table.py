@@ -29,8 +29,8 @@ class WayRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MethodRow:
-    """One method; ``refused`` says why the model that was asked about does not allow it."""
+class MethodFacts:
+    """What a method is called, computes, sees and cannot see, and whether scores have a sign."""
 
     id: str
     label: str
@@ -38,7 +38,13 @@ class MethodRow:
     sees: str
     blind: str
     cost: str
-    signed: bool
+    signed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodRow(MethodFacts):
+    """One method; ``refused`` says why the model that was asked about does not allow it."""
+
     ways: tuple[WayRow, ...]
     refused: str | None = None
 
@@ -51,8 +57,8 @@ class MethodTable(Shown, Tabular, tuple[MethodRow, ...]):
     """Rows of methods, shown as a list in a terminal and as a table in a notebook."""
 
     __slots__ = ()
-    _terminal = "terminal_lists.method_list"
-    _fragment = "terminal_lists.method_html"
+    _terminal = "terminal.method_list"
+    _fragment = "html.method_html"
 
     def __getitem__(self, key: Any) -> Any:
         return by_name(self, key, "id") if isinstance(key, str) else super().__getitem__(key)

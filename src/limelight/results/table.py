@@ -16,7 +16,7 @@ is nothing, or what the column has for it, and a pair of numbers is an interval.
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from limelight.errors import InputError
@@ -40,18 +40,19 @@ class Column:
     ``widest`` letters at most, or folded. ``mark`` is "bold", "dim", "weak" (what to look at),
     "ok", "failed", "for", "against" or "neutral"; a page takes it as a class, which may be another.
 
-    On terminals ``short`` is the heading, where there is one, and those narrower than ``wide``
-    leave the column out. Cells of a column with ``room`` (the least and the most letters) are
-    functions of the letters left for them and the ``Look`` of the terminal to a rich ``Text``, such
-    as a bar, and so is ``axis``, its heading; only terminals draw them. ``missing`` is written for
-    None. A column of ``words`` holds pieces of the user's text, which a page keeps apart from what
-    stands around them.
+    On terminals ``short`` is the heading, where there is one, those narrower than ``wide`` leave
+    the column out, and it takes ``least`` letters whatever its cells are. Cells of a column with
+    ``room`` (the least and the most letters) are functions of the letters left for them and the
+    ``Look`` of the terminal to a rich ``Text``, such as a bar, and so is ``axis``, its heading;
+    only terminals draw them. ``missing`` is written for None. A column of ``words`` holds pieces of
+    the user's text, which a page keeps apart from what stands around them.
     """
 
     heading: str = ""
     number: str | Callable[[Any], str] = ""
     mark: str = ""
     short: str = ""
+    least: int = 0
     widest: int = 0
     fold: bool = False
     wide: int = 0
@@ -73,12 +74,21 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of values under columns; ``left_out`` more rows are counted, not shown."""
+    """Rows of values under columns; ``left_out`` more rows are counted, not shown.
+
+    One that goes on with another on a terminal is not ``headed`` again.
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
     title: str = ""
     left_out: int = 0
+    headed: bool = True
+
+    def first(self, count: int) -> "Table":
+        """Return the first ``count`` rows; the others are counted."""
+        more = max(0, len(self.rows) - count)
+        return replace(self, rows=self.rows[:count], left_out=self.left_out + more)
 
     def to_csv(self, *, header: bool = True) -> str:
         """Return the values as CSV, with or without a ``header``."""
@@ -92,6 +102,21 @@ class Table:
         except ImportError:
             raise InputError("to_frame needs pandas; run: pip install pandas.") from None
         return pd.DataFrame(list(self.rows), columns=[column.heading for column in self.columns])
+
+
+class Section(NamedTuple):
+    """Sentences and tables under a title; on a page some tables are folded, some names explained.
+
+    A terminal (``pages.terminal.section_text``) leaves out what is folded and the ``meanings``.
+    """
+
+    title: str
+    said: str = ""
+    note: str = ""
+    notices: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    folded: Sequence[tuple[str, Table]] = ()
+    meanings: Sequence[tuple[str, str]] = ()
 
 
 def plain_rows(names: Iterable[str], rows: Iterable[Sequence[Any]]) -> Table:

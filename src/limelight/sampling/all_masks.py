@@ -78,6 +78,7 @@ def _brothers(levels: Int[np.ndarray, "L d"]) -> list[list[list[Bool[np.ndarray,
     for j in range(d):
         beside, around = [], np.ones(d, bool)
         for level in (*levels, np.arange(d)):
+            # Within the group around it only: what lies outside was a brother at the level before.
             others = np.unique(level[around & (level != level[j])]).tolist()
             beside.append([around & (level == k) for k in others])
             around = around & (level == level[j])

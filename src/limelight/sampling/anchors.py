@@ -80,12 +80,12 @@ def find_anchor(
 
 def anchor_of_all_masks(
     held: Bool[np.ndarray, " masks"], d: int, *, search: AnchorSearch
-) -> tuple[FoundAnchor, Float[np.ndarray, " masks"]]:
-    """Return the shortest anchor of all, and the precision of every set of words.
+) -> FoundAnchor:
+    """Return the shortest anchor of all.
 
-    ``held`` is whether the prediction holds for each row of ``all_keeps(d)``, in whose order the
-    precisions come too. Of several as short the one of highest precision is taken; without one, the
-    set of highest precision among those of at most ``max_size`` words.
+    ``held`` is whether the prediction holds for each row of ``all_keeps(d)``. Of several as short
+    the one of highest precision is taken; without one, the set of highest precision among those of
+    at most ``max_size`` words.
     """
     # Σ over the masks that contain A, for all A at once: one word after the other, masks with the
     # word are added to those without it.
@@ -100,7 +100,7 @@ def anchor_of_all_masks(
     among = enough & (size == size[enough].min()) if reached else allowed
     best = int(np.argmax(np.where(among, precision, -1.0)))
     words = tuple(j for j in range(d) if best >> j & 1)
-    return FoundAnchor(words, reached, 0), precision
+    return FoundAnchor(words, reached, 0)
 
 
 class _Trials:

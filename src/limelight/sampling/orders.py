@@ -152,6 +152,7 @@ def inner_shapley(
     members = np.flatnonzero(group == own)
     when = rng.random((pairs, int(group.max()) + 1))  # each group comes
     others = [when < when[:, [own]], when > when[:, [own]]]
+    # Inside its own group alone: the words of others come and go with theirs, and cost nothing.
     order = random_orders(len(members), pairs, rng)
     place = _places(order)
     keep = np.repeat(np.concatenate(others)[:, None, group], len(members) + 1, axis=1)
@@ -234,6 +235,8 @@ def random_orders(
     d: int, n: int, rng: np.random.Generator, levels: Int[np.ndarray, "L d"] | None = None
 ) -> Int[np.ndarray, "n d"]:
     """Return ``n`` random orders of ``d`` words, in which groups of every level stay together."""
+    # One sort for all rows, where drawing permutations would be a loop. Words are drawn before
+    # groups: the same seed gives the same orders inside, whatever the groups.
     words = rng.random((n, d))
     if levels is None:
         return np.argsort(words, axis=1)
@@ -259,6 +262,7 @@ def _draws(
 ) -> Float[np.ndarray, "n m d"]:
     """Return the pair means for each order, ``inner`` being the answers to its prefixes."""
     (n, d), m = order.shape, ends.shape[1]
+    # All and none are asked once for all orders: they are a tenth of the calls at 20 words.
     path = np.empty((2 * n, d + 1, m))
     path[:, 0], path[:, -1] = ends
     path[:, 1:-1] = inner.reshape(2 * n, d - 1, m)

@@ -10,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.sampling.masks import coin_masks, sized_masks
 from limelight.sampling.regression import left_out_residuals
-from limelight.sampling.sample import Sample
+from limelight.sampling.sample import Sample, WeightedMasks
 from limelight.sampling.spread import ROUNDING, Spread, unseen_error
 from limelight.shapes import Bool, Float
 
@@ -102,12 +102,12 @@ class PairDraws:
         chance = np.sqrt(_mean_squares(self.d, shapley_shares(self.d)))
         return chance / chance.sum()
 
-    def __call__(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
         if self.index == "banzhaf":
             return coin_masks(self.d, n, rng), np.ones(n)
+        # Sizes by chance, and within a size every set alike: the coefficients depend on the size
+        # alone.
         removed = self.d - rng.choice(self.d + 1, n, p=self._chances)
         return sized_masks(self.d, removed, rng), np.ones(n)
 
@@ -148,6 +148,7 @@ def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) 
     are allowed for that are off by ``known_range``, or by the largest difference between answers.
     """
     n, d, m = sample.n, sample.d, len(sample.origin)
+    # Sums over chunks: the influences of all rows on all pairs would be n d² numbers.
     spreads = [Spread.zero(d, d)] * m
     farthest = np.zeros(m)
     for keep, residual in left_out_residuals(sample):
@@ -196,6 +197,7 @@ def _largest(
     size, kept = keep.sum(axis=1).astype(np.int64), keep.astype(np.int64)
     by_count = np.stack([weights.none, weights.one, weights.both])[:, size]
     by_count = share[:, None] * np.abs(by_count.T)
+    # A few rows at a time: 2,000 masks of 700 words have 10⁹ pairs, 8 GB of them.
     largest = np.zeros((d, d))
     rows = max(1, _CELLS // d**2)
     for i in range(0, n, rows):
@@ -208,6 +210,7 @@ def _largest(
 
 def _error(spread: Spread, n: int, d: int) -> Float[np.ndarray, "d d"]:
     off = ~np.eye(d, dtype=bool)
+    # Both sums are raised together: second and fourth powers must be of one law.
     low = spread.second < (mean := float(spread.second[off].mean()))
     fourth = np.where(low, float(spread.fourth[off].mean()), spread.fourth)
     seen = spread._replace(second=np.where(low, mean, spread.second), fourth=fourth)

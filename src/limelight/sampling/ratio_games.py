@@ -102,6 +102,8 @@ def cross_fits(
     part = np.arange(len(f)) // 2 % FOLDS
     sample = _Sample(keep.astype(np.float64), (f - mean) / scale, part)
     count, penalties, found = _selected(sample, heads)
+    # The parts that chose heads and penalties were left out of fits already: only the others
+    # remain.
     rest = sample.fitted([*range(_LOOKED_AT, FOLDS), _NO_PART], count, [penalties])
     fit = _joined(_take(rest, slice(-1, None)), found, _take(rest, slice(0, -1)))
     # What the fit without a mask's part leaves of its answer.
@@ -363,6 +365,7 @@ def _start(rows: _Rows, heads: int) -> _Point:
     """The linear fit shared out among the heads, whose weights differ a little from the start."""
     d = rows.keep.shape[1]
     x = rows.keep - 0.5
+    # Of all rows, though some weigh nothing: a place to start from need not be the best line.
     gram = x.T @ x + _RIDGE * np.eye(d)
     slope = np.linalg.solve(gram, ((rows.weight * rows.y) @ x).T).T
     # Heads that start alike stay alike: their derivatives are the same.
@@ -380,6 +383,8 @@ def _descended(rows: _Rows, point: _Point) -> RatioFit:
     for _ in range(_STEPS):
         l, A = _stepped(rows, point, damping)  # noqa: E741
         new = _point(rows, np.clip(l, -_HEAVIEST, _HEAVIEST), A)
+        # Fits go on side by side: one that steps badly keeps its point and is damped, the others
+        # move.
         better = np.isfinite(new.loss) & (new.loss < point.loss)
         gained = np.where(better, point.loss - new.loss, 0.0)
         done = better & (gained <= _SETTLED * point.loss)

@@ -3,9 +3,10 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from limelight.theory.lime_weights import size_weight
 _CHUNK = 1024  # masks at a time: what is held as floats
 # Any model on one text: masks in (True: the word stays), one row of outputs per mask out.
 Game = Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n m"]]
+WeightedMasks = tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]
 
 
 @runtime_checkable
@@ -35,9 +37,7 @@ class Draws(Protocol):
     def d(self) -> int:
         """Number of features."""
 
-    def __call__(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
 
 
@@ -66,9 +66,7 @@ class LimeDraws:
         if not self.bandwidth > 0:
             raise InputError(f"bandwidth must be positive; got {self.bandwidth}.")
 
-    def __call__(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
         if self.sizes == "uniform":
             keep = lime_masks(self.d, n, rng)
@@ -89,9 +87,7 @@ class CoinDraws:
 
     d: int
 
-    def __call__(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]:
+    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
         return balanced_masks(self.d, n, rng), np.ones(n)
 
@@ -120,6 +116,8 @@ class Sample:
     def grow(self, n: int) -> None:
         """Draw until the sample has ``n`` rows, the untouched document included."""
         while (missing := n - self.n) > 0:
+            # Whole chunks as far as they go: a sample that grows in steps has other draws than one
+            # at once only where a step ends inside a chunk.
             keep, weight = self._draws(min(missing, _CHUNK), self._rng)
             self._take(keep, weight, _answer(self._game, keep))
 
@@ -197,30 +195,18 @@ class Moments(NamedTuple):
         )
 
 
-@runtime_checkable
-class Fit(Protocol):
-    """A result with standard errors."""
-
-    @property
-    def stderr(self) -> Float[np.ndarray, "m d"]:
-        """Standard error of every score."""
-
-
-Fitted = TypeVar("Fitted", bound=Fit)
-
-
 def until(
     sample: Sample,
-    fit: Callable[[Sample], Fitted],
+    fit: Callable[[Sample], Any],
     *,
     start: int,
     tolerance: float | None = None,
     most: int,
-) -> Fitted:
-    """Grow ``sample`` to ``start`` rows, then on until no standard error exceeds ``tolerance``.
+) -> Any:
+    """Grow ``sample`` to ``start`` rows, then on until no ``stderr`` of its fit is too large.
 
     Errors fall like 1/√n, which says how many rows to draw next: at most four times as many as
-    there are, so a lucky or unlucky start misleads little. Stops at ``most`` rows.
+    there are, so a lucky or unlucky start misleads little. Stops at ``most`` rows. Returns the fit.
     """
     sample.grow(start)
     found = fit(sample)
@@ -257,13 +243,16 @@ class Watch(Protocol):
         """Hear that the model has answered this many more masks."""
 
 
-_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+# Who hears of it, and how many answers are one mask there.
+_WATCH: ContextVar[tuple[Watch | None, int]] = ContextVar("watch", default=(None, 1))
 
 
 @contextlib.contextmanager
-def watched(watch: Watch | None) -> Iterator[None]:
+def watched(watch: Watch | None, parts: int = 1) -> Iterator[None]:
     """Let ``watch`` hear of what is asked in a block; with None nobody hears of it."""
-    token = _WATCH.set(watch)
+    # A context variable and no argument: between whoever waits and the masks lie methods and games
+    # that have nothing to do with it, and threads each have a watch of their own.
+    token = _WATCH.set((watch, parts))
     try:
         yield
     finally:
@@ -272,30 +261,19 @@ def watched(watch: Watch | None) -> Iterator[None]:
 
 def expect(masks: int | float) -> None:
     """Say that more will be asked than was known: a tolerance is not met yet."""
-    if (watch := _WATCH.get()) is not None:
-        watch.expect(masks)
+    watch, parts = _WATCH.get()
+    if watch is not None:
+        watch.expect(masks / parts)
 
 
 def answered(masks: int | float) -> None:
     """Say how many masks have been answered since last time."""
-    if (watch := _WATCH.get()) is not None:
-        watch.answered(masks)
+    watch, parts = _WATCH.get()
+    if watch is not None:
+        watch.answered(masks / parts)
 
 
-@contextlib.contextmanager
-def in_parts(count: int) -> Iterator[None]:
+def in_parts(count: int) -> AbstractContextManager[None]:
     """Count an answer in a block as one of ``count`` parts of a mask's."""
-    watch = _WATCH.get()
-    with watched(None if watch is None else _Part(watch, count)):
-        yield
-
-
-class _Part:
-    def __init__(self, watch: Watch, count: int) -> None:
-        self._watch, self._count = watch, count
-
-    def expect(self, masks: int | float) -> None:
-        self._watch.expect(masks / self._count)
-
-    def answered(self, masks: int | float) -> None:
-        self._watch.answered(masks / self._count)
+    watch, parts = _WATCH.get()
+    return watched(watch, parts * count)

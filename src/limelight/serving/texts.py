@@ -136,7 +136,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     several = _methods(model, question)
     if question.changes and reading.documents[0].picture is not None:
         several = []  # of what is left of a picture the prediction is shown, and no new scores
-    with metered(report, several, reading, aims=1, total=1):
+    with metered(report, several, reading):
         found, refused = explained(several, reading, report)
     return _answer(reading, found, refused, change, _gone(reading.features[0], question))
 
@@ -373,7 +373,7 @@ def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict
     reading = question_reading(model, question)
     several = [configured(name, model, {}) for name in question.methods]
     found: dict[str, Any] = {}
-    with metered(report, several, reading, aims=1, total=1):
+    with metered(report, several, reading):
         for name in dict.fromkeys(question.parts):
             report(0, 1)
             if name not in PARTS:
@@ -394,7 +394,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     if reading.documents[0].picture is None:  # of what is left of a picture there are no scores
         reading = changed_reading(reading, question)
     several = [configured(name, model, {}) for name in question.methods]
-    with metered(report, several, reading, aims=1, total=1):
+    with metered(report, several, reading):
         found = _defined(several, reading)
     made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
     return {"content": FILES[kind](made)}
@@ -452,8 +452,8 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
         raise InputError("there is nothing to remove from this text.")
     lines = [
         _line(e.label, "method", curve.removed / judged.d, curve.points)
-        for e, curve in zip(found, judged.curves, strict=True)
-        if curve is not None
+        for e in found
+        if (curve := judged.curves.get(e.method)) is not None
     ]
     return {
         "words": judged.d,
@@ -465,8 +465,12 @@ def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
         "ceiling": level.ceiling,
         "has_room": judged.has_room,
         "methods": [
-            {"label": e.label, "area": area, "share": _share(area, level.chance, level.ceiling)}
-            for e, area in zip(found, level.areas, strict=True)
+            {
+                "label": e.label,
+                "area": (area := level.areas.get(e.method)),
+                "share": _share(area, level.chance, level.ceiling),
+            }
+            for e in found
         ],
     }
 

@@ -79,12 +79,14 @@ def fit_examples(
     held: Bool[np.ndarray, " n"],
     *,
     seed: int,
+    of: str = "texts",
     curve: bool = True,
     heard: Callable[[float], None] | None = None,
 ) -> Learned:
     """Return the networks fitted to the texts that are not ``held``, their errors and a report.
 
-    With a ``curve``, one network is also fitted to a half and to a quarter of the texts.
+    With a ``curve``, one network is also fitted to a half and to a quarter of the texts, which are
+    called what they are ``of``: places of texts, say.
     """
     order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(~held))
     training, aside = examples.only(np.sort(order)), examples.only(np.flatnonzero(held))
@@ -123,14 +125,14 @@ def fit_examples(
     if gain.mean() <= 2 * gain.std() / np.sqrt(len(gain)):
         nothing = "LEARNED NOTHING" if gain.mean() <= 0 else "NOT SHOWN THAT IT LEARNED ANYTHING"
         report["notice"] = (
-            f"THE METHOD HAS {nothing}: on {aside.n} texts that were kept aside its scores are not "
-            "clearly nearer to Shapley values than 0 is. Give more texts or more pairs; until then "
+            f"THE METHOD HAS {nothing}: on {aside.n} {of} that were kept aside its scores are not "
+            f"clearly nearer to Shapley values than 0 is. Give more {of} or more pairs; until then "
             "use 'shapley'."
         )
     elif aside.n < _FEW:
         report["notice"] = (
-            f"Its standard errors rest on {aside.n} texts that were kept aside, too few to vouch "
-            f"for them; learn from {5 * _FEW} texts or more."
+            f"Its standard errors rest on {aside.n} {of} that were kept aside, too few to vouch "
+            f"for them; learn from {5 * _FEW} {of} or more."
         )
     usual = _usual(Learned({}, arrays), training, aside)
     return Learned({"report": report, "usual": usual}, arrays)

@@ -175,15 +175,11 @@ def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[lis
         texts = [picture_of(one) for one in texts]
     if why_not(model, "answers") is None:
         each, question = question.of_each(texts)
-        texts = [_about(one, by=question.answer) for one in each]
+        texts = [AskedText.of(one, question.answer) for one in each]
     texts = list(dict.fromkeys(texts))
     if why_not(model, "spans") is None:
         texts = list(chain(*asked_of_spans(model, texts)))
     return texts, replace(question, answer=None)
-
-
-def _about(text: Any, **asked: Any) -> AskedText:
-    return text if isinstance(text, AskedText) else AskedText(text, **asked)
 
 
 def _explanations(texts: Any) -> list[Explanation] | None:
@@ -265,7 +261,7 @@ class Plan:
     @cached_property
     def held(self) -> Bool[np.ndarray, " n"]:
         """Which are kept aside: by the seed, whatever is drawn; all that is asked of a text."""
-        own = [_about(text).given for text in self.texts]
+        own = [AskedText.of(text).given for text in self.texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(own))}
         n = len(number)
         count = min(max(round(_HELD * n), 4), _MOST_HELD)
@@ -361,7 +357,7 @@ def _planned(
 
 def _identity(text: Any) -> Any:
     """Return what tells a text, and what is asked of it, from others in a file."""
-    own = _about(text)
+    own = AskedText.of(text)
     return [*joined(own.given), own.cell] if own.cell else joined(own.given)
 
 
@@ -506,7 +502,8 @@ def fitted(
         if meter is not None:
             meter.finished(len(drawn) + share * -(-len(drawn) // 4))
 
-    learned = fit_examples(examples, held, seed=plan.seed, heard=heard)
+    of = learned_of(model)
+    learned = fit_examples(examples, held, seed=plan.seed, of=of, heard=heard)
     learned = replace(
         learned,
         record={
@@ -514,7 +511,7 @@ def fitted(
             "classes": list(model.classes),
             "outputs": list(range(examples.values.shape[1])) if aim is None else [aim[1]],
             "features": question.features,
-            **({} if (of := learned_of(model)) == "texts" else {"of": of}),
+            **({} if of == "texts" else {"of": of}),
             "signals": list(signals),
             "pairs": plan.pairs,
             "seed": plan.seed,
@@ -544,10 +541,7 @@ def fitted(
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
     one = name_of_one(question.features)
-    if "notice" in report:
-        report["notice"] = report["notice"].replace("texts", of)
-    told = _sentences(report, signals)
-    report["said"] = [in_units(sentence.replace("texts", of), one) for sentence in told]
+    report["said"] = [in_units(sentence, one) for sentence in _sentences(report, signals, of)]
     return replace(learned, record={**learned.record, "report": report})
 
 
@@ -557,15 +551,15 @@ def learned_of(model: Model) -> str:
     return next((kinds[one] for one in kinds if why_not(model, one) is None), "texts")
 
 
-def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
-    """Yield what was reached, for a reader."""
+def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Iterator[str]:
+    """Yield what was reached, for a reader; it is learned from what it is ``of``."""
     if notice := report.get("notice"):
         yield notice
     yield (
-        f"On {report['held_out']:,} texts kept aside its scores explain {max(report['r2'], 0):.0%} "
+        f"On {report['held_out']:,} {of} kept aside its scores explain {max(report['r2'], 0):.0%} "
         "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
         f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
-        "these texts was least, so on others both may be somewhat lower."
+        f"these {of} was least, so on others both may be somewhat lower."
     )
     share = report.get("share")
     if share and share["share"] is not None:  # None: no order of these words gains anything
@@ -579,12 +573,12 @@ def _sentences(report: dict[str, Any], signals: Sequence[str]) -> Iterator[str]:
     left = (1 - whole["r2"]) ** 2 / max(1 - half["r2"], 1e-9)
     more = max(1 - left, whole["r2"], 0.0)
     told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
-    yield (f"One network explains {told} texts; twice as many would bring it to about {more:.0%}.")
+    yield (f"One network explains {told} {of}; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]
     yield (
         f"±2 standard errors hold {cover['overall']:.1%} of the values kept aside, "
         f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score; the "
-        "errors of each half of these texts were fitted to the other, their common factor to both."
+        f"errors of each half of these {of} were fitted to the other, their common factor to both."
     )
     if set(STATES).isdisjoint(signals):
         yield (

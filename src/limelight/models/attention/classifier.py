@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, about_text
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.documents import encoded, padded_ids, read_document
+from limelight.models.attention.documents import padded_ids, read_document
 from limelight.models.attention.masked import (
     DeletionScorer,
     ReplacementScorer,
@@ -39,7 +39,7 @@ from limelight.models.attention.weights import (
 )
 from limelight.models.protocol import Capability, Link, class_probabilities
 from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Vocabulary, few_names, token_strings
+from limelight.text import Document, Features, Vocabulary, few_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
 
@@ -64,6 +64,7 @@ _TOGETHER = 32  # documents whose arrays stay inside the cache
 _TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
 
 
+# Models are equal where they are the same object; comparing arrays would give no truth value.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionClassifier:
     r"""K attention heads averaged into C logits (Eq. 1–9 of the paper).
@@ -108,6 +109,7 @@ class AttentionClassifier:
     embedding_error: ClassVar[np.ndarray | None] = None  # of embeddings that were computed
 
     def __post_init__(self) -> None:
+        # A dictionary could be changed after the fingerprint was made of it.
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
         # Read-only: tables, fingerprint and everything cached below were made of these numbers.
         for name, given in weights_of(self).items():
@@ -161,6 +163,7 @@ class AttentionClassifier:
         digest.update("\n".join(self.vocabulary.words).encode())
         for name, array in weights_of(self).items():
             digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            # Without a copy: embeddings are tens of megabytes.
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 
@@ -261,19 +264,15 @@ class AttentionClassifier:
         """Return documents as the arrays that exact methods need."""
         return CollapsedDocuments(model=self, documents=tuple(documents), features=tuple(features))
 
-    def logits(self, texts: Sequence[str]) -> Float[np.ndarray, "n C"]:
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for every text."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        rows = []
-        for i, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise InputError(f"text {i} must be a string; got {type(text).__name__}.")
-            strings = token_strings(text)
-            if not strings:
-                raise InputError(f"text {i} has no words; give at least one word.")
-            rows.append(self.vocabulary.encode(strings[: self.T_max - 1]))
-        return self.logits_of_ids(rows)
+        documents = []
+        for number, text in enumerate(texts):
+            with about_text(number if len(texts) > 1 else None):
+                documents.append(self.read(text))
+        return self.outputs(documents)
 
     def logits_of_ids(self, rows: Sequence[np.ndarray]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for documents that are encoded already, without [cls] and padding."""
@@ -292,7 +291,8 @@ class AttentionClassifier:
         Rows are softmaxes over the whole window, as in the model; the columns of the padding are
         left out, so a row sums to one minus the attention it pays to padding.
         """
-        ids = padded_ids([encoded(document).ids], T_max=self.T_max)[0]
+        ids = padded_ids([document.input.ids], T_max=self.T_max)[0]
+        # Of the weights and not of the tables: these hold the row of [cls] alone.
         e = self.embedding[ids].astype(np.float64) + self.positions
         T, K, seen = 1 + len(document.tokens), self.sizes["K"], self.directions
         # The first K heads: a skip connection from the mean, the last, attends to nothing.
@@ -340,6 +340,7 @@ def factored(tables: Tables) -> Factored | None:
     if tables.units is not None:
         return None
     word, position = tables.word_logit, tables.position_logit
+    # Beyond, every term of a text that lacks the largest word could underflow.
     if np.ptp(word, axis=0).max() + np.ptp(position, axis=0).max() > SPREAD:
         return None
     g_w, g_t = np.exp(word - word.max(axis=0)), np.exp(position - position.max(axis=0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.models.attention.documents import encoded, padded_ids
+from limelight.models.attention.documents import padded_ids
 from limelight.models.attention.tables import ErrorBounds
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features
@@ -62,6 +62,7 @@ class CollapsedDocuments:
     def base_ids(self) -> Int[np.ndarray, "n T_max"]:
         """The documents with every feature removed: UNK at its places, or what stands there."""
         removed: Any = np.int32(UNK)
+        # All of one model: if one document knows what stands in its removed places, all do.
         if self.documents[0].input.removed is not None:
             rows = [document.input.removed for document in self.documents]
             removed = padded_ids(rows, T_max=self.model.T_max)
@@ -91,8 +92,10 @@ class CollapsedDocuments:
         if (units := tables.units) is None:
             return LogitPath(start, end)
         ids, base_ids = self.ids[some], self.base_ids[some]
+        # Hidden units are followed on their way only where words change: elsewhere nothing moves.
         (places,) = np.nonzero((ids != base_ids).any(axis=0))
         given, start, end = [], start.copy(), end.copy()
+        # The linear part alone: the units add theirs at every point of the path.
         for logit, words in ((start, base_ids), (end, ids)):
             there = words[:, places]
             linear = tables.word_logit[there] + tables.position_logit[places]
@@ -107,6 +110,7 @@ class CollapsedDocuments:
         if (units := tables.units) is None:
             return self.logit
         h = units.given(self.ids, np.arange(self.model.T_max))
+        # Less the offset, which is read of [cls] and belongs to no e_t.
         along = (unit_slopes(h, units.weight) * (h - units.offset)).sum(axis=-1)
         return _positions_last(tables.word_logit[self.ids] + tables.position_logit + along)
 
@@ -170,6 +174,7 @@ class CollapsedDocuments:
     @cached_property
     def bounds(self) -> ErrorBounds:
         """What is known of the logits and values of each document."""
+        # UNK may stand anywhere, in the place of a removed word.
         by_word, ids = self.model.table_errors.by_word, self.seen_ids
         return ErrorBounds.of(np.maximum(by_word[ids].max(axis=1), by_word[UNK]), ids.shape[1])
 
@@ -186,7 +191,7 @@ class CollapsedDocuments:
                 "LIME under deletion is exact for texts that fit the window and repeat no token; "
                 f"in this one {why}. Use method 'lime-sampled', or replacement 'unk'."
             )
-        ids = encoded(document).ids
+        ids = document.input.ids
         d = len(ids)
         word, place = ids[:, None], 1 + np.arange(d)[None, :]
         logit = tables.logit(word, place)
@@ -197,6 +202,7 @@ class CollapsedDocuments:
         padding = np.exp(self.base_logit[i] - top[:, None])
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
         tail_g = _beside(padding, d)
+        # The least Σg is that of [cls] and padding, for a word adds to it wherever it stands.
         smallest = np.broadcast_to(tail_g.min(axis=-1), self.bounds.logit_error.shape)
         error = self.bounds.of_outputs(smallest)[i]
         return DeletionGame(
@@ -209,6 +215,7 @@ class CollapsedDocuments:
 
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
         """The gradient at the tokens alone, which is all that features need."""
+        # Padding is left out: it has no features, and is most of the window of a short text.
         T = 1 + max(len(document.tokens) for document in self.documents)
         alpha, u = self.alpha, self.target_u(weights)
         surplus = alpha * (u - head_outputs(alpha, u)[..., None])
@@ -222,6 +229,7 @@ class CollapsedDocuments:
 
     def gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T_max d_e"]:
         """The gradient of the explained number at every position, [cls] included."""
+        # A skip connection reads [cls] besides, past all heads.
         rows = gradient(**self.at_the_text(weights))
         rows[:, 0] += weights @ self.model.directions.cls_value
         return rows
@@ -230,6 +238,7 @@ class CollapsedDocuments:
         self, weights: Float[np.ndarray, "n C"]
     ) -> Float[np.ndarray, "n K T_max d_e"]:
         """Every head's own gradient at every position, [cls] included."""
+        # Whole for every head: f is their mean, and so is its gradient.
         rows = head_gradients(**self.at_the_text(weights))
         rows[:, :, 0] += (weights @ self.model.directions.cls_value)[:, None]
         return rows
@@ -241,6 +250,7 @@ class CollapsedDocuments:
 
     def attended_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
         """Values of the same heads for the target; the mean of attention times it is their f."""
+        # No head makes the constant: it is what a skip connection takes from [cls].
         own = self.target_u(weights) - (weights @ self.model.directions.constant)[:, None, None]
         # f is the mean over all heads, that of the skip connection among them: the mean over the
         # others must be as large as their part of it.
@@ -299,6 +309,7 @@ class CollapsedDocuments:
 def _inexact(document: Document, features: Features) -> str | None:
     """Say why positions under deletion depend on more than the number of words kept before."""
     strings = document.tokens.strings
+    # A word beyond the window moves into it when others go, at a place that depends on which.
     if document.cut is not None:
         return "the last words were cut off"
     if len(features) == len(strings):
@@ -311,6 +322,7 @@ def _inexact(document: Document, features: Features) -> str | None:
 
 def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
     """Sums over [cls] and padding when 0, 1, … d words stand between them."""
+    # From the end: the whole less what stands before would cancel where a late place weighs little.
     behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
     after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
     return x[:, :1] + after[:, : d + 1]

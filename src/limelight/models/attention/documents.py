@@ -25,12 +25,6 @@ class Encoded(NamedTuple):
     removed: Int[np.ndarray, " T"] | None = None
 
 
-def encoded(document: Document) -> Encoded:
-    """Return what the attention classifier made of a text."""
-    found: Encoded = document.input
-    return found
-
-
 def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
     """Return ``text`` cut to the ``T_max - 1`` tokens that fit after [cls]."""
     if not isinstance(text, str):
@@ -67,6 +61,7 @@ def read_document(text: str, vocabulary: Vocabulary, *, T_max: int) -> Document:
 
 def padded_ids(rows: Sequence[Int[np.ndarray, " _"]], *, T_max: int) -> Int[np.ndarray, "n T_max"]:
     """Return one row of ``T_max`` ids per document: [cls], its tokens, then UNK as padding."""
+    # Padding is UNK and takes part in attention: a window is as long as it was in training.
     ids = np.full((len(rows), T_max), UNK, dtype=np.int32)
     ids[:, 0] = CLS
     for line, row in zip(ids, rows, strict=True):

@@ -47,6 +47,7 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
+    # A folder with anything else in it is somebody's work, and would be replaced as a whole.
     if folder.exists() and (other := {file.name for file in folder.iterdir()} - set(FILES)):
         raise InputError(
             f"the folder '{folder}' holds other files ({min(other)!r}); choose a new or empty one."
@@ -68,7 +69,9 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         raise InputError(f"there is no model folder at '{folder}'; check the path.")
     try:
         config = _config(_content(folder, "config.json"))
+        # Not by splitlines: a word may hold a line end of another kind.
         words = _content(folder, "vocab.txt").decode("utf-8").removesuffix("\n").split("\n")
+        # Of bytes, whose number was limited, and not of the file.
         weights = tensors_from_bytes(_content(folder, "model.safetensors"))
         if missing := [name for name in WEIGHTS if name not in weights]:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
@@ -80,6 +83,7 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         for name in ("position_base", "position_scale"):
             reading[name] = float(reading[name])
         kind = PictureClassifier if "patch_size" in options else AttentionClassifier
+        # What is left of the configuration is what training recorded.
         return kind(
             **{name: weights[name] for name in WEIGHTS},
             **options,
@@ -140,6 +144,7 @@ def _config(content: bytes) -> dict[str, Any]:
             raise InputError(f"config.json lacks {name!r}.")
         given = config[name]
         huge = isinstance(given, int) and abs(given) > _LARGEST_INTEGER
+        # True is an int to Python, and no number to a reader.
         if huge or not isinstance(given, kind) or isinstance(given, bool):
             raise _unusable(name, given)
     if not all(isinstance(name, str) for name in config["classes"]):

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.documents import encoded
 from limelight.models.attention.tables import Tables, in_chunks, predicted_logits
 from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Vocabulary
@@ -109,6 +108,7 @@ class DeletionScorer:
         """f = N/D, both summed token by token: where a token stands depends on the mask alone."""
         T_max, everywhere = len(self.tables.position_logit), np.ones(len(keep), bool)
         words, rows = self._words
+        # Terms of a novel would take gigabytes.
         if len(words) * T_max > _PAIRS:
             return predicted_logits(self.tables, self.windows(keep))
         # One small table per token, looked up for all masks, stays in the nearest cache; looking
@@ -120,6 +120,7 @@ class DeletionScorer:
             stays = keep[:, feature] if feature >= 0 else everywhere
             at_place[:-1] = self._terms[row]
             sums += at_place.take(np.where(stays, place, T_max), axis=0)
+            # All places beyond the window are one, in which nothing is read.
             place = np.minimum(place + stays, T_max)
         at_place[:-1] = np.cumsum(unk[::-1], axis=0)[::-1]
         sums += at_place[place]  # padding from there to the end of the window
@@ -143,6 +144,8 @@ def _terms(
     tables: Tables, words: Int[np.ndarray, "n #T"], places: Int[np.ndarray, " T"]
 ) -> Float[np.ndarray, "n T sums"]:
     """g and g·u of words at places, g being 1 at most in every head."""
+    # One largest logit for all words and places of a head: sums of kept and of removed words must
+    # be in the same units.
     logit = tables.logit(words, places)
     g = np.exp(logit - logit.max(axis=(0, 1)))[:, :, None]
     terms = np.concatenate([g, g * tables.value(words, places)], axis=2)
@@ -159,6 +162,7 @@ def _ratio(
     parts = sums.reshape(-1, 1 + C, K)
     D, N = parts[:, :1], parts[:, 1:]
     lost = np.min(parts[:, 0], axis=1) < _UNDERFLOW
+    # Rows that are lost divide by 1, for NumPy would warn of 0/0; they are replaced below.
     f = (N / np.where(D < _UNDERFLOW, 1.0, D)).mean(axis=-1)
     if lost.any():
         f[lost] = predicted_logits(tables, windows(lost))
@@ -169,7 +173,9 @@ def deletion_scorer(
     tables: Tables, vocabulary: Vocabulary, document: Document, features: Features
 ) -> DeletionScorer:
     """Return the game in which removed words vanish; words beyond the window go with a feature."""
-    ids, beyond, _ = encoded(document)
+    ids, beyond, _ = document.input
+    # A feature of words is all their occurrences, those that the model does not read too: with the
+    # others gone they move into the window.
     row = {string: j for j, string in enumerate(features.strings)}
     later = [row.get(string, -1) if features.unit == "words" else -1 for string in beyond]
     of_token = np.array([*features.of_token, *later])

@@ -30,6 +30,7 @@ class DeviceTables:
             raise MissingExtraError(f"device {model.device!r} needs torch", "train") from None
         self._torch, self._device = torch, model.device
         try:
+            # Of double precision: Apple's device has none, and says so only when asked for it.
             torch.empty(0, dtype=torch.float64, device=model.device)
         except (RuntimeError, AssertionError, TypeError) as error:
             (reason, *_) = str(error).splitlines() or [""]
@@ -53,14 +54,17 @@ class DeviceTables:
     def game(self, documents: CollapsedDocuments) -> RatioGame:
         """Return the ratio games of some documents as tensors of the device."""
         torch, sizes = self._torch, np.array([len(own) for own in documents.features])
+        # Indices of torch have 64 bits.
         ids, base_ids = (self._sent(x).long() for x in (documents.ids, documents.base_ids))
         (logit, u), (base_logit, base_u) = self._read(ids), self._read(base_ids)
         top = torch.maximum(logit, base_logit).amax(dim=1, keepdim=True)
         g, g_h = (torch.exp(x - top)[:, :, None] for x in (logit, base_logit))
         terms = torch.cat([g, g_h, g * u, g_h * base_u], dim=2)  # n T_max (2 + 2C) K
         d, of_position = int(sizes.max()), documents.of_position
+        # What always stays is summed in a place of its own, the last.
         place = self._sent(np.where(of_position >= 0, of_position, d))
         sums = terms.new_zeros((len(ids), d + 1, *terms.shape[2:]))
+        # A GPU adds in any order, and not the same one each time; the bounds hold for all of them.
         sums.scatter_add_(1, place[:, :, None, None].expand_as(terms), terms)
         a, b, A, B = sums.movedim(1, -1).contiguous().split([1, 1, u.shape[2], u.shape[2]], dim=1)
         game = RatioGame(

@@ -17,7 +17,6 @@ from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import Encoded
 from limelight.models.attention.masked import ReplacementScorer
 from limelight.models.attention.tables import in_chunks, sinusoidal_positions
-from limelight.models.attention.weights import shuffled_weights, weights_of
 from limelight.models.protocol import Capability
 from limelight.shapes import Float, Num
 from limelight.text import UNK, Document, Features, Pictured, few_names, picture_of
@@ -65,6 +64,7 @@ class PictureClassifier(AttentionClassifier):
 
     def __post_init__(self) -> None:
         shape = (*self.grid, *self.patch_size, self.channels)
+        # With limits, for a folder may come from anybody: sizes are multiplied before arrays are.
         if len(shape) != 5 or any(type(n) is not int or not 1 <= n <= _MOST for n in shape):
             raise InputError(
                 "patches must have a size and stand in a grid, two whole numbers from 1 each; got "
@@ -118,15 +118,8 @@ class PictureClassifier(AttentionClassifier):
         if self.position_table is None:
             return super()._of_parts(of_positions)
         table = self.position_table.astype(np.float64)
+        # Learned numbers are what they are, without an error.
         return table if of_positions is sinusoidal_positions else np.zeros_like(table)
-
-    def shuffled(self, seed: int) -> "PictureClassifier":
-        """Return the model with the numbers of every weight in random places.
-
-        The mean patch stays: it is what the training pictures were, and what removal means.
-        """
-        weights: dict[str, Any] = shuffled_weights(weights_of(self), seed)
-        return replace(self, **weights | {"patch_mean": self.patch_mean})
 
     def read(self, text: Any, *, pieces: bool = False) -> Document:
         """Return a picture as this model sees it: brought to its size, and cut into patches."""
@@ -140,10 +133,6 @@ class PictureClassifier(AttentionClassifier):
         notices = () if (wide, high) == (width, height) else (said,)
         pixels = fitted_pixels(picture.pixels, self.picture_size, self.channels)
         return Document.of_picture(cut, notices=notices, input=pixels)
-
-    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
-        """Return the C outputs of the model for every picture."""
-        return self.outputs([self.read(picture) for picture in texts])
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the C outputs of the model for pictures that it has read."""
@@ -178,6 +167,7 @@ class PictureClassifier(AttentionClassifier):
         """
         removal = removal or self.removal
         n, T = len(documents), self.T_max - 1
+        # Segments cut through patches, and a patch is removed as a whole or not at all.
         for document in documents:
             if document.picture is None or len(document.tokens) != T:
                 raise InputError(
@@ -188,6 +178,7 @@ class PictureClassifier(AttentionClassifier):
         if removal != "mean":
             pixels += [_removed(one, removal, self.patch_size) for one in pixels]
         rows, errors = self.embedded(np.concatenate([cut(one, self.grid) for one in pixels]))
+        # In double precision like the rows beside them, which were computed so.
         specials = self.embedding.astype(np.float64)
         # No copy by `replace`: it would check all weights again, and lose what is known of them.
         _ = self.directions, self.position_errors  # known before, and not anew for every picture
@@ -210,6 +201,7 @@ class PictureClassifier(AttentionClassifier):
         seen = patches / 255.0 if patches.dtype == np.uint8 else patches.astype(np.float64)
         x = seen - m
         h = x @ W_i.T + b
+        # Two roundings before the product: of the division by 255, and of the difference.
         h_error = product_error(x, W_i.T, x_error=ROUNDING * (seen + np.abs(x)))
         r = np.maximum(h, 0) - np.maximum(b, 0)  # relu carries errors on at most as they are
         r_error = h_error + ROUNDING * (np.abs(h) + np.abs(r))
@@ -229,6 +221,7 @@ def fitted_pixels(
     pixels: Num[np.ndarray, "H W C"], size: tuple[int, int], channels: int
 ) -> Num[np.ndarray, "height width channels"]:
     """Return 8-bit pixels in another size (width, height), and gray or in colours."""
+    # First, for resizing one channel costs a third of three.
     if pixels.shape[2] > channels:
         pixels = np.rint(pixels @ np.array(_GREY)).astype(np.uint8)[:, :, None]
     if pixels.shape[1::-1] != size:

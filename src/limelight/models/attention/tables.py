@@ -164,6 +164,7 @@ def read_directions(model: AttentionClassifier) -> Directions:
             scale = 1 / np.sqrt(d_att)
             bias = np.zeros((K, d_att)) if b_q is None else b_q
             q = W_q @ cls + bias
+            # A bias that is not there is not added, and rounds nothing.
             q_error = q_error + (0.0 if b_q is None else ROUNDING * np.abs(q))
             key = scale * np.einsum("ka,kae->ke", q, W_k)
             key_error = product_error(q[:, None], W_k, x_error=q_error[:, None])[:, 0]
@@ -173,6 +174,7 @@ def read_directions(model: AttentionClassifier) -> Directions:
         else:
             key = key_error = asked = np.zeros((K, d_e))
             query = np.zeros((K, d_e, d_e))
+            # Inside a tanh the bias of keys counts, which a dot product does not notice.
             bias = sum((b for b in (b_q, b_k) if b is not None), np.zeros_like(w_a))
             offset = W_q @ cls + bias
             error = q_error + ROUNDING * (np.abs(bias) + np.abs(offset))
@@ -266,6 +268,7 @@ def collapse(model: AttentionClassifier) -> Tables:
         word_logit=words[0],
         word_value=words[1].reshape(-1, *shape),
         position_logit=places[0],
+        # A token has one position: there the offset is added once, and to few rows.
         position_value=places[1].reshape(-1, *shape) + seen.offset,
         units=units,
     )
@@ -289,6 +292,7 @@ def in_chunks(
     outputs: Callable[[Any], Float[np.ndarray, "n C"]], rows: Any, size: int, *, C: int
 ) -> Float[np.ndarray, "n C"]:
     """Return the ``outputs`` of all rows, asked for ``size`` of them at a time."""
+    # One array for all: to put many together at the end would take the memory twice.
     found = np.empty((len(rows), C))
     for start in range(0, len(rows), size):
         found[start : start + size] = outputs(rows[start : start + size])
@@ -456,6 +460,7 @@ def position_errors(
     """
     power = np.abs(np.log(base)) * np.arange(0, d_e, 2) / d_e
     angle = np.abs(_angles(T_max, d_e, base))
+    # Two sines differ by 2 at most, however far the angles are apart.
     off = np.minimum(2.0, ROUNDING * (power + 8) * angle) + 8 * ROUNDING
     return np.abs(scale) * np.repeat(off, 2, axis=1)[:, :d_e]
 

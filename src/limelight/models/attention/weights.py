@@ -17,6 +17,7 @@ ATTENTIONS = ("dot-product", "additive")
 
 def weights_of(model: Any) -> dict[str, np.ndarray]:
     """Return the weights that ``model`` has, in the order of their names above."""
+    # By getattr: only a model of pictures has the last ones.
     found = {name: getattr(model, name, None) for name in (*WEIGHTS, *OPTIONS, *PATCHES)}
     return {name: array for name, array in found.items() if array is not None}
 
@@ -32,6 +33,7 @@ def wide_weights(model: Any) -> dict[str, Float[np.ndarray, "..."]]:
         return found
     for name in ("W_q", "W_k", "W_v"):
         K, rows, d_e = found[name].shape
+        # Zeros cost K times the products, and no other line needs to know of embeddings by head.
         wide = np.zeros((K, rows, K, d_e))
         wide[np.arange(K), :, np.arange(K)] = found[name]
         found[name] = wide.reshape(K, rows, K * d_e)
@@ -41,9 +43,11 @@ def wide_weights(model: Any) -> dict[str, Float[np.ndarray, "..."]]:
 def shuffled_weights(weights: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
     """Return the numbers of every weight in random places."""
     rng = np.random.default_rng(seed)
-    return {
+    found = {
         name: rng.permutation(array.ravel()).reshape(array.shape) for name, array in weights.items()
     }
+    # The mean patch is what the training pictures were, and what removal means: nothing learned.
+    return found | {name: weights[name] for name in ("patch_mean",) if name in weights}
 
 
 _LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
@@ -51,6 +55,7 @@ _LONGEST = 1 << 17  # tokens, a novel: a table has a row for each
 
 def check_weights(model: Any) -> None:
     """Refuse weights that do not fit together, are not finite, or do not fit the vocabulary."""
+    # W_q comes first: it says what K and d_e are, by which all others are measured.
     letters = {
         "W_q": "K d_att d_e",
         "W_k": "K d_att d_e",
@@ -86,6 +91,7 @@ def check_weights(model: Any) -> None:
             continue
         if "K·d_e" in axes:
             size["K·d_e"] = size["K"] * size["d_e"]
+        # A quantised export leaves whole numbers, which mean nothing without their scales.
         if array.dtype.kind != "f":
             raise InputError(f"{name} must hold floating-point numbers; got {array.dtype}.")
         if array.ndim != len(axes.split()):
@@ -99,6 +105,7 @@ def check_weights(model: Any) -> None:
             raise InputError(f"{name} must have no empty axis ({axes}); got shape {array.shape}.")
         if not np.isfinite(array).all():
             raise InputError(f"{name} holds NaN or infinite values; train or export it again.")
+    # A single output is a logit: it has two classes, and two names.
     outputs, named = size["C"], len(model.classes)
     if named != max(outputs, 2) or len(set(model.classes)) != named:
         raise InputError(
