@@ -8,7 +8,7 @@ from pathlib import Path
 
 from limelight.explainers import METHODS
 from limelight.explainers.method import Method, Way, setting_defaults
-from limelight.pages.terminal_lists import EXACTNESS, MODELS
+from limelight.pages.wording import EXACTNESS, MODELS
 
 HERE = Path(__file__).parent
 SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTALL)

@@ -336,6 +336,11 @@ class Question:
         pairs = zip(texts, self.answer, strict=True)
         return [AskedText(text, by=answer) for text, answer in pairs], replace(self, answer=None)
 
+    def about(self, text: Any) -> AskedText:
+        """Return a text with what names what is asked of it, unless it brings that along."""
+        by = self.at if self.answer is None else self.answer
+        return AskedText.of(text, by, first_pieces=self.first_pieces)
+
     def units(self, model: Model) -> Any:
         """Return the features that are meant: by default those of the model's own kind."""
         if self.features is not None:

@@ -38,7 +38,7 @@ from limelight.question import (
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
-from limelight.text import Answer, Document, Given, PictureLike, is_one, joined
+from limelight.text import Answer, AskedText, Document, Given, PictureLike, is_one, joined
 
 
 class Spending(TypedDict, total=False):
@@ -305,7 +305,7 @@ def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExpla
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
         with about_text(number if len(texts) > 1 else None):
-            parts = parts_of(model, given, question.answer, first_pieces=question.first_pieces)
+            parts = parts_of(model, question.about(given))
             several: list[list[Explanation]] = [[]]
             if parts.asked:
                 heard = None if progress is None else _after(progress, number, len(texts))
@@ -349,7 +349,7 @@ def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
 
 def _answer_row(model: Model, document: Document) -> dict[str, Any]:
     (answer,) = cast(tuple[Answer, ...], document.asked)
-    read = document_by(model, parts_of(model, document.given, answer))
+    read = document_by(model, parts_of(model, AskedText(document.given, by=answer)))
     # Of a model that gives means over tokens, the sums: what is called a log-probability is one.
     sentences = [
         {"text": one.part, "log_probability": value * (one.length if one.per_token else 1)}

@@ -38,6 +38,12 @@ def test_a_table_for_people(limelight, model, data):
     assert [row.split()[:2] for row in rows] == [["class", "0"], ["class", "1"]]
 
 
+def test_one_text_is_one_text(limelight, model, data):
+    data.write_text(data.read_text().splitlines()[1] + "\n")
+    first, *_ = limelight("evaluate", "--model", model, "--data", data).out.splitlines()
+    assert first == "accuracy 100.00%, 95 % interval 20.65% to 100.00%, 1 text"
+
+
 def test_json_for_programs(limelight, model, data):
     run = limelight("evaluate", "--model", model, "--data", data, "--format", "json")
     told = json.loads(run.out)

@@ -65,7 +65,7 @@ def test_a_log_has_a_line_of_json_for_every_shard(limelight, data, tmp_path):
         (("--data", "DATA"), "--data needs a folder for the run; add --output FOLDER."),
         (("--data", "DATA", "-o", "r", "--lines"), "give --data or --lines, not both."),
         (("--data", "DATA", "-o", "r", "--format", "json"), "give --data or --format, not both."),
-        (("--data", "DATA", "-o", "r", "--limit", "0"), "limit must be at least 1; got 0."),
+        (("--data", "DATA", "-o", "r", "--limit", "0"), "limit must be a whole number from 1; got"),
         (("--limit", "3", "a film"), "--limit is about a data set; add --data."),
         (("--retry", "a film"), "--retry is about a data set; add --data."),
         (("--text-column", "x", "a film"), "--text-column is about a data set; add --data."),

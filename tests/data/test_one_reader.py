@@ -71,7 +71,7 @@ def model():
 @pytest.fixture
 def read_by(monkeypatch, model):
     """What a command has read of a file: texts, and labels where it needs them."""
-    from limelight.cli.data_run import DataRun
+    from limelight.cli.explain import DataRun
     from limelight.cli.judge import judge
     from limelight.cli.options import Asking, QuestionOptions
     from limelight.cli.predict import evaluate

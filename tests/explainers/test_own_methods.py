@@ -162,7 +162,7 @@ for command in (
     except SystemExit as left:
         assert not left.code, command
 from limelight import load
-from limelight.serving.served import ServedModel, model_facts
+from limelight.serving.app import ServedModel, model_facts
 from limelight.serving.texts import TextQuestion, shown_text
 
 served = ServedModel(name="ours", model=load())

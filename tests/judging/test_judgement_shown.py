@@ -126,7 +126,7 @@ def test_rows_are_spread_evenly(tmp_path, data):
     lines.write_text('{"text": "x y"}\n[1]\n')
     with pytest.raises(InputError, match=r"row 2 of .*: there is no text in this row"):
         read_texts(lines)
-    with pytest.raises(InputError, match="limit must be at least 1"):
+    with pytest.raises(InputError, match="limit must be a whole number from 1"):
         read_texts(data, limit=0)
 
 
@@ -178,7 +178,7 @@ def test_plausibility_and_agreement_fit_any_terminal(width):
     assert max(map(len, text.splitlines())) <= width
     assert ("token F1" in text) == (width >= 72)
     assert bool(re.search("^ +1 .* 8 *$", text, re.M)) == (width > 60)  # of the agreement
-    assert ("no room here" in " ".join(text.split())) or width > 60
+    assert ("without room here" in " ".join(text.split())) or width > 60
     shown(found, width, "ascii")
 
 

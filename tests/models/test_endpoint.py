@@ -430,7 +430,7 @@ def test_methods_are_compared_and_judged_on_a_server(server):
 
 def test_a_served_page_shows_what_explain_says(server):
     pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
-    from limelight.serving.served import ServedModel, model_facts
+    from limelight.serving.app import ServedModel, model_facts
     from limelight.serving.texts import TextQuestion, shown_text
 
     model = wrapped(server)

@@ -431,13 +431,10 @@ def test_a_function_may_find_a_part_of_a_word():
 
 def test_a_tagger_has_no_outputs_of_a_whole_text():
     model, *_ = tagger()
-    for ask in (
-        model.logits,
-        model.predict_proba,
-        lambda texts: model.outputs([model.read(*texts)]),
-    ):
-        with pytest.raises(InputError, match="has outputs at a place, not of a text"):
-            ask(["the bad film"])
+    for one in (model, limelight.wrap(lambda texts: [[] for _ in texts], tags=["ORG"])):
+        for ask in (one.logits, one.predict_proba, lambda t, m=one: m.outputs([m.read(*t)])):
+            with pytest.raises(InputError, match="has outputs at a place, not of a text"):
+                ask(["the bad film"])
     with pytest.raises(InputError, match="a tagger reads one text"):
         limelight.predict(model, ("the bad", "film"))
     (notice,) = model.read("film " * 40).notices

@@ -80,10 +80,10 @@ def test_the_terminal_keeps_to_its_width_and_says_what_matters(width):
     assert "10 texts, LIME: what drives great" in text
     assert "Notice great" in text
     if width >= 80:
-        assert "great +0.500 +0.400 +0.600" in text
-        assert "poor -0.400 -0.500 -0.300 2*" in text  # rare
+        assert "great +0.500 [+0.400, +0.600]" in text
+        assert "poor -0.400 [-0.500, -0.300] 2*" in text  # rare
         assert "80.0% [49.0%, 94.0%] of 10 labelled texts" in text
-        assert "great +0.50 → -0.25 (called great)" in text
+        assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6 and 7" in text
 
 
 def test_nothing_of_the_users_is_obeyed_by_terminal_or_page():
@@ -141,8 +141,8 @@ def test_bars_reach_as_far_as_their_means():
 
 def test_methods_without_signs_have_neither_side():
     text = printed(summary(signed=False), 80)
-    assert "largest, no sign" in text
-    assert "against great" not in text
+    assert "Largest: the method gives no sign" in text
+    assert "Against great" not in text
     assert "bar-n" in summary_page(summary(signed=False))
 
 

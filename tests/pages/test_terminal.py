@@ -1,5 +1,6 @@
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,6 +138,8 @@ def test_standard_errors_bounds_and_notices_are_said():
     given = {"scores": np.array([0.8, -0.4]), "stderr": np.array([0.2, 0.1])}
     sampled = printed(explanation("good bad", **given))
     assert "Sampled: ± is one standard error." in sampled
+    learned = replace(explanation("good bad", **given), method="learned")
+    assert "Learned: ± is one standard error." in printed(learned)
     assert re.search(r"^good +\+0\.800 +0\.200 ", sampled, re.M)
     assert re.search(r"^bad +-0\.400 +0\.100 ", sampled, re.M)
     assert "within 3.0e-12 of the exact value (proven)" in printed(explanation(method="lime"))

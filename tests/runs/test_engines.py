@@ -125,7 +125,7 @@ def test_a_run_that_is_killed_at_random_moments_ends_up_equal(engine, tmp_path):
 def test_a_worker_refuses_another_model_in_a_sentence(folder, model):
 
     record = record_of(model, ["gxi"], TEXTS)
-    task = Task.of(0, texts_table(TEXTS[:2]))
+    task = Task(0, texts_table(TEXTS[:2]))
     source = ModelSource(str(folder), None)
     good = explain_shard(packed(record, source, {}), task)
     assert (good.refused, good.texts, good.failed) == (None, 2, 0)
@@ -214,7 +214,7 @@ def test_functions_that_can_be_pickled_use_processes_and_others_say_why(tmp_path
     assert explained(length_scores, "two", workers=2) == explained(length_scores, "one")
     with pytest.raises(InputError, match=r"this one cannot be pickled \(.*<lambda>"):
         explained(lambda texts: length_scores(texts), "none", workers=2)
-    lost = explain_shard(b"cnowhere\nfound\n.", Task(0, b""))
+    lost = explain_shard(b"cnowhere\nfound\n.", Task(0, texts_table([])))
     assert lost.refused.startswith("a worker cannot unpickle what it needs (ModuleNotFoundError: ")
 
 

@@ -236,7 +236,8 @@ def test_two_writers_at_once_are_one_too_many(model, whole, tmp_path):
 def test_a_full_disk_loses_nothing_that_is_finished(model, whole, tmp_path, monkeypatch):
     def full(self, number, content, write=RunFolder.write):
         if number == 2:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.shard(number)))
+            place = str(self.path / "shards" / f"{number:05d}.parquet")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
         write(self, number, content)
 
     monkeypatch.setattr(RunFolder, "write", full)
@@ -433,10 +434,10 @@ def test_a_limit_beyond_the_last_row_is_no_limit(model, whole, tmp_path):
     run = explained(model, tmp_path / "run", limit=10**6)
     assert run.record == Run(whole).record
     for limit in (0, -3):
-        with pytest.raises(InputError, match=f"limit must be at least 1; got {limit}"):
+        with pytest.raises(InputError, match=f"limit must be a whole number from 1; got {limit}"):
             explained(model, tmp_path / "none", limit=limit)
     unchecked = inspect.unwrap(DataSet.record)
-    with pytest.raises(InputError, match=r"'limit' must be a whole number; got 2.5"):
+    with pytest.raises(InputError, match=r"limit must be a whole number from 1; got 2.5"):
         unchecked(opened_data(DATA), texts_kept=True, limit=2.5)
     assert type(unchecked(opened_data(DATA), texts_kept=True, limit=np.int64(2)).limit) is int
 
@@ -448,7 +449,10 @@ def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole, tmp_path)
         file = replace(record.data.files[0], rows=rows)
         data = replace(record.data, files=[file])
         plan = replace(record, data=data, shards=ShardPlan(texts=rows // 100, count=100))
-        job = RunJob(folder=RunFolder(tmp_path), record=plan, data=opened_data(DATA))
+        place = RunFolder(tmp_path / str(rows))
+        with place.locked():
+            place.begin(plan)
+        job = RunJob(folder=place, run=Run(place.path), data=opened_data(DATA))
         tracemalloc.start()
         assert job.texts == rows
         sizes.append(tracemalloc.get_traced_memory()[1])

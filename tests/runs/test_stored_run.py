@@ -11,7 +11,7 @@ from limelight.errors import InputError
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 from limelight.runs import Run
-from limelight.runs.rows import Answer, DataText, shard_bytes, shard_table
+from limelight.runs.rows import shard_bytes, shard_table
 from limelight.runs.run import RunFolder
 from limelight.runs.work import ShardWork
 
@@ -79,8 +79,8 @@ def test_an_explanation_comes_back_as_it_was_found(run, model, method):
 
 def test_the_bound_covers_the_rounding_to_float32(model):
     e = limelight.explain(model, TEXTS[0], "lime", tolerance=1e-12)
-    answer = Answer(DataText(0, "0", e.text, None), "lime", None, e)
-    row = shard_table([answer], {}, keep_texts=True).to_pylist()[0]
+    found = shard_table(texts_table([e.text]), [("lime", None)], [[e]], keep_texts=True)
+    (row,) = found.to_pylist()
     rounding = np.abs(np.array(row["scores"]) - e.scores).max()
     assert rounding > 1e-9 > e.bound  # else there is nothing to cover
     assert e.bound + rounding <= row["bound"] <= 1.01 * (e.bound + rounding)

@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 
 import limelight
 from limelight.errors import InputError
-from limelight.serving.served import ServedModel, model_facts
+from limelight.serving.app import ServedModel, model_facts
 from limelight.serving.texts import (
     MOST_CHARACTERS,
     TextQuestion,

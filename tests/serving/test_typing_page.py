@@ -353,6 +353,16 @@ def test_two_tabs_do_not_disturb_each_other(opened):
     assert [chosen(page) for page in pages] == ["positive", "negative"]
 
 
+def test_a_part_that_opens_asks_nothing_anew_of_the_methods(opened):
+    page = opened(link(text=TEXT))
+    settled(page)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    page.click("#part-curves summary >> nth=0")
+    page.wait_for_selector("#part-curves limelight-curve svg")
+    assert asked == ["parts?when=paused"]
+
+
 def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
     names = ["closer", "curves", "pairs", "disagreement", "heads", "attention"]
     page = opened(link(text=TEXT, open='["curves","attention"]'))

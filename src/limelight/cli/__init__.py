@@ -43,6 +43,7 @@ _SHARED = {  # commands that live in the module of another
     "plan": "explain",
     "evaluate": "predict",
     "learn": "train",
+    "data": "train",
     "verify": "methods",
     "summarize": "pages",
     "serve": "pages",

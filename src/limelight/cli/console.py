@@ -220,23 +220,30 @@ def only(results: Iterable[Result], form: str) -> Result:
     return found[0]
 
 
-def put(found: Any, form: str, output: Path | None, *, said: bool = False) -> None:
-    """Write one result in its format.
+def put(
+    results: Iterable[Any], form: str, output: Path | None, *, go_on: Callable[[], str] = lambda: ""
+) -> None:
+    """Write results in their format as they come; a page or a figure shows one alone.
 
-    Rows and figures hold no notices, which are told on standard error unless they are ``said``.
+    CSV may come as its lines already, where several results are one file.
     """
     match form:
         case "terminal":
-            show([found], output)
+            show(results, output, go_on=go_on)
         case "json":
-            write([found.to_json() + "\n"], output)
+            write((found.to_json() + "\n" for found in results), output, go_on=go_on)
         case "csv":
-            write([found.to_csv()], output)
+            rows = (found if isinstance(found, str) else found.to_csv() for found in results)
+            write(rows, output, go_on=go_on)
         case "html":
-            write([found.to_html()], output)
+            write([only(results, form).to_html()], output)
         case _:
-            found.save_figure(output)
-    if not said and form in ("csv", *FIGURES):
+            only(results, form).save_figure(output)
+
+
+def tell_notices(found: Any, form: str) -> None:
+    """Tell the notices of a result where its form, rows or a figure, holds none."""
+    if form in ("csv", *FIGURES):
         for notice in getattr(found, "notices", ()):
             tell(notice)
 

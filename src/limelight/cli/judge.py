@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limelight.cli.console import ProgressShown, parsed_settings, put, tell
+from limelight.cli.console import ProgressShown, parsed_settings, put, tell, tell_notices
 from limelight.cli.options import (
     DataFile,
     JudgedQuestion,
@@ -129,4 +129,5 @@ def judge(
             labels=model.data_labels,
             **parsed_settings(set, judging.judge),
         )
-    put(judgement, form, out.output)
+    put([judgement], form, out.output)
+    tell_notices(judgement, form)

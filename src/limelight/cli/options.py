@@ -92,13 +92,13 @@ class ModelOptions:
         and for a Hugging Face model a GPU if there is one.
     template
         With a language model: what it is asked, with {text} in it, or a list of chat messages as
-        JSON. Without labels its answer is explained.
+        JSON. Without labels it writes an answer, which is then explained or judged.
     labels
         The word that stands for each class there, as in negative=bad,positive=good.
     max_new_tokens
         How many tokens an answer of a language model has at most; by default 64.
     per_token
-        Explain the mean log-probability of the tokens of an answer instead of their sum.
+        Take the mean log-probability of the tokens of an answer instead of their sum.
     endpoint
         Address of a server with OpenAI's completions interface, such as http://localhost:8000/v1;
         --model is then the name of a language model there, and --template what it is asked.
@@ -189,6 +189,7 @@ def _labels(written: str) -> dict[str, str]:
 
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no window
+_JUDGED = ("scale", "features", "grid", "window", "side")  # of a question, what a judge can be told
 _SHORT = {"target": "-t"}
 
 
@@ -210,8 +211,13 @@ _CUTTER = "Units of your own: module:function, which returns the (start, end) of
 Cutter = Annotated[str | None, Parameter(name="--cutter", help=_CUTTER)]
 
 
-def _fields(names: Collection[str]) -> Any:
-    options = [_option(field) for field in FIELDS if field.name in names]
+def _fields(names: Collection[str], *, judged: bool = False) -> Any:
+    known = [field for field in FIELDS if field.name in names]
+    for old, new in {"explained": "judged", "Explain": "Judge", "explain": "judge"}.items():
+        known = [
+            one._replace(means=one.means.replace(old, new)) if judged else one for one in known
+        ]
+    options = [_option(field) for field in known]
     return make_dataclass(
         "_Fields", [*options, ("cutter", Cutter, None)], frozen=True, kw_only=True
     )
@@ -243,7 +249,7 @@ class QuestionOptions(_fields([field.name for field in FIELDS])):  # type: ignor
 
 
 @Parameter(name="*")
-class JudgedQuestion(_fields(["scale", "features", "grid", "window", "side"])):  # type: ignore[misc]
+class JudgedQuestion(_fields(_JUDGED, judged=True)):  # type: ignore[misc]
     """The same of a judgement, whose texts have classes and answers of their own."""
 
     keywords = QuestionOptions.keywords

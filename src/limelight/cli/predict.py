@@ -150,11 +150,11 @@ def evaluate(
 def _show_measures(result: dict[str, Any], classes: tuple[str, ...]) -> None:
     console = output_console()
     low, high = result["interval_95"]
-    speed = result["texts_per_second"]
+    counts = (f"{result[name]:.0f}" for name in ("texts", "texts_per_second"))
+    texts, speed = (f"{count} text{'s' * (count != '1')}" for count in counts)
     console.print(
-        f"accuracy {result['accuracy']:.2%}, 95 % interval {low:.2%} to {high:.2%}, "
-        f"{result['texts']} texts\n"
-        f"{result['seconds']:.1f} s, {speed:.0f} texts per second\n"
+        f"accuracy {result['accuracy']:.2%}, 95 % interval {low:.2%} to {high:.2%}, {texts}\n"
+        f"{result['seconds']:.1f} s, {speed} per second\n"
     )
     columns = [
         Column("class", fold=True),

@@ -1,6 +1,6 @@
-"""``limelight train`` and ``limelight learn``."""
+"""``limelight train``, ``limelight learn`` and ``limelight data``."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -18,7 +18,7 @@ from limelight.cli.options import (
     WholeNumber,
     WholeNumberOrNone,
 )
-from limelight.data import LabelledTexts, read_labelled, read_texts
+from limelight.data import LabelledTexts, imdb, read_labelled, read_texts
 from limelight.data.pictures import read_pictures
 from limelight.errors import InputError, nearest
 
@@ -216,3 +216,32 @@ def _line(at: "Progress") -> str:
     if at.best is not None and at.accuracy is not None and at.best > at.accuracy:
         score += f" (best {at.best:.2%})"
     return f"epoch {at.epoch}{of}, loss {at.loss:.4f}{score}, {at.seconds:.0f} s"
+
+
+def data(
+    name: Literal["imdb"],
+    *,
+    output: OutputFile,
+    url: str | None = None,
+) -> None:
+    """Download a public data set, check it, and unpack it.
+
+    Run the same command again to continue a download that was interrupted.
+
+    Parameters
+    ----------
+    name
+        The data set: "imdb", 50,000 film reviews (Maas et al. 2011, 84 MB).
+    output
+        Folder in which the data set's own folder is put.
+    url
+        Another place to download the same file from; it is checked all the same.
+    """
+    archive = imdb.IMDB if url is None else replace(imdb.IMDB, url=url)
+    with ProgressShown("download", estimated=True) as moved:
+
+        def report(stage: str, done: int, total: int) -> None:
+            moved(done, total, f"{stage} {done / 1e6:.0f} of {total / 1e6:.0f} MB")
+
+        folder = {"imdb": imdb.fetch_imdb}[name](output, archive=archive, progress=report)
+    print(folder)

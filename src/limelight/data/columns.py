@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from limelight.data.files import Batch, Source, is_text, sources_of
 from limelight.data.labels import Labels, label_classes
-from limelight.errors import InputError
+from limelight.errors import InputError, check_count
 from limelight.text import Given
 from limelight.text.characters import LONE_SURROGATE
 
@@ -125,6 +124,7 @@ def fault(text: Any, noun: str = "text") -> str | None:
     """Return the sentence that says why a text cannot be used; None where it can."""
     if not isinstance(text, str):
         return f"there is no {noun} in this row; it must be a string."
+    # What most texts are, and then each character is a byte.
     if text.isascii():
         size, wrong = len(text), None
     else:
@@ -160,6 +160,7 @@ class DataSet:
         """
         wanted = None
         if (limit := _checked_limit(limit)) is not None:
+            # Evenly spread: files are often sorted by label, and begin with one class.
             total = sum(file.count() for file in self.files)
             wanted = frozenset(
                 np.linspace(0, total - 1, min(limit, total)).round().astype(int).tolist()
@@ -230,6 +231,7 @@ class DataSet:
             while done < end:
                 number, place = divmod(row, size)
                 part = slice(done, min(done + size - place, end))
+                # What is stored already is read over, and nothing is made of it.
                 if number in wanted:
                     parts.append(self._table(file, batch, part, row))
                 row, done = row + part.stop - part.start, part.stop
@@ -292,12 +294,9 @@ class DataSet:
 def _checked_limit(limit: Any) -> int | None:
     if limit is None:
         return None
-    if isinstance(limit, bool) or not isinstance(limit, Real) or limit % 1:
-        raise InputError(f"the setting 'limit' must be a whole number; got {limit!r}.")
-    if limit < 1:
-        raise InputError(f"limit must be at least 1; got {limit}.")
-    whole: Any = limit  # 100.0 is 100, and 10**400 is not infinite
-    return int(whole)
+    # A cell of a table, or a quotient, may be 100.0.
+    whole = isinstance(limit, float) and limit.is_integer()
+    return check_count("limit", int(limit) if whole else limit)
 
 
 def opened_data(
@@ -345,6 +344,7 @@ def opened_data(
                 raise InputError(
                     f"the column {name!r} of '{file.path}' must hold texts; it holds {kind}."
                 )
+    # Others would make shards of two schemas, which no query reads together.
     alike = [n for n, kind in types.items() if all(one.columns.get(n) == kind for one in files)]
     # A name that is not UTF-8 could not be stored.
     carried = [n for n in alike if n not in columns.named and not LONE_SURROGATE.search(n)]

@@ -119,6 +119,7 @@ class _Arrow(Source):
         return {field.name: str(field.type) for field in self.schema}
 
     def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
+        # Each once: Arrow may refuse a column that is asked for twice, as one that is text and id.
         for batch in self.read(list(dict.fromkeys([*names, *carried]))):
             cells = [_cells(_plain(batch.column(name))) for name in names]
             yield cells, [self._carried(_plain(batch.column(name))) for name in carried]
@@ -144,6 +145,7 @@ class _Table(_Arrow):
         return int(self._table.nbytes)
 
     def digest(self) -> str:
+        # Of values, not of Arrow's buffers, which differ where the same table was cut or joined.
         types = dict(zip(self.schema.names, self.schema.types, strict=True))
         digest = hashlib.sha256(repr(types).encode())
         for batch in self._table.to_batches(max_chunksize=_BATCH):
@@ -258,6 +260,7 @@ class _Lines(Source):
             raise InputError(f"'{self.path}' cannot be read: {error}.") from None
 
     def _lines(self, text: io.TextIOBase) -> Iterator[str]:
+        # Not the file's own iterator, which would take in a line without an end whole.
         lines = iter(partial(text.readline, _LONGEST + 1), "")
         for number, line in enumerate(lines, start=1):
             if len(line) > _LONGEST:  # some have no end
@@ -279,6 +282,7 @@ def _separated(
 
     A short row lacks cells; what a long one has beyond the columns would be lost.
     """
+    # The limit is the module's own, for the whole program: it is put back.
     limit = csv.field_size_limit(_LONGEST)  # the module's own is shorter than some documents
     try:
         rows = ((line, cells) for line, cells in records(lines) if cells)
@@ -422,6 +426,7 @@ def _is_there(given: Any) -> bool:
 
 
 def _is_dataset(data: Any) -> bool:
+    # By name: to import the library takes seconds, and who has a Dataset has it already.
     return type(data).__module__.partition(".")[0] == "datasets" and hasattr(data, "with_format")
 
 

@@ -75,6 +75,7 @@ class LabelledTexts:
         """SHA-256 of texts and labels, in their order."""
         digest = hashlib.sha256(self.labels.tobytes())
         for text in self.texts:
+            # A zero between them: "ab", "c" and "a", "bc" are different data.
             digest.update(joined(text)[0].encode("utf-8", "surrogatepass") + b"\0")
         return digest.hexdigest()
 

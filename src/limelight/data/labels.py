@@ -53,8 +53,10 @@ class ClassLabels:
 
     def __init__(self, classes: Sequence[str], given: Labels | None = None) -> None:
         self.classes = tuple(classes)
+        # Of classes that share a name the first counts.
         self._exact = {name: number for number, name in reversed(list(enumerate(classes)))}
         folded = [_folded(name) for name in classes]
+        # Names that differ by case alone are told apart by it.
         self._folded = {one: i for i, one in enumerate(folded) if folded.count(one) == 1}
         for number, name in enumerate(classes):
             if called := re.fullmatch(r"(?i:label|class)[ _](\d{1,9})", name, re.ASCII):

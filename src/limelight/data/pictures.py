@@ -45,6 +45,7 @@ def read_pictures(data: Any, classes: Sequence[str] | None = None, **columns: An
 
 def address(content: bytes, name: str = "") -> str:
     """Return a file as a string that :func:`limelight.text.picture_of` reads."""
+    # These end a field of such an address.
     said = f";name={name}" if name and not set(name) & set(";,") else ""
     return f"data:image/*{said};base64,{b64encode(content).decode()}"
 

@@ -12,8 +12,8 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Freezes, Model, checked_model, why_not
-from limelight.models.protocol import Answers, AskInsteadError, Games, Signals
+from limelight.models import Model, checked_model, why_not
+from limelight.models.protocol import Answers, AskInsteadError, Together
 from limelight.models.text_game import NO_BASE
 from limelight.question import Asked, Question, split
 from limelight.results import Comparison, Explanation, Finding
@@ -200,10 +200,9 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    if why_not(model, "games") is None:
-        return cast(Games, model).together
-    if chosen and all(one.way.joint for one in chosen):
-        return cast(Freezes | Signals, model).together
+    several = why_not(model, "games") is None
+    if several or (chosen and all(one.way.joint for one in chosen)):
+        return cast(Together, model).together
     return 1
 
 

@@ -340,12 +340,12 @@ def reading_of(
     """
     pieces = _reads_pieces(model, question.features)
     kept = frozenset(_one_token(model, word) for word in question.protect)
-    documents, scored, by = [], [], question.at if question.answer is None else question.answer
+    documents, scored = [], []
+    if question.first_pieces or (question.at, question.answer) != (None, None):
+        texts = [question.about(one) for one in texts]
     if signals:
         check_needed(model, *_LEARNED)
-    read = documents_by(
-        model, texts, together=signals, by=by, first_pieces=question.first_pieces, pieces=pieces
-    )
+    read = documents_by(model, texts, together=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
             document = next(read)

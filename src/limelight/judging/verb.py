@@ -170,7 +170,7 @@ def judge(
     if why_not(model, "answers") is None:
         each, left = question.of_each(given)
         # Once for all: methods, estimate and columns would else each let the model write.
-        given = list(answered_once(model, each, left.answer))
+        given = list(answered_once(model, [left.about(one) for one in each]))
     setup = Setup(
         model=model,
         candidates=candidates,

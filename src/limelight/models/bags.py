@@ -101,6 +101,7 @@ class Bag:
             np.add.at(D[i], owner, entries.weight)  # at -1 the last: what always stays
             np.add.at(N[i], owner, terms)
             error[i, :, 0] = self._rounding(entries)
+        # A sum of words is a quotient by 1, which stays whatever is removed.
         if self.norm is None:
             D[:, -1] = 1.0
         A, a = np.moveaxis(N, 2, 1)[:, :, None], D[:, None]

@@ -81,6 +81,7 @@ class Engine:
                 answers = np.empty((len(order), found.shape[1]))
             answers[places] = found
             done += len(places)
+            # Whoever waits counts questions, and equal ones were answered together.
             answered(len(places) if copies is None else int(copies[places].sum()))
         return answers
 

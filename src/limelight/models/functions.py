@@ -93,7 +93,7 @@ class Function:
             raise InputError(f"class names must differ; got {list(self.classes)}.")
 
     def __repr__(self) -> str:
-        return f"<Function {one_line(self.fingerprint)} of {few_names(self.classes)}>"
+        return f"<{type(self).__name__} {one_line(self.fingerprint)} of {few_names(self.classes)}>"
 
     @property
     def link(self) -> Link:
@@ -349,7 +349,9 @@ def log_odds(chances: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n C"]:
     return np.clip(np.log(held) - np.log1p(-held), -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
 
-def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Function:
+def wrapped_function(
+    function: Callable[[list[Any]], Any], kind: type[Function] = Function, **given: Any
+) -> Function:
     """Return a function as a model; what is ``given`` are the options of :func:`limelight.wrap`."""
     classes: Any = given.get("classes")
     least = 1 if given.get("scale") == "score" else 2
@@ -369,7 +371,7 @@ def wrapped_function(function: Callable[[list[Any]], Any], **given: Any) -> Func
             if given.get(name):
                 raise InputError(f"{name} is about texts, and this function takes pictures.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
-    return Function(function=function, **{**given, **own})
+    return kind(function=function, **{**given, **own})
 
 
 def _without(
@@ -444,6 +446,7 @@ def segments(document: Document, features: Features) -> list[Segments]:
     found = []
     for first, last in document.parts or [(0, len(document.text))]:
         spans = document.tokens.spans
+        # A word belongs to the text in which it begins.
         numbers = [i for i, (start, _) in enumerate(spans) if first <= start < last]
         edges = [first, *(edge for i in numbers for edge in spans[i]), last]
         cut = [document.text[a:b] for a, b in pairwise(edges)]

@@ -214,6 +214,7 @@ class _Vectors:
 def unwrapped(step: Any) -> Any:
     """Return what a fitted search found best, or a frozen estimator holds; else the step itself."""
     while True:
+        # A search predicts with the best that it found, and with nothing else.
         if hasattr(step, "best_estimator_"):
             step = step.best_estimator_
         elif "FrozenEstimator" in _kinds(step):
@@ -229,6 +230,7 @@ def _flat(pipeline: Any) -> list[Any]:
         step = unwrapped(wrapped)
         if hasattr(step, "steps"):
             steps += _flat(step)
+        # None and "passthrough" are steps that do nothing.
         elif step is not None and not isinstance(step, str):
             steps.append(step)
     return steps
@@ -329,6 +331,7 @@ def _classifier(last: Any) -> _Linear:
     if coef is None or not hasattr(last, "intercept_"):
         raise _NotLinearError(f"{type(last).__name__} is not linear")
     coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef))
+    # A regressor has no such method, and predicts what is linear.
     answer = last.decision_function if hasattr(last, "decision_function") else last.predict
     # Without an intercept scikit-learn has a single 0 for all classes.
     intercept = np.broadcast_to(np.ravel(last.intercept_), (len(coef),))

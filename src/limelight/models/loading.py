@@ -91,15 +91,9 @@ def load(
     device
         Where to compute, as torch names it: "cuda", "cuda:1", "cpu". By default our own classifier
         uses NumPy and needs no torch, and a Hugging Face model a GPU if there is one.
-    template
-        What a language model is asked, with {text} in it: see :func:`limelight.wrap`. Without
-        ``labels`` it is explained why it writes what it writes.
-    labels
-        The word that stands for each class of a language model.
-    max_new_tokens
-        How many tokens an answer of the model has at most; by default 64.
-    per_token
-        Explain the mean log-probability of the tokens of an answer instead of their sum.
+    template, labels, max_new_tokens, per_token
+        How a language model is asked: see :func:`limelight.wrap`. Without ``labels`` it is
+        explained why it writes what it writes.
     """
     asked = _given(template, labels, max_new_tokens, per_token)
     model = _loaded(path, device, asked)
@@ -305,6 +299,7 @@ def wrap(
         return _with_nothing(checked_model(anything), options)
     networks = ("tokenizer", "processor", "template", "labels", "max_new_tokens", "per_token")
     of_networks = {name: options.pop(name) for name in networks if name in options}
+    # Known by what they have: importing transformers to ask for their classes would take seconds.
     if tokenizer is None and hasattr(anything, "tokenizer") and hasattr(anything, "model"):
         processor = processor or getattr(anything, "image_processor", None)
         anything, tokenizer = anything.model, anything.tokenizer  # a transformers.pipeline
@@ -317,6 +312,7 @@ def wrap(
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if images and callable(anything):
         return wrapped_function(anything, **options)
+    # Not at the top: who loads a folder needs none of this.
     from limelight.models.spans import from_spacy, span_function
 
     if callable(anything) and hasattr(anything, "pipe_labels"):  # of spaCy, or much like it

@@ -55,6 +55,7 @@ def pooling_classifier(
     if scale not in ("logit", "score"):
         raise InputError(f"scale must be 'logit' or 'score' here; got {scale!r}.")
     known = list(vectors)
+    # It would be a vector that no text can reach, and nobody would notice.
     if lowercase and (capital := next((w for w in known if w != w.lower()), None)) is not None:
         raise InputError(
             f"vectors have {capital!r}, which is never found in small letters; give words in small "
@@ -131,6 +132,7 @@ class _Mean:
         strings = tuple(map(str.lower, found)) if self.lowercase else tuple(found)
         column = np.array([self.columns.get(string, -1) for string in strings], dtype=int)
         known = np.flatnonzero(column >= 0)
+        # No word of the text: what always takes part is never removed.
         word = np.concatenate([np.full(len(self.always), -1), known])
         return ReadWords(strings, spans, word, np.concatenate([self.always, column[known]]))
 

@@ -147,13 +147,17 @@ class Signalled(NamedTuple):
     outputs: Float[np.ndarray, "n C"]
 
 
-@runtime_checkable
-class Signals(Protocol):
-    """Capability "signals": a model that shows what it holds of every word."""
+class Together(Protocol):
+    """What a capability brings that gains by several documents at a time."""
 
     @property
     def together(self) -> int:
-        """How many documents are worth asking about at a time."""
+        """How many documents are worth computing at a time; 1 where more gain nothing."""
+
+
+@runtime_checkable
+class Signals(Together, Protocol):
+    """Capability "signals": a model that shows what it holds of every word."""
 
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
         """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
@@ -193,7 +197,7 @@ class Differentiates(Protocol):
 
 
 @runtime_checkable
-class Freezes(Differentiates, Protocol):
+class Freezes(Differentiates, Together, Protocol):
     """Capability "freezes": a model that also differentiates with its weights frozen."""
 
     def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
@@ -203,10 +207,6 @@ class Freezes(Differentiates, Protocol):
         activated gates are constants there, at their values for each point, so that it is affine
         in the embedded input. Its outputs at ``points`` must be those of the model.
         """
-
-    @property
-    def together(self) -> int:
-        """How many documents are differentiated at a time; 1 where nothing is gained by more."""
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
@@ -301,6 +301,11 @@ def check_writing(max_new_tokens: Any, per_token: Any) -> None:
         raise InputError(f"per_token must be True or False; got {per_token!r}.")
 
 
+NO_PLACE = (
+    "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
+    "its spans, or explain with at=."
+)
+
 NOTHING_WRITTEN = (
     "the model writes nothing after this text, so there is no answer to explain; give one: "
     "answer='…' (--answer)."
@@ -347,12 +352,8 @@ def check_needed(model: Model, needs: Capability, what: str, instead: str = "") 
 
 
 @runtime_checkable
-class Collapses(Protocol):
+class Collapses(Together, Protocol):
     """Capability "collapses": a model whose tables make every removal method exact."""
-
-    @property
-    def together(self) -> int:
-        """How many documents are worth collapsing at a time."""
 
     def collapsed(
         self, documents: Sequence[Document], features: Sequence[Features]
@@ -361,12 +362,8 @@ class Collapses(Protocol):
 
 
 @runtime_checkable
-class Games(Protocol):
+class Games(Together, Protocol):
     """Capability "games": a model of which every removal is known, as a quotient of sums."""
-
-    @property
-    def together(self) -> int:
-        """How many documents are worth computing at a time."""
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of all documents, one class for each output of the model."""
@@ -431,6 +428,7 @@ def class_probabilities(
     divides these by their sum, as scikit-learn does with one classifier for each class; with "none"
     the outputs are scores, not logits, and there are no probabilities.
     """
+    # A margin has no probability, though a softmax of it would look like one.
     if link == "none":
         raise InputError(
             "the outputs of this model are scores, not log-odds, so it has no probabilities; "
@@ -479,28 +477,16 @@ def replacement_in_place(model: Model, name: str) -> str:
     return staying[0]
 
 
-def document_by(
-    model: Model,
-    given: Any,
-    *,
-    by: Any = None,
-    first_pieces: bool = False,
-    pieces: bool = False,
-) -> Document:
+def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
     """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts.
 
-    ``by`` names what is asked of it: a place, of a model that finds spans, or the answer of one
-    that writes (see :func:`asked_of`). An ``AskedText`` brings its own along.
+    An ``AskedText`` brings along what is asked of it, or a name for that (see :func:`asked_of`).
     """
-    asked: tuple[Asked, ...] = ()
-    if isinstance(given, AskedText):
-        asked, by, given = given.asked, by if given.by is None else given.by, given.given
+    text = given.given if isinstance(given, AskedText) else given
     # Of a string the model itself says whether it reads it, but for what data have for a picture.
-    if not isinstance(given, str) or given.startswith(("data:", "/")) or given[1:3] == ":\\":
-        _check_kind(model, given)
-    return read_asking(
-        model, given, asked or asked_of(model, given, by, first_pieces=first_pieces), pieces=pieces
-    )
+    if not isinstance(text, str) or text.startswith(("data:", "/")) or text[1:3] == ":\\":
+        _check_kind(model, text)
+    return read_asking(model, text, asked_of(model, given), pieces=pieces)
 
 
 def read_asking(
@@ -515,12 +501,12 @@ def read_asking(
 
 
 def documents_by(
-    model: Model, texts: Sequence[Any], *, together: bool, by: Any, first_pieces: bool, pieces: bool
+    model: Model, texts: Sequence[Any], *, together: bool, pieces: bool
 ) -> Iterator[Document]:
     """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
     if not together or asks(model):
         for text in texts:
-            yield document_by(model, text, by=by, first_pieces=first_pieces, pieces=pieces)
+            yield document_by(model, text, pieces=pieces)
         return
     # One by one all the same: an error is about the text whose turn it is.
     found = cast(Signals, model).read_together(texts, pieces=pieces)
@@ -529,52 +515,50 @@ def documents_by(
         yield next(found)
 
 
-def asked_of(
-    model: Model, given: Any, by: Any = None, *, first_pieces: bool = False
-) -> tuple[Asked, ...]:
-    """Return what ``by`` means to ``model``: a place, an answer, or nothing where it classifies.
+def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
+    """Return what is asked of a text: a place, an answer, or nothing where ``model`` classifies.
 
-    Where it is None it is the only span that the model finds, or what the model writes.
+    Where nothing names it, it is the only span that the model finds, or what the model writes.
     """
     # Asked for once: a function makes the mapping anew each time.
-    known = model.capabilities
+    known, one = model.capabilities, given if isinstance(given, AskedText) else AskedText(given)
+    if one.asked:
+        return one.asked
     if known.get("answers", "") is None:
-        if isinstance(by, Answer):
-            return (by,)
-        return (cast(Answers, model).written(given) if by is None else Answer.of(by),)
+        if isinstance(one.by, Answer):
+            return (one.by,)
+        return (cast(Answers, model).written(one.given) if one.by is None else Answer.of(one.by),)
     if known.get("spans", "") is not None:
         return ()
-    found = spans_of(model, given, first_pieces=first_pieces)
+    found = spans_of(model, one)
     # Of a question and a passage the passage is searched, which comes second.
-    text, parts = joined(given)
+    text, parts = joined(one.given)
     region = parts[1] if parts else (0, len(text))
-    return (place_at(by, text, region, found, first_pieces=first_pieces),)
+    return (place_at(one.by, text, region, found, first_pieces=one.first_pieces),)
 
 
-def parts_of(model: Model, given: Any, by: Any = None, *, first_pieces: bool = False) -> AskedText:
+def parts_of(model: Model, given: Any) -> AskedText:
     """Return a text with all that can be asked of it at once.
 
     The spans that a model finds, of which there may be none, or each sentence of an answer.
     """
-    if isinstance(given, AskedText):
-        if given.asked:
-            return given
-        given, by = given.given, given.by
+    one = AskedText.of(given)
+    if one.asked:
+        return one
     if why_not(model, "spans") is None:
-        return AskedText(given, spans_of(model, given, first_pieces=first_pieces))
-    (answer,) = cast(tuple[Answer, ...], asked_of(model, given, by))
-    return AskedText(given, answer.sentences())
+        return AskedText(one.given, spans_of(model, one))
+    (answer,) = cast(tuple[Answer, ...], asked_of(model, one))
+    return AskedText(one.given, answer.sentences())
 
 
-def spans_of(model: Model, given: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
+def spans_of(model: Model, given: Any) -> tuple[Place, ...]:
     """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
-    _check_kind(model, given)
-    return cast(Spans, model).spans(given, first_pieces=first_pieces)
+    one = AskedText.of(given)
+    _check_kind(model, one.given)
+    return cast(Spans, model).spans(one.given, first_pieces=one.first_pieces)
 
 
-def asked_of_spans(
-    model: Model, texts: Iterable[Any], *, first_pieces: bool = False
-) -> Iterator[list[Any]]:
+def asked_of_spans(model: Model, texts: Iterable[Any]) -> Iterator[list[Any]]:
     """Yield every text once for each span that ``model`` finds in it, or sentence of its answer.
 
     A text that it cannot read comes once, as it is, to be refused where it is read.
@@ -582,7 +566,7 @@ def asked_of_spans(
     some = False
     for text in texts:
         try:
-            parts = parts_of(model, text, first_pieces=first_pieces)
+            parts = parts_of(model, text)
             asked: list[Any] = [AskedText(parts.given, (one,)) for one in parts.asked]
         except InputError as error:
             if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
@@ -595,15 +579,14 @@ def asked_of_spans(
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
 
 
-def answered_once(model: Model, texts: Iterable[Any], by: Any = None) -> Iterator[Any]:
+def answered_once(model: Model, texts: Iterable[Any]) -> Iterator[AskedText]:
     """Yield every text with its answer, which ``model`` then writes once, however often it is read.
 
     A text that it cannot read comes as it is, to be refused where it is read.
     """
-    for text in texts:
-        own = text if isinstance(text, AskedText) else AskedText(text, by=by)
+    for own in map(AskedText.of, texts):
         try:
-            yield own if own.asked else AskedText(own.given, asked_of(model, own.given, own.by))
+            yield AskedText(own.given, asked_of(model, own))
         except InputError as error:
             if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
                 raise
@@ -645,8 +628,8 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
 # The methods that a capability brings, by name: each is called as its protocol is.
 _BROUGHT = {
-    protocol.__name__.lower(): tuple(name for name in vars(protocol) if not name.startswith("_"))
-    for protocol in (
+    one.__name__.lower(): [n for own in one.__mro__ for n in vars(own) if not n.startswith("_")]
+    for one in (
         *(Attends, Differentiates, Freezes, Collapses, Games, Pieces),
         *(Cuts, Shuffles, Spans, Answers, Signals),
     )

@@ -70,8 +70,10 @@ def _parts(thing: Any) -> list[Any]:
         case CodeType():
             # Not its file and line: a function that was moved is still the same.
             return [thing.co_code, thing.co_consts, thing.co_names]
+        # A bound method answers by the object that it belongs to.
         case MethodType():
             return [thing.__func__, thing.__self__]
+        # What a closure holds changes its answers as much as its code does.
         case FunctionType():
             cells = [cell.cell_contents for cell in thing.__closure__ or ()]
             return [thing.__code__, thing.__defaults__, thing.__kwdefaults__, cells, _found(thing)]

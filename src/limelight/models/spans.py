@@ -1,7 +1,7 @@
 """Functions that find spans, spaCy's pipelines among them: a score of a tag at a place."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,10 +10,10 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.engine import Engine, answers_of, short
 from limelight.models.functions import Function, log_odds, segments, wrapped_function
-from limelight.models.protocol import Capability, Link
+from limelight.models.protocol import NO_PLACE, Capability
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
-from limelight.text import Document, Features, Place, Span, few_names, one_line
+from limelight.text import Document, Features, Place, Span, one_line
 
 _OUTSIDE = "O"
 # A tagger keeps what it is less sure of to itself, so 0 is no probability: its log-odds, however
@@ -26,33 +26,20 @@ _HELD = (
 _ENTITIES = ("ner", "entity", "ruler")  # parts of spaCy's pipelines that name entities
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SpanFunction:
+class SpanFunction(Function):
     """A function from texts to lists of (start, end, tag, score); see :func:`limelight.wrap`.
 
     The score of a tag at a place is the largest of the spans of that tag which cover it, 0 where
     there is none; that of "O" is 1 less the largest of all. What is explained is its log-odds, the
-    score held between 0.001 and 0.999, or with ``scale="score"`` the score itself.
+    score held between 0.001 and 0.999, or with ``scale="score"`` the score itself. The classes are
+    "O" and the tags.
     """
-
-    function: Callable[[list[str]], Sequence[Sequence[Any]]]
-    words: Function  # how texts are cut into words
-    link: Link  # the sigmoid of each output, where scores are probabilities
-    classes: tuple[str, ...]  # "O", and the tags
-    fingerprint: str
-    replacements: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return f"<SpanFunction {one_line(self.fingerprint)} of {few_names(self.classes)}>"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: one for name, one in vars(self).items() if name != "_engine"}
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What a function shows: its spans."""
         alone = "a function of spans reads one text"
-        return {**self.words.capabilities, "spans": None, "chooses": None, "pairs": alone}
+        return {**super().capabilities, "spans": None, "chooses": None, "pairs": alone}
 
     def with_classes(self, names: Collection[Any]) -> "SpanFunction":  # noqa: ARG002
         """Return the same: its classes are all the tags it has."""
@@ -60,14 +47,15 @@ class SpanFunction:
 
     def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
         """Return the spans that the function finds, in the order of the text."""
-        self.words.read(text)  # which refuses what is no text
+        super().read(text)  # which refuses what is no text
+        # Of a span of spaces nothing is left.
         found = [one for one in self._found([text])[0] if one.start < one.end]
         found.sort(key=lambda one: (one.start, one.end, one.tag, one.score))
         return tuple(replace(one, first_pieces=first_pieces) for one in found)
 
     def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
         """Return the words of a text as they are written, cut where a place begins or ends."""
-        document = self.words.read(text, pieces=pieces)
+        document = super().read(text, pieces=pieces)
         # Of "Acme's" a function may find "Acme".
         document = document.cut_at({edge for one in asked for edge in (one.start, one.end)})
         for place in asked:
@@ -75,21 +63,24 @@ class SpanFunction:
         notices = (_HELD,) if asked and self.link != "none" else ()
         return replace(document, notices=notices, asked=asked)
 
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
+        """Refuse, as ``outputs`` does, texts of which no place is asked about."""
+        return self.outputs([self.read(text) for text in texts])
+
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the scores at the places of each text, as log-odds unless they are scores."""
-        places = [tuple((one.start, one.end) for one in each.asked) for each in documents]
         if not documents:
             return np.empty((0, len(self.classes)))
+        if not all(document.asked for document in documents):
+            raise InputError(NO_PLACE)
+        places = [tuple((one.start, one.end) for one in each.asked) for each in documents]
         return self._engine([(one.text, at) for one, at in zip(documents, places, strict=True)])
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the scores for each mask, at the places as they stand in what is left."""
         spans, text = document.tokens.spans, document.text
         asked = [place.tokens(spans, text) for place in document.asked]
-        (whole,), mask = (
-            segments(document, features),
-            self.words.mask if replacement == "mask" else None,
-        )
+        (whole,), mask = segments(document, features), self.mask if replacement == "mask" else None
         if replacement == "delete" and any(features.of_token[i] >= 0 for own in asked for i in own):
             raise InputError(
                 "with protect_span=False the words that are asked about are removed, and 'delete' "
@@ -105,9 +96,9 @@ class SpanFunction:
     @cached_property
     def _engine(self) -> Engine:
         # Nobody knows what a text costs in there, so there is no budget.
-        return Engine(self._answer, size=lambda item: len(item[0]), most=self.words.batch_size)
+        return Engine(self._answer, size=lambda item: len(item[0]), most=self.batch_size)
 
-    def _answer(self, items: list[tuple[str, tuple[Span, ...]]]) -> Float[np.ndarray, "n C"]:
+    def _answer(self, items: list[Any]) -> Float[np.ndarray, "n C"]:
         found = self._found([text for text, _ in items])
         rows = [
             [score for place in places for score in self._at(place, spans)]
@@ -125,6 +116,7 @@ class SpanFunction:
         return list((best | {_OUTSIDE: 1.0 - max(best.values())}).values())
 
     def _found(self, texts: list[str]) -> list[list[Place]]:
+        # A list of its own: the function may change it.
         answers = answers_of(
             lambda some: list(self.function(list(some))),
             texts,
@@ -138,11 +130,11 @@ class SpanFunction:
                 f"{len(texts)} texts and returned {len(answers)} lists."
             )
         return [
-            [self._checked(one, text) for one in (spans if np.iterable(spans) else [spans])]
+            [self._placed(one, text) for one in (spans if np.iterable(spans) else [spans])]
             for spans, text in zip(answers, texts, strict=True)
         ]
 
-    def _checked(self, span: Any, text: str) -> Place:
+    def _placed(self, span: Any, text: str) -> Place:
         match span:
             case (
                 int() | np.integer() as start,
@@ -166,7 +158,7 @@ class SpanFunction:
         )
 
 
-def span_function(function: Any, tags: Any, **given: Any) -> SpanFunction:
+def span_function(function: Any, tags: Any, **given: Any) -> Function:
     """Return a function of spans as a model; what is ``given`` are options of ``wrap``."""
     if isinstance(tags, str) or not hasattr(tags, "__len__") or not len(tags):
         raise InputError(f"tags must be a list of names, one or more; got {tags!r}.")
@@ -175,18 +167,10 @@ def span_function(function: Any, tags: Any, **given: Any) -> SpanFunction:
     if given.get("pairs"):
         raise InputError("a function of spans takes one text at a time; leave pairs out.")
     classes = (_OUTSIDE, *(str(tag) for tag in tags if tag != _OUTSIDE))
-    words = wrapped_function(function, **given | {"classes": classes})
-    return SpanFunction(
-        function=function,
-        words=words,
-        link="none" if scale == "score" else "sigmoid",
-        classes=classes,
-        fingerprint=words.fingerprint,
-        replacements=words.replacements,
-    )
+    return wrapped_function(function, SpanFunction, **given | {"classes": classes})
 
 
-def from_spacy(pipeline: Any, tags: Any = None, **given: Any) -> SpanFunction:
+def from_spacy(pipeline: Any, tags: Any = None, **given: Any) -> Function:
     """Return a pipeline whose documents have ``ents``; their score is 1, for spaCy has none."""
     if tags is None:
         parts = pipeline.pipe_labels.items()

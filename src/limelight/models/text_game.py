@@ -111,6 +111,7 @@ class TextGame:
     @cached_property
     def _instead(self) -> Float[np.ndarray, " C"]:
         """What stands for the answer to a text of which nothing is left."""
+        # A lone word has nothing beside it whose answer could stand in.
         if len(self) == 1 or not self._answered_alone.any():
             raise DomainError(
                 "the model refuses a text without words, and this text has no two words of which "
@@ -180,6 +181,7 @@ class TextGame:
         keeps = [masks[g][list(new[g].values())] for g in going]
         try:
             answers = joint_answers([games[g]._ask for g in going], keeps)
+        # Asked ahead by our own choice: whatever is wrong shows again when it is really asked.
         except InputError:
             return
         for g, found in zip(going, answers or [], strict=answers is not None):

@@ -38,12 +38,14 @@ from limelight.pages.pieces import (
 )
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.codec import settings_with_facts
-from limelight.results.table import Cell, Column, Table
+from limelight.results.table import Cell, Column, Table, plain_rows
 from limelight.shapes import Float
 from limelight.text import Answer, plural
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+    from limelight.results.method_table import MethodRow
 
 SHOWN_FEATURES = 20
 FRAGMENT_FEATURES = 8
@@ -446,3 +448,17 @@ def comparison_fragment(c: Comparison) -> str:
     """Return a comparison for the same places: every method, then where they disagree."""
     apart = disagreement_section(c, matrix=False) if len(c.explanations) > 1 else ""
     return fragment("comparison_fragment.html", c=c, disagreement=apart, **_CALLED)
+
+
+def method_html(rows: Sequence["MethodRow"]) -> str:
+    """Return the methods as an HTML table."""
+    names = ("method", "computes", "sees", "cannot see", "how", "settings")
+    cells = []
+    for row in rows:
+        settings = dict.fromkeys(s.name for way in row.ways for s in way.settings)
+        how = row.refused or "; ".join(
+            wording.how_computed(way, several=len(row.ways) > 1) for way in row.ways
+        )
+        called = f"{row.id} {row.label}"
+        cells.append((called, row.formula, row.sees, row.blind, how, ", ".join(settings)))
+    return table_html(plain_rows(names, cells))

@@ -1,7 +1,7 @@
 """What drives a model over a run, and two runs side by side: on a terminal, and as pages."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from limelight.pages.markup import rendered, table_html, whole_page
 from limelight.pages.palette import Side
 from limelight.pages.pictures import thumbnail
 from limelight.pages.pieces import visible
-from limelight.pages.terminal import ALL, Look, bar, on_terminal, sections_text, table_text
+from limelight.pages.terminal import ALL, Look, bar, on_terminal, sections_text
 from limelight.pages.wording import part_in_words, slice_table, sureness, written
 from limelight.results import Explanation
 from limelight.results.summary import (
@@ -25,126 +25,111 @@ from limelight.results.summary import (
     SummarizedView,
     SummarizedWord,
 )
-from limelight.results.table import Column, Section, Table
-from limelight.text import name_of_one, one_line, plural
+from limelight.results.table import Cell, Column, Section, Table
+from limelight.text import name_of_one, plural
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 _SHOWN, _FEW, _SHOWN_CHANGES = 10, 3, 12  # rows on a terminal
-_WIDEST = 140
-_NARROW, _WIDE = 76, 110  # columns, from which words have intervals and bars
+_NARROW = 60  # columns of a terminal, below which intervals and classes give way
 FIRST = 20  # rows that are seen at once; the others wait for a click, and cost no layout
 _OPEN = 2  # representative texts that are unfolded from the start
 _SHEETS = ("words.css", "page.css", "summary.css")
 
 
-@on_terminal(_WIDEST)
+@on_terminal()
 def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
-    """Yield the first view in full, and the names of the others."""
+    """Yield the first view under the titles of the page, and the names of the others."""
     view, *others = summary.views
     noun = name_of_one(summary.units)
-    yield _heading(view, noun, look)
-    yield table_text(_leading(view), look)
-    yield from _lines(view, noun, look)
-    if view.slices:
-        yield Text()
-        yield table_text(slice_table(view, noun), look)
+    texts = f"{view.texts:,} text{'s' * (view.texts != 1)}"
+    yield look.line(f"{texts}, {view.label}: what drives {view.aim}", "bold")
+    if view.right is not None:
+        right = f"{part_in_words(view.right)} of {view.right.of:,} labelled texts"
+        yield look.line(f"right on {right}")
+    note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
+    yield look.line(f"{note}; {view.vocabulary:,} {plural(noun)}", "dim")
+    yield Text()
+    yield from sections_text(_sections(view, noun), look)
     if others:
         also = ", ".join(f"{one.method} ({one.aim})" for one in others)
-        said = f"Also in this run: {also}; --method shows one, --output page.html all."
-        yield look.line(said, "dim")
-    yield from (look.line(f"! {n}", "bold") for n in summary.notices)
+        yield Text()
+        yield look.line(
+            f"Also in this run: {also}; --method shows one, --output page.html all.", "dim"
+        )
+    yield from look.notices(summary.notices)
 
 
-def _heading(view: SummarizedView, noun: str, look: Look) -> Text:
-    texts = f"{view.texts:,} text{'s' * (view.texts != 1)}"
-    said = f"{texts}, {view.label}: what drives {view.aim}"
-    text = Text(look.safe(said), "bold", overflow="fold")
+def _sections(view: SummarizedView, noun: str) -> list[Section]:
+    """Return the strongest of what the page has: words, phrases, mistakes, texts and slices."""
+    against = f"Against {view.target}" if view.against is None else f"For {view.against}"
+    lists = {f"For {view.target}": view.supporting, against: view.opposing}
+    if not view.signed:
+        lists = {"Largest: the method gives no sign": view.supporting}
+    lists = {title: several[:_SHOWN] for title, several in lists.items()}
+    peak = max((abs(one.shrunken) for several in lists.values() for one in several), default=0.0)
+    found = [
+        Section(title, tables=[_words(several, noun, peak, signed=view.signed)])
+        for title, several in lists.items()
+        if several
+    ]
+    if phrases := view.phrases[:_FEW]:
+        peak = max(abs(one.shrunken) for one in phrases)
+        table = _words(phrases, "phrase", peak, signed=view.signed)
+        found.append(Section("Phrases", tables=[table]))
     if view.right is not None:
-        right = f"\nright on {part_in_words(view.right)} of {view.right.of:,} labelled texts"
-        text.append(look.safe(right), "not bold")
-    note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
-    return text.append(look.safe(f"\n{note}; {view.vocabulary:,} {plural(noun)}\n"), "not bold dim")
+        none = f"No {noun}'s mean score differs for certain between right and wrong."
+        heads = (noun, "called", "where right", "where wrong")
+        both = (_differing_words(heads, view.differing[:_FEW]), _mistakes(view))
+        said = "" if view.differing else none
+        tables = [table for table in both if table.rows]
+        found.append(Section("Where the model is wrong", said, tables=tables))
+    if view.representatives:
+        rows, share = (
+            ", ".join(t.id for t in view.representatives),
+            view.representatives[-1].covered,
+        )
+        said = f"{rows} show {plural(noun)} of {share:.1%} of all importance."
+        found.append(Section("Representative texts", said))
+    if view.slices:
+        found.append(Section(f"Slices by {view.sliced_by}", tables=[slice_table(view, noun)]))
+    return found
 
 
-def _leading(view: SummarizedView) -> Table:
-    """Return the strongest words, for and against side by side."""
-    lists: list[tuple[str, Sequence[SummarizedWord], Side]] = [
-        (f"for {view.target}", view.supporting[:_SHOWN], "for")
-    ]
-    if view.signed:
-        other = f"against {view.target}" if view.against is None else f"for {view.against}"
-        lists.append((other, view.opposing[:_SHOWN], "against"))
-    else:
-        lists = [("largest, no sign", view.supporting[: 2 * _SHOWN : 2], "neutral")]
-        lists.append(("", view.supporting[1 : 2 * _SHOWN : 2], "neutral"))
-    peak = max((abs(one.shrunken) for _, found, _ in lists for one in found), default=0.0)
-    number = partial(written, peak=peak, signed=view.signed)
-    columns: list[Column] = []
-    for title, _, hue in lists:
-        columns += [
-            Column(one_line(title, 18), mark=hue, widest=18),
-            Column("mean", number),
-            Column("interval", str, "dim", wide=_NARROW),
-            Column("texts", str, "dim"),
-            Column(room=(4, 60), wide=_WIDE),
-        ]
-    longest = max((len(found) for _, found, _ in lists), default=0)
-    rows = [
-        [cell for _, found, hue in lists for cell in _cells(found[i : i + 1], peak, hue, number)]
-        for i in range(longest)
-    ]
+def _words(found: Sequence[SummarizedWord], heading: str, peak: float, *, signed: bool) -> Table:
+    """Return means of words with intervals, in how many texts they are, and bars."""
+    number = partial(written, peak=peak, signed=signed)
+    rows = []
+    for one in found:
+        hue: Side = "neutral" if not signed else "for" if one.shrunken >= 0 else "against"
+        drawn = partial(bar, one.shrunken / (peak or 1.0), hue)
+        texts = f"{one.texts:,}{'*' * one.rare}"
+        rows.append((Cell(one.word, hue), one.mean, (one.low, one.high), texts, drawn))
+    columns = (
+        Column(heading, widest=24),
+        Column("mean", number),
+        Column("interval", number, "dim", wide=_NARROW),
+        Column("texts", "s", "dim"),
+        Column(room=(4, 60)),
+    )
     return Table(columns, rows)
 
 
-def _cells(
-    found: Sequence[SummarizedWord], peak: float, hue: Side, number: Callable[[float], str]
-) -> Sequence[Any]:
-    if not found:
-        return (None,) * 5
-    one = found[0]
-    interval = f"{number(one.low)} {number(one.high)}"
-    drawn = partial(bar, abs(one.shrunken) / peak if peak else 0.0, hue)
-    return one.word, one.mean, interval, f"{one.texts:,}{'*' * one.rare}", drawn
+def _mistakes(view: SummarizedView) -> Table:
+    columns = ("mistake", "label", "predicted", "how sure", "words")
+    rows = [
+        (
+            *(one.id, one.label, one.predicted),
+            sureness(one.confidence, margin=one.margin),
+            ", ".join(one.words),
+        )
+        for one in view.mistakes[:_FEW]
+    ]
+    return Table([Column(name, widest=40 if name == "words" else 18) for name in columns], rows)
 
 
-def _lines(view: SummarizedView, noun: str, look: Look) -> list[Text]:
-    """Return phrases, mistakes and representative texts, a line or two for each."""
-    found: list[Text] = []
-    if view.phrases:
-        said = ", ".join(f"{one.word} {one.mean:+.2f} ({one.texts})" for one in view.phrases[:6])
-        found.append(_titled("phrases", said, look))
-    if view.compared:
-        found.append(_titled("where wrong", _where_wrong(view, noun), look))
-    for one in view.mistakes[:_FEW]:
-        said = f"{one.label}, but {one.predicted} {sureness(one.confidence, margin=one.margin)}"
-        if one.words:
-            said = f"{said}: {', '.join(one.words)}"
-        found.append(_titled(f"mistake {one.id}", said, look))
-    if view.representatives:
-        rows = ", ".join(one.id for one in view.representatives)
-        share = view.representatives[-1].covered
-        said = f"{rows} show {plural(noun)} of {share:.1%} of all importance"
-        found.append(_titled("representative", said, look))
-    return [Text(), *found] if found else []
-
-
-def _where_wrong(view: SummarizedView, noun: str) -> str:
-    if not view.differing:
-        return f"none of {view.compared:,} {plural(noun)} scores otherwise, by Holm's test at 5 %"
-    return ", ".join(
-        f"{one.word} {one.first:+.2f} → {one.second:+.2f} (called {one.group})"
-        for one in view.differing[:_FEW]
-    )
-
-
-def _titled(title: str, said: str, look: Look) -> Text:
-    line = Text(look.safe(one_line(title, 15)).ljust(16), "dim", no_wrap=True, overflow="ellipsis")
-    return line.append(look.safe(one_line(said, max(20, look.width - 16))), "not dim")
-
-
-@on_terminal(_WIDEST)
+@on_terminal()
 def difference_text(d: RunDifference, look: Look) -> Iterator[RenderableType]:
     """Yield the words and the texts that changed most."""
     sections = [
@@ -248,9 +233,10 @@ def _differing_words(heads: Sequence[str], found: Sequence[DifferingWord]) -> Ta
     score = "+.3f"
     columns = (
         Column(word, widest=18),
-        Column(group, widest=12),
-        *(Column(name, score) for name in (first, second, "difference", "interval")),
-        Column("texts", ","),
+        Column(group, widest=12, wide=_NARROW),
+        *(Column(name, score) for name in (first, second, "difference")),
+        Column("interval", score, wide=_NARROW),
+        Column("texts", ",", wide=_NARROW),
         Column("p (Holm)", ".2g", wide=ALL),
     )
     rows = [

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from rich.color import Color
@@ -41,6 +41,10 @@ from limelight.results.table import Cell, Column, Section, Table
 from limelight.shapes import Int, Num
 from limelight.text import Image, plural
 
+if TYPE_CHECKING:  # which a command that explains does without
+    from limelight.results.method_table import MethodRow
+    from limelight.results.plan import SamplingPlan
+
 WHITE = Color.from_rgb(255, 255, 255)
 BOXED = 0.25  # strength from which a word is white on colour, not coloured
 PAST_WINDOW = Style(dim=True, italic=True)
@@ -51,6 +55,7 @@ ALL = 10**6  # columns: as wide as the terminal
 PICTURE = 48  # columns of a picture at most: more say little, and scroll the numbers away
 SHOWN_FEATURES, SHOWN_PAIRS, SHOWN_SPANS = 10, 5, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
+_USUAL = 5000  # samples of the `lime` package
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
 _LEAST = 4  # letters of a text that stay on a narrow terminal
@@ -108,7 +113,19 @@ def on_terminal(
     widest: int = MEASURE,
 ) -> Callable[[Callable[[Value, Look], Iterable[RenderableType]]], Callable[[Value], View]]:
     """Let a function that draws a value with a look return a :class:`View` of the value."""
-    return lambda draw: lambda value: View(partial(draw, value), widest)
+
+    def viewing(
+        draw: Callable[[Value, Look], Iterable[RenderableType]],
+    ) -> Callable[[Value], View]:
+        def view(value: Value) -> View:
+            return View(partial(draw, value), widest)
+
+        # Its name and docstring, and not functools.wraps: the signature is another.
+        view.__name__, view.__qualname__, view.__doc__ = draw.__name__, draw.__name__, draw.__doc__
+        view.__module__ = draw.__module__
+        return view
+
+    return viewing
 
 
 def table_text(table: Table, look: Look) -> RichTable:
@@ -155,19 +172,20 @@ def table_text(table: Table, look: Look) -> RichTable:
 
 def sections_text(sections: Iterable[Section], look: Look) -> Iterator[RenderableType]:
     """Yield sections with an empty line between them; for what has no room there is the page."""
+    left = 0
     for i, found in enumerate(sections):
         yield from [Text()] * bool(i)
         yield look.line(found.title, "bold")
         styles = ((found.said, ""), (found.note, "dim"))
         yield from (look.line(said, style) for said, style in styles if said)
-        for table in found.tables:
-            yield Text()
+        for number, table in enumerate(found.tables):
+            yield from [Text()] * bool(number or found.said or found.note)
             yield table_text(table, look)
-            if left := sum(look.width < column.wide < ALL for column in table.columns):
-                yield look.line(
-                    f"{left} of the columns have no room here; the page has all.", "dim"
-                )
+            left += sum(look.width < column.wide < ALL for column in table.columns)
         yield from look.notices(found.notices)
+    if left:
+        yield Text()
+        yield look.line(f"Columns without room here: {left}; the page has all.", "dim")
 
 
 @on_terminal(ALL)
@@ -529,3 +547,47 @@ def _below(c: Comparison, look: Look) -> Iterator[RenderableType]:
         for pair in pairs:
             yield look.line(f"{pair.first} and {pair.second}: {pair.sentence}")
     yield from look.notices([*c.notices, *wording.notices(c)])
+
+
+@on_terminal(ALL)
+def plan_text(plan: "SamplingPlan", look: Look) -> Iterator[RenderableType]:
+    """Yield the number of samples, then the features that need the most."""
+    samples = plan.samples
+    columns, values = [Column(), Column("samples", ",")], [samples.tolist()]
+    if plan.overhead < _USUAL:
+        columns.append(Column(f"± with {_USUAL:,}", ".2g"))
+        values.append(plan.rmse(_USUAL).tolist())
+    order = np.lexsort((-plan.deviation, -samples))[:SHOWN_FEATURES].tolist()
+    rows = [(plan.names[j], *(numbers[j] for numbers in values)) for j in order]
+    yield look.line(wording.plan_sentence(plan))
+    yield Text()
+    yield table_text(Table(columns, rows, left_out=len(samples) - len(rows)), look)
+    if plan.notices:
+        yield Text()
+        yield from (look.line(notice, "dim") for notice in plan.notices)
+
+
+@on_terminal(ALL)
+def method_list(rows: Sequence["MethodRow"], look: Look) -> Iterator[RenderableType]:
+    """Yield what each method computes, sees and cannot see, with its settings."""
+    for row in rows:
+        title = look.line(row.id, "bold").append(look.safe(f"  {row.label}  "), "not bold")
+        yield title.append("" if row.signed else "no sign", "not bold dim")
+        yield Padding(_facts(row, look), (0, 0, 1, 2))
+
+
+def _facts(row: "MethodRow", look: Look) -> RichTable:
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    facts = {"computes": row.formula, "sees": row.sees, "cannot see": row.blind, "cost": row.cost}
+    for name, fact in facts.items():
+        grid.add_row(name, look.line(fact))
+    for way in row.ways:
+        grid.add_row("how", look.line(wording.how_computed(way, several=len(row.ways) > 1)))
+        for one in way.settings:
+            setting = look.line(f"{one.name}={one.default}", "bold")
+            grid.add_row("", setting.append(look.safe(f"  {one.meaning}"), "not bold"))
+    if row.refused is not None:
+        grid.add_row("not here", look.line(row.refused))
+    return grid

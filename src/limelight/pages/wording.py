@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
@@ -19,8 +20,11 @@ from limelight.text import Answer, in_units, plural
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
+    from limelight.results.method_table import WayRow
+    from limelight.results.plan import SamplingPlan
     from limelight.results.summary import Part, SummarizedView
 
+LEARNED = "learned"  # by a network, whose errors are those on texts kept aside
 ONE_SIDED = ("generic-attention",)  # without a sign, and of what speaks for the class alone
 ROUNDED_SUM = 2e-3  # from 1, up to which probabilities add up to it: models round theirs by 1e-3
 SMALLEST_DECIMAL = 1e-4  # below it, powers of ten read better than rows of zeros
@@ -394,7 +398,8 @@ def rounded_up(bound: float) -> str:
 def precision_sentence(e: Explanation) -> str:
     """Say how far the scores can be trusted as numbers."""
     if e.stderr is not None:
-        return "Sampled: ± is one standard error."
+        how = "Learned" if e.method == LEARNED else "Sampled"
+        return f"{how}: ± is one standard error."
     if e.bound == math.inf:
         return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
@@ -550,7 +555,7 @@ def slice_table(view: "SummarizedView", noun: str) -> Table:
         Column("texts", ","),
         Column(f"called {view.target}", widest=22),
         *[Column("right")] * labelled,
-        Column(f"{plural(noun)} that score otherwise", wide=110),
+        Column(f"{plural(noun)} that score otherwise", wide=90),
     ]
     rows = []
     for one in view.slices:
@@ -558,3 +563,51 @@ def slice_table(view: "SummarizedView", noun: str) -> Table:
         changes = ", ".join(f"{word.word} {word.difference:+.2f}" for word in one.differing)
         rows.append((one.name, one.texts, part_in_words(one.target), *right, changes))
     return Table(columns, rows)
+
+
+_MANY = 1.5  # times the samples that scatter alone asks for: what is then said of the penalty
+
+
+def plan_sentence(plan: "SamplingPlan") -> str:
+    """Say how many samples are needed, how that is known, and whether the penalty is why."""
+    how = (
+        "computed without sampling"
+        if plan.exact
+        else f"estimated from a pilot of {plan.pilot:,} samples"
+    )
+    needed, without = plan.needed, replace(plan, ridge=0.0).needed
+    sentence = (
+        f"LIME needs {needed:,} samples to come within {plan.error:g} of its limit in every "
+        f"score, {how}."
+    )
+    if needed > _MANY * without:
+        sentence += (
+            f" Its penalty (ridge {plan.ridge:g}) is why: it shrinks the scores of few samples, "
+            f"and without it {without:,} would do."
+        )
+    return sentence
+
+
+EXACTNESS = {
+    "bound": "exact, with a proven bound",
+    "exact": "as defined, without sampling",
+    "estimated": "by quadrature, its error estimated",
+    "fitted": "fitted to sampled values, with standard errors",
+    "sampled": "sampled, with standard errors",
+}
+MODELS = {
+    "signals": "transformers that show their states",
+    "collapses": "the paper's classifier",
+    "games": "the paper's classifier and linear models of counted words",
+    "attends": "models that show their attention",
+    "relays": "models that mix tokens by attention alone",
+    "differentiates": "models with gradients",
+    "freezes": "networks whose weights can be frozen",
+    None: "any other model",
+}
+
+
+def how_computed(way: "WayRow", *, several: bool) -> str:
+    """Say for which models a way is, where a method has several, and how exact it is."""
+    exactness = EXACTNESS[way.exactness]
+    return f"{MODELS[way.needs]}: {exactness}" if several or way.needs else exactness

@@ -3,7 +3,7 @@
 A result inherits what it can do and names who does it, a module and a function::
 
     class SamplingPlan(Shown, Tabular, Stored):
-        _terminal = "terminal_lists.plan_text"   # of ``limelight.pages``: the value to a renderable
+        _terminal = "terminal.plan_text"         # of ``limelight.pages``: the value to a renderable
         _record = "codec.PlanRecord"             # of ``limelight.results``: both ways to JSON
 
         def _table(self) -> Table:                # for ``to_csv`` and ``to_frame``

@@ -57,8 +57,8 @@ class MethodTable(Shown, Tabular, tuple[MethodRow, ...]):
     """Rows of methods, shown as a list in a terminal and as a table in a notebook."""
 
     __slots__ = ()
-    _terminal = "terminal_lists.method_list"
-    _fragment = "terminal_lists.method_html"
+    _terminal = "terminal.method_list"
+    _fragment = "html.method_html"
 
     def __getitem__(self, key: Any) -> Any:
         return by_name(self, key, "id") if isinstance(key, str) else super().__getitem__(key)

@@ -34,7 +34,7 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
     stands, "" where there is one text.
     """
 
-    _terminal = "terminal_lists.plan_text"
+    _terminal = "terminal.plan_text"
     _record = "codec.PlanRecord"
 
     text: str

@@ -52,13 +52,16 @@ class RunColumns(NamedTuple):
 def run_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -> RunColumns:
     """Return the columns of ``run``, read shard by shard; ``report`` hears how far that is."""
     known: dict[str, int] = {}
+    # By shard: entries of a million texts, sorted at once, would not fit into memory.
     parts, before, shards = list[dict[str, Any]](), 0, run.shards
     with database(run) as tables:
         for done, number in enumerate(shards, start=1):
             part = _of_shard(tables, run, run.record.texts_of(number), known, before)
+            # Texts are numbered over all shards.
             before += len(part["row"])
             parts.append(part)
             report(done / len(shards))
+        # Of no shard, too, there are columns: empty ones, of the right types.
         parts = parts or [_of_shard(tables, run, range(0), known, 0)]
     lists = {"id", "opening", "said"}
     joined: dict[str, Any] = {
@@ -82,10 +85,13 @@ def _of_shard(
     lengths, sizes = np.bincount(at, minlength=len(rows)), np.abs(np.asarray(words["score"]))
     # Once for each row, which is compared with those of all other methods.
     ranks = [centred_ranks(own) for own in np.split(sizes, np.cumsum(lengths))[:-1]]
+    # The first row of each text stands for it: that of the first method and class.
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
     place = np.full(len(rows), -1)
     place[first] = np.arange(len(first))
+    # Methods of one text share its words: those of its first row are enough.
     of_first = np.flatnonzero(place[at] >= 0)
+    # Each distinct word becomes a Python string once, not once for every text that has it.
     named = words["word"].combine_chunks().dictionary_encode()
     numbers = [known.setdefault(word, len(known)) for word in named.dictionary.to_pylist()]
     shown = rows.take(pa.array(first))
@@ -115,6 +121,7 @@ def _disagreement(
         explained.setdefault(aim, []).append(own)
     for (text, *_), several in explained.items():
         for one, other in itertools.combinations(several, 2):
+            # Methods may have features of their own, and then there is nothing to correlate.
             if len(one) == len(other) and (rho := correlation(one, other)) is not None:
                 found[text].append(1 - rho)
     return np.array([np.mean(apart) if apart else np.nan for apart in found.values()])

@@ -53,6 +53,7 @@ def compared_runs(
     first: "Run", second: "Run", method: str, other_method: str | None, *, top: int = 20
 ) -> RunDifference:
     """Return what changed from ``first`` to ``second``."""
+    # The same method if it can be, for scores of two methods can be compared as shares only.
     theirs = other_method or (method if method in second.methods else second.methods[0])
     for run, name in ((first, method), (second, theirs)):
         if name not in run.methods:
@@ -60,6 +61,7 @@ def compared_runs(
     (ours, own), (others, other) = (
         (unit_name(run.record.question.features), run.record.cutter) for run in (first, second)
     )
+    # A cutter of the same name may cut otherwise by now: its fingerprint says so.
     if (ours, own) != (others, other):
         how = " cut in another way" if ours == others else ""
         raise InputError(
@@ -67,6 +69,7 @@ def compared_runs(
             "only runs over the same features can be compared."
         )
     written, others_written = (run.record.writing or {} for run in (first, second))
+    # Of settings that one model alone has, nothing can be said.
     for name in written.keys() & others_written.keys():
         if (this := written[name]) != (that := others_written[name]):
             raise InputError(
@@ -74,6 +77,7 @@ def compared_runs(
                 f"'{second.path}' with {that!r}; only answers that are written alike can be "
                 "compared."
             )
+    # Scores on two scales have no common unit either.
     shares = method != theirs or first.record.question.scale != second.record.question.scale
     with database(first, second=second) as tables:
         for name in ("main", "second"):
@@ -86,6 +90,7 @@ def compared_runs(
                 f"'{first.path}' and '{second.path}' explain no text for the same class in common."
             )
         both = ("main", "second", method), ("second", "main", theirs)
+        # From either side: a text may be in one run twice.
         met = [
             int(tables.columns(_MET.format(one, one, other, literal(name)))["texts"][0])
             for one, other, name in both
@@ -101,6 +106,7 @@ def compared_runs(
     for one in changed:
         one["predicted"] = first.classes[one["predicted"]]
         one["other_predicted"] = second.classes[one["other_predicted"]]
+    # By name: two models may have their classes in other orders.
     called = [
         np.array(run.classes)[pairs[name]]
         for run, name in ((first, "predicted"), (second, "other_predicted"))
@@ -134,6 +140,7 @@ def _scores(run: "Run", rows: str, n: str, shares: bool) -> str:
 
 def _words(tables: Database) -> tuple[int, Any]:
     """Return how many words were compared, and those that changed."""
+    # The squares of gaps, too: a paired test needs their spread, which the two sides do not give.
     sums = [
         f"sum({x}) AS {name}_total, sum({x} * {x}) AS {name}_square"
         for name, x in (("first", "a"), ("second", "b"), ("gap", "(b - a)"))

@@ -1,4 +1,4 @@
-"""Who explains shards: this process, processes it starts, somebody's executor, a Ray cluster."""
+"""Who explains shards beside this process: others it starts, somebody's executor, a Ray cluster."""
 
 import contextlib
 import multiprocessing as mp
@@ -13,11 +13,9 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
-    ThreadPoolExecutor,
     as_completed,
     wait,
 )
-from functools import partial
 from queue import SimpleQueue
 from types import ModuleType
 from typing import Any
@@ -25,13 +23,9 @@ from typing import Any
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import (
     Finished,
-    Heard,
     LostWorkerError,
-    Orders,
-    ShardWork,
     Task,
     explain_shard,
-    finished_by,
     needs_main,
 )
 
@@ -53,113 +47,126 @@ class Worker:
         raise NotImplementedError
 
 
-def finished_by_workers(
-    start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
+def finished_by_executor(
+    executor: Executor, explain: Callable[[Task], Finished], most: int, tasks: Iterator[Task]
 ) -> Generator[Finished, None, None]:
-    """Yield the shards of ``tasks``, done by so many workers; one thread here waits for each."""
-    held = _Workers(start, workers)
-    with ThreadPoolExecutor(workers) as threads:
-        try:
-            # Twice as many: nobody waits for the one who takes the shards.
-            yield from _in_flight(
-                lambda task: threads.submit(held.finished, task), 2 * workers, tasks
-            )
-        finally:
-            held.close()
-
-
-def _in_flight(
-    submit: Callable[[Task], Future[Finished]], most: int, tasks: Iterator[Task]
-) -> Generator[Finished, None, None]:
-    """Yield shards as they are finished, ``most`` of them at a time: memory stays flat."""
+    """Yield shards as they are finished, ``most`` of them in flight; the executor is left open."""
     running: set[Future[Finished]] = set()
     try:
         for task in tasks:
-            running.add(submit(task))
+            running.add(executor.submit(explain, task))
+            # Data are read no further than somebody works: the texts of a shard may be large.
             if len(running) == most:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (shard.result() for shard in done)
         yield from (shard.result() for shard in as_completed(running))
+    except (BrokenExecutor, CancelledError) as error:
+        # A pool that has lost a process is broken for good, and not ours to replace.
+        name = type(executor).__name__
+        raise InputError(
+            f"the executor {name} has ended ({str(error) or type(error).__name__}); what is "
+            "finished is kept. Start the run again with a new one."
+        ) from None
     finally:
+        # Who stops listening, as an interrupt does, wants no more of them begun.
         for shard in running:
             shard.cancel()
 
 
-class _Workers:
-    """At most so many workers, for any thread that has a task; one that is lost is replaced.
+def finished_by_workers(
+    start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
+) -> Generator[Finished, None, None]:
+    """Yield shards as they are finished by so many workers; one that is lost is replaced."""
+    held, running = _Workers(start), 0
+    try:
+        for begun, task in enumerate(tasks):
+            if begun < workers:
+                # Threads, for who waits for a pipe or for Ray needs no core.
+                threading.Thread(target=held.work, daemon=True).start()
+            held.tasks.put((task, _TRIES))
+            running += 1
+            # Twice as many, so that no worker waits for the one who takes the shards.
+            if running == 2 * workers:
+                yield held.finished()
+                running -= 1
+        for _ in range(running):
+            yield held.finished()
+    finally:
+        held.close()
 
-    Nobody waits for a certain worker: a new one may find no place as long as another is there, as
-    on a cluster that has lost a machine, and who has a task takes whichever is free first.
+
+class _Workers:
+    """Workers with the tasks that wait for them, each held by a thread.
+
+    No task waits for a certain worker: a new one may find no place as long as others are there, as
+    on a cluster that has lost a machine, and then these do what there is to do.
     """
 
-    def __init__(self, start: Callable[[], Worker], most: int) -> None:
-        self._start, self._most, self._there = start, most, 0
+    def __init__(self, start: Callable[[], Worker]) -> None:
+        self._start, self._all = start, list[Worker]()
         self._open, self._lock = True, threading.Lock()
-        self._all: list[Worker] = []
-        self._free: SimpleQueue[Worker | BaseException] = SimpleQueue()
+        # With the workers that each may still lose; None wakes a thread to end.
+        self.tasks: SimpleQueue[tuple[Task, int] | None] = SimpleQueue()
+        # Errors as well: who takes the shards must hear that one will not come.
+        self._found: SimpleQueue[Finished | BaseException] = SimpleQueue()
 
-    def finished(self, task: Task) -> Finished:
-        """Return the shard of ``task``, in which a few workers may be lost."""
-        reason = None
-        for _ in range(_TRIES):
-            worker = self._taken()
-            try:
-                shard = worker(task)
-            except LostWorkerError as error:
-                worker.close()
-                reason = error
-                with self._lock:
-                    self._there -= 1
-            else:
-                self._free.put(worker)
-                return shard
-        raise InputError(
-            f"shard {task.number} has ended {_TRIES} workers ({reason}); they may lack memory: use "
-            "fewer of them. What is finished is kept."
-        )
-
-    def _taken(self) -> Worker:
-        """Wait for a free worker; one more is started where none is free and fewer are there."""
-        with self._lock:
-            if self._free.empty() and self._there < self._most:
-                self._there += 1
-                threading.Thread(target=self._get_another, daemon=True).start()
-        found = self._free.get()
+    def finished(self) -> Finished:
+        """Wait for the next shard."""
+        found = self._found.get()
         if isinstance(found, BaseException):
-            self._free.put(found)  # whoever waits as well hears it too
             raise found
         return found
 
-    def _get_another(self) -> None:
+    def work(self) -> None:
+        """Do tasks until there are no more, with one worker after another if they are lost."""
         try:
-            for _ in range(_TRIES):
-                worker = self._started()
-                try:
-                    worker.get_ready()
-                except LostWorkerError:
-                    worker.close()
-                else:
-                    return self._free.put(worker)
-            raise InputError(
-                f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
-            )
-        except BaseException as error:  # for the threads that have tasks: nobody waits for this one
-            self._free.put(error)
+            while self._is_lost(self._ready()):
+                pass
+        except BaseException as error:
+            self._found.put(error)
 
-    def _started(self) -> Worker:
-        with self._lock:
-            if not self._open:
-                raise CancelledError
-            self._all.append(worker := self._start())
-            return worker
+    def _ready(self) -> Worker:
+        for _ in range(_TRIES):
+            with self._lock:
+                # Closed while we waited: a worker that is begun now would be let go by nobody.
+                if not self._open:
+                    raise CancelledError
+                self._all.append(worker := self._start())
+            try:
+                worker.get_ready()
+            except LostWorkerError:
+                worker.close()
+            else:
+                return worker
+        raise InputError(
+            f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
+        )
+
+    def _is_lost(self, worker: Worker) -> bool:
+        """Let the worker do tasks; return whether it was lost before they came to an end."""
+        while (given := self.tasks.get()) is not None:
+            task, tries = given
+            try:
+                self._found.put(worker(task))
+            except LostWorkerError as error:
+                worker.close()
+                if tries == 1:
+                    raise InputError(
+                        f"shard {task.number} has ended {_TRIES} workers ({error}); they may lack "
+                        "memory: use fewer of them. What is finished is kept."
+                    ) from None
+                self.tasks.put((task, tries - 1))
+                return True
+        self.tasks.put(None)  # for the next thread
+        return False
 
     def close(self) -> None:
-        """Let all workers go; no more are started."""
+        """Let all workers go, and the threads that hold them; no more are started."""
         with self._lock:
             self._open = False
         for worker in self._all:
             worker.close()
-        self._free.put(CancelledError())
+        self.tasks.put(None)
 
 
 _PATIENCE = 5.0  # seconds for a killed process to be gone
@@ -168,47 +175,31 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 def usable_cores() -> int:
     """Return the number of cores that this process may use."""
+    # A container or taskset may leave fewer cores than the machine has.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-class ThisProcess:
-    """One shard after another, here, with the model that is in memory."""
+class SpawnedProcess(Worker):
+    """A new process, which loads the model once; nothing of this one travels but the job.
 
-    workers = 1
+    It is one of so many ``workers``, who share the cores.
+    """
 
-    def __init__(self, work: ShardWork, heard: Heard | None = None) -> None:
-        self._work, self._heard = work, heard
-
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shards; ``heard`` is told of every few texts."""
-        for task in orders.tasks:
-            yield finished_by(self._work, task, self._heard)
-
-
-class SpawnedProcesses:
-    """New processes that load the model once each; nothing of this process travels with them."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shards as they are finished."""
-        workers = min(self.workers, orders.length)
-        return finished_by_workers(lambda: _Process(orders.job, workers), workers, orders.tasks)
-
-
-class _Process(Worker):
     def __init__(self, job: bytes, workers: int) -> None:
+        # Not forked: torch and OpenMP do not survive the fork of a process that has threads.
         context = mp.get_context("spawn")
         self._pipe, theirs = context.Pipe()
+        # A daemon: it ends with us also where nobody closes it.
         self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
         with _environment(workers, program=needs_main(job)), _interrupts_held():
             self._process.start()
+        # The process alone holds its end then, so that we hear when it is gone.
         theirs.close()
 
     def __call__(self, task: Task) -> Finished:
+        """Send the task, and wait for its shard."""
         try:
             self._pipe.send(task)
             found: Finished = self._pipe.recv()
@@ -217,6 +208,7 @@ class _Process(Worker):
         return found
 
     def close(self) -> None:
+        """Kill the process."""
         self._process.kill()  # who waits for its answer hears that it has ended
         self._process.join(_PATIENCE)
 
@@ -225,6 +217,7 @@ def _serve(pipe: Any, job: bytes) -> None:
     """Explain one shard after another until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # The pipe ends when nobody asks any more.
     with contextlib.suppress(EOFError, OSError):
         while True:
             pipe.send(explain_shard(job, pipe.recv()))
@@ -257,6 +250,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+# The environment and the main module belong to the whole process: one start at a time.
 _changing = threading.Lock()
 
 
@@ -282,33 +276,6 @@ def _environment(workers: int, *, program: bool) -> Iterator[None]:
                 os.environ.pop(name, None)
 
 
-class ExecutorEngine:
-    """Submits shards to ``executor``, ``workers`` at a time, and leaves it open.
-
-    ``here`` is what threads of this process call, with the model that is in memory; None where
-    workers load it themselves.
-    """
-
-    def __init__(
-        self, executor: Executor, workers: int, here: Callable[[Task], Finished] | None = None
-    ) -> None:
-        self._executor, self.workers, self._here = executor, workers, here
-
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shards as they are finished."""
-        explain = self._here or partial(explain_shard, orders.job)
-        try:
-            yield from _in_flight(
-                lambda task: self._executor.submit(explain, task), self.workers, orders.tasks
-            )
-        except (BrokenExecutor, CancelledError) as error:
-            name = type(self._executor).__name__
-            raise InputError(
-                f"the executor {name} has ended ({str(error) or type(error).__name__}); what is "
-                "finished is kept. Start the run again with a new one."
-            ) from None
-
-
 class RayActors:
     """Actors of Ray Core, one model each. A lost actor, or a lost machine, is replaced.
 
@@ -331,24 +298,24 @@ class RayActors:
         self._ray: Any = ray
         if not ray.is_initialized():
             try:
+                # What its workers print would break the line that shows how far the run is.
                 ray.init(address=address, log_to_driver=False, configure_logging=False)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
                 raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None
         self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
+        # Without restarts of Ray's own: a new actor may find no place while the others are there.
+        self._actors = ray.remote(**self._needs, max_restarts=0)(_Explainer)
         self.workers = workers or self._room()
 
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shards as they are finished."""
-        actors = self._ray.remote(**self._needs, max_restarts=0)(_Explainer)
-        workers = min(self.workers, orders.length)
-        return finished_by_workers(
-            lambda: _Actor(self._ray, actors, orders.job), workers, orders.tasks
-        )
+    def actor(self, job: bytes) -> Worker:
+        """Return a new actor for ``job``, which may have to wait for its place."""
+        return _Actor(self._ray, self._actors.remote(), job)
 
     def _room(self) -> int:
         """Return how many actors the cluster has room for."""
         there = self._ray.cluster_resources()
+        # Of the whole cluster: Ray itself finds the machine for each.
         room = [
             int(there.get(name, 0) // need)
             for name, need in zip(("CPU", "GPU"), self._needs.values(), strict=True)
@@ -363,6 +330,7 @@ class RayActors:
 class _Explainer:
     """What runs on a machine of the cluster."""
 
+    # Answered only by an actor that has found its place.
     def ready(self) -> bool:
         return True
 
@@ -371,9 +339,8 @@ class _Explainer:
 
 
 class _Actor(Worker):
-    def __init__(self, ray: Any, actors: Any, job: bytes) -> None:
-        self._ray, self._job = ray, job
-        self._actor = actors.remote()
+    def __init__(self, ray: Any, actor: Any, job: bytes) -> None:
+        self._ray, self._actor, self._job = ray, actor, job
 
     def get_ready(self) -> None:
         self._answer(self._actor.ready.remote())
@@ -386,6 +353,7 @@ class _Actor(Worker):
         self._ray.kill(self._actor)
 
     def _answer(self, reference: Any) -> Any:
+        # Errors of the work itself are raised as they are: only who is lost is replaced.
         lost = self._ray.exceptions
         try:
             return self._ray.get(reference)

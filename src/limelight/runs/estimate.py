@@ -41,6 +41,7 @@ class Estimate:
 def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> Estimate:
     """Return how long ``count`` texts will take if they are like some of ``texts``."""
     usable = texts.filter(texts.column("error").is_null())
+    # By length, for a text of ten times the words may cost ten times as much, or more.
     lengths = [len(text) for text in usable.column("text").to_pylist()]
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     steps = min(_SAMPLED, len(order))  # from the shortest to the longest
@@ -54,6 +55,7 @@ def _seconds(work: ShardWork, sample: pa.Table) -> float:
     """Return seconds per text; the first text is not counted, for much is made ready with it."""
     if not len(sample):
         return 0.0
+    # With the first text kernels are compiled and caches filled, once for the whole run.
     if len(sample) > 1:
         start = time.perf_counter()
         work(sample.slice(0, 1))
@@ -70,8 +72,10 @@ def _quicker(
     """Return the first quick method that takes less than a tenth, measured on the same texts."""
     usable = usable_methods(work.model)
     for name in _QUICK:
+        # What the run does already cannot be quicker than it.
         if name not in usable or name in (one.method.id for one in work.chosen):
             continue
+        # With its defaults: settings of another method are not its own.
         chosen = configured(name, work.model, {})
         record = replace(work.record, methods=[method_record(chosen)])
         other = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
@@ -112,6 +116,7 @@ class ProgressLine:
     """
 
     def __init__(self) -> None:
+        # A log would keep every state of a line that is meant to be written over.
         self.moves = sys.stderr.isatty() or "ipykernel" in sys.modules
         self._last, self._written = 0.0, 0
 
@@ -161,6 +166,7 @@ class Meter:
 
         An estimate and a notice are passed on.
         """
+        # Only what is on the disk counts: the texts of a shard in the making may still be lost.
         if shard is not None:
             self._done += shard.texts
             self._failed += shard.failed
@@ -168,6 +174,7 @@ class Meter:
             return
         done = self._done + texts
         taken, new = time.perf_counter() - self._start, done - self._before
+        # Of this session alone: shards that were there before took no time now.
         speed = new / taken if new and taken else None
         self.watcher(
             RunProgress(
@@ -181,5 +188,6 @@ class Meter:
                 notice=notice,
             )
         )
+        # The texts that it took are not part of the speed.
         if estimate is not None:
             self._start = time.perf_counter()

@@ -6,7 +6,7 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -31,17 +31,23 @@ from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import Answers, asked_of_spans
 from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
-from limelight.runs.engines import ExecutorEngine, SpawnedProcesses, ThisProcess, usable_cores
+from limelight.runs.engines import (
+    RayActors,
+    SpawnedProcess,
+    finished_by_executor,
+    finished_by_workers,
+    usable_cores,
+)
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
-from limelight.runs.rows import shard_bytes, stored_names
+from limelight.runs.rows import given_texts, shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
-    Engine,
     Finished,
-    Orders,
     ShardWork,
     Task,
+    asked_texts,
+    explain_shard,
     finished_by,
     method_record,
     needs_main,
@@ -59,7 +65,7 @@ class RunJob:
     """A run whose folder is locked. ``retry`` also does the texts again that failed."""
 
     folder: RunFolder
-    record: RunRecord
+    run: Run
     data: DataSet
     retry: bool = False
 
@@ -70,9 +76,9 @@ class RunJob:
         Every shard is read: one that has rotted is done again, not found out about later.
         """
         failed, damaged = dict[int, _Rows](), list[str]()
-        for number in self.folder.stored(self.record):
+        for number in self.run.shards:
             try:
-                table = self.folder.read(self.record, number)
+                (table,) = self.run.tables(shards=[number])
             except InputError as error:
                 damaged.append(str(error))
             else:
@@ -83,13 +89,14 @@ class RunJob:
     @cached_property
     def to_do(self) -> dict[int, _Rows]:
         """The shards to do, each with the numbers of its texts."""
-        failed, _ = self._stored
+        (failed, _), record = self._stored, self.run.record
         missing: dict[int, _Rows] = {
-            number: self.record.texts_of(number)  # a range: no number is held for every text
-            for number in range(self.record.shards.count)
+            number: record.texts_of(number)  # a range: no number is held for every text
+            for number in range(record.shards.count)
             if number not in failed
         }
         again = {number: rows for number, rows in failed.items() if rows} if self.retry else {}
+        # In the order of the data, whose files are read once, from the front.
         return dict(sorted((missing | again).items()))
 
     @property
@@ -99,8 +106,9 @@ class RunJob:
 
     def meter(self, watcher: Watcher | None) -> Meter:
         """Return a count that starts with what is there."""
-        total, texts = self.record.data.rows, self.texts
+        total, texts = self.run.total, self.texts
         failed, damaged = self._stored
+        # Those that are tried again are counted when they are through.
         kept = sum(len(rows) for number, rows in failed.items() if number not in self.to_do)
         meter = Meter(watcher, total=total, done=total - texts, failed=kept)
         for sentence in damaged:
@@ -108,47 +116,54 @@ class RunJob:
         return meter
 
     def do(
-        self, executor: Executor | Engine | None, workers: int | None, work: ShardWork, meter: Meter
+        self,
+        executor: Executor | RayActors | None,
+        workers: int | None,
+        work: ShardWork,
+        meter: Meter,
     ) -> None:
         """Let who is given, or who pays, finish what is to do; store every shard as it comes."""
         tasks = self._tasks()
         if (first := next(tasks, None)) is None:
             return
-        _check_question(work, first.table())
-        for doubt in work.doubts(first.table()):
+        _check_question(work, first.texts)
+        for doubt in work.doubts(first.texts):
             meter(notice=doubt)
+        # A shard is one worker's, who is here already.
         if executor is None and len(self.to_do) < 2:
             workers = 1
-        expected = partial(estimate, work, first.table(), count=self.texts)
-        engine, job = _engine(executor, workers, work, meter, expected)
+        expected = partial(estimate, work, first.texts, count=self.texts)
+        at_once, finished = _engine(executor, workers, work, meter, expected)
+        at_once = min(at_once, len(self.to_do))
         if meter.estimates and self.texts >= _FEW:
             meter()  # a sign of life: two texts of a slow model may take a minute
-            meter(estimate=expected(workers=min(engine.workers, len(self.to_do))))
-        shards = engine.finished(Orders(job, itertools.chain([first], tasks), len(self.to_do)))
+            meter(estimate=expected(workers=at_once))
+        shards = finished(at_once, itertools.chain([first], tasks))
         with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
             for shard in shards:
                 self._store(shard)
                 meter(shard=shard)
 
     def _tasks(self) -> Iterator[Task]:
-        size = self.record.shards.texts
+        size = self.run.record.shards.texts
         names = [*INPUT, *stored_names(self.data.columns.carried)]
-        for texts in self.data.shards(self.record.data, size, self.to_do):
+        for texts in self.data.shards(self.run.record.data, size, self.to_do):
             table = texts.rename_columns(names)  # a column of the data may be called "row", too
             number = table.column("row")[0].as_py() // size
             rows = pa.array(sorted(self.to_do[number]), pa.int64())
+            # Of a shard that is tried again, only the texts that failed.
             chosen = table.filter(pc.is_in(table.column("row"), rows))
-            yield Task.of(number, chosen)
+            yield Task(number, chosen)
 
     def _store(self, shard: Finished) -> None:
         if shard.refused is not None:
+            # A refusal, as of another model at the same path, is the same for every shard to come.
             raise InputError(f"{shard.refused} What is finished is kept.")
         content = shard.content
         if shard.number in self._stored[0]:  # the texts that did not fail keep their rows
-            old, new = (
-                self.folder.read(self.record, shard.number),
-                pq.read_table(io.BytesIO(content)),
-            )
+            (old,) = self.run.tables(shards=[shard.number])
+            new = pq.read_table(io.BytesIO(content))
+            # By text, not by row: where one method failed, all of them did the text again.
             again = pc.is_in(old.column("row"), new.column("row").unique())
             rows = pa.concat_tables([old.filter(pc.invert(again)), new])
             content = shard_bytes(rows.sort_by("row").combine_chunks())
@@ -158,12 +173,13 @@ class RunJob:
 def _check_question(work: ShardWork, texts: pa.Table) -> None:
     """Refuse a question that no text could answer, such as an unknown class, before any work."""
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
-    for one in work.texts(usable)[0]:
+    for one in asked_texts(usable):
         try:
-            reading = next(readings(work.model, [one.asked], work.record.question))
+            reading = next(readings(work.model, [one], work.record.question))
             for learned in work.learned.values():
                 learned.check(reading)
         except InputError as error:
+            # What only this text cannot answer is told in its row.
             if not error.one_text:
                 raise
 
@@ -184,6 +200,7 @@ def planned(
     shard_texts: int | None,
 ) -> RunRecord:
     """Return the plan; the same question always has the same one."""
+    # The source is for people; a run goes on with any model of the same fingerprint.
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
     writes = why_not(model, "answers") is None
     return RunRecord(
@@ -196,6 +213,7 @@ def planned(
             source=None if source is None else source.path,
         ),
         methods=[method_record(one, budget) for one in chosen],
+        # Sorted, for whoever names the same words in another order asks the same.
         question=replace(question.to(model), protect=sorted(question.protect)),
         data=data,
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
@@ -213,6 +231,7 @@ def _shard_size(chosen: Sequence[Chosen], budget: Budget | None, given: int | No
     asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
     calls = sum(count(settings, _USUAL_WORDS) for count, settings in asks)
     if budget is not None:
+        # A budget of time was refused before: it has calls.
         calls = min(calls, budget.calls or 0)
     return _SHARD if not calls else min(max(_CALLS // calls, _FEWEST), _SHARD)
 
@@ -241,7 +260,7 @@ def explain_data(
     texts_kept: bool = True,
     limit: int | None = None,
     shard_texts: int | None = None,
-    executor: Executor | Engine | None = None,
+    executor: Executor | RayActors | None = None,
     workers: int | None = None,
     retry: bool = False,
     progress: Watcher | bool | None = None,
@@ -344,13 +363,12 @@ def explain_data(
     for (name, asks), there in zip(needs.items(), given, strict=True):
         if there:
             check_needed(model, asks, name, " Leave it out.")
+    # None and True mean the line here; False means nothing, and must not be called.
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
     )
-    spans = why_not(model, "spans") is None and question.at is None and asked_column is None
-    if sentences or spans:
-        opened, limit = one_row_per_span(model, opened, question, limit, shown), None
+    # Before a model may read all texts to find what is asked of them: a mistake must not cost that.
     several = isinstance(method, Sequence) and not isinstance(method, str)
     chosen, spent = methods_and_budget(model, method, own, budget, several=several)
     if spent is not None and spent.calls is None:
@@ -358,18 +376,24 @@ def explain_data(
             "a run must come out the same on every machine, which a budget of time does not grant; "
             f'give calls of the model, such as "400 calls"; got "{spent}".'
         )
+    spans = why_not(model, "spans") is None and question.at is None and asked_column is None
+    if sentences or spans:
+        # A limit is of texts, not of spans, and has been heeded there.
+        opened, limit = one_row_per_span(model, opened, question, limit, shown), None
     found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
     record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
     named = (value for one in chosen for value in vars(one.settings).values())
+    # The plan names learned methods by their digests; they travel beside it.
     learned = {value.digest: value for value in named if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
     if workers is not None:
         workers = check_count("workers", workers)
+    # Before the plan is looked for: two processes might find none, and write one each.
     with folder.locked():
         folder.begin(record)
-        job = RunJob(folder=folder, record=record, data=opened, retry=retry)
+        job = RunJob(folder=folder, run=Run(output), data=opened, retry=retry)
         job.do(executor, workers, work, job.meter(shown))
-    return Run(output)
+    return job.run
 
 
 def one_row_per_span(
@@ -383,16 +407,14 @@ def one_row_per_span(
     names = [*INPUT, *stored_names(columns.carried)]
     shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
-    each = zip(*(table.column(name).to_pylist() for name in ("text", "pair", "at")), strict=True)
-    texts = (
-        AskedText(text if pair is None else (text, pair), by=question.answer if at is None else at)
-        for text, pair, at in each
-    )
+    each = zip(given_texts(table), table["at"].to_pylist(), strict=True)
+    texts = (question.about(AskedText(given, by=at)) for given, at in each)
     rows, at = list[int](), list[str | None]()
-    found = asked_of_spans(model, texts, first_pieces=question.first_pieces)
+    found = asked_of_spans(model, texts)
     for row, several in enumerate(found):
         if shown is not None:
             shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
+        # What was found becomes cells, so that the digest of the data covers it when a run goes on.
         rows += [row] * len(several)
         at += [one.cell for one in several]
     table = table.take(pa.array(rows, pa.int64()))
@@ -402,31 +424,37 @@ def one_row_per_span(
     return opened_data(table.drop_columns(sorted(unused)), text="text", id="id", at="at", **used)
 
 
+_Finished = Callable[[int, Iterator[Task]], Generator[Finished, None, None]]
+
+
 def _engine(
-    executor: Executor | Engine | None,
+    executor: Executor | RayActors | None,
     workers: int | None,
     work: ShardWork,
     meter: Meter,
     expected: Callable[..., Estimate],
-) -> tuple[Engine, bytes]:
-    """Return who explains the shards, and what they must know."""
-    count = workers or usable_cores()
+) -> tuple[int, _Finished]:
+    """Return how many shards may be worked on at a time, and what finishes so many of its tasks."""
+    count, job = workers or usable_cores(), b""
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
         known = is_sent(work.model) and why_not(work.model, "games") is None
         known = known and not callable(work.record.question.features)
         if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
             with contextlib.suppress(InputError):  # it cannot travel
-                if not needs_main(job := _packed(work, None)):
-                    return SpawnedProcesses(count), job
-    if executor is None and workers in (None, 1):
-        return ThisProcess(work, meter), b""
-    if isinstance(executor, ThreadPoolExecutor):
-        return ExecutorEngine(executor, count, partial(finished_by, work)), b""
-    job = _packed(work, source_of(work.model))
+                job = _packed(work, None)
+    if executor is None and workers in (None, 1) and (not job or needs_main(job)):
+        return 1, lambda _, tasks: (finished_by(work, task, meter) for task in tasks)
+    if isinstance(executor, ThreadPoolExecutor):  # which has the model in memory
+        return count, partial(finished_by_executor, executor, partial(finished_by, work))
+    job = job or _packed(work, source_of(work.model))
+    if isinstance(executor, Executor):
+        return count, partial(finished_by_executor, executor, partial(explain_shard, job))
     if executor is None:
-        return SpawnedProcesses(count), job
-    return ExecutorEngine(executor, count) if isinstance(executor, Executor) else executor, job
+        return count, lambda n, tasks: finished_by_workers(
+            partial(SpawnedProcess, job, n), n, tasks
+        )
+    return executor.workers, partial(finished_by_workers, partial(executor.actor, job))
 
 
 _IN_SESSION = "defined in a session or a notebook: put it in a file and import it"

@@ -86,8 +86,10 @@ def read_record(path: Path) -> RunRecord:
     """Return what the file at ``path`` says; refuse what is not a run of this library."""
     content = bounded_bytes(path, _MOST_BYTES)
     try:
+        # Twice: as what it should be, and as what is written, of which nothing may be passed over.
         record = msgspec.json.decode(content, type=RunRecord)
         _check_known(written := msgspec.json.decode(content), _fields(record), "$")
+        # Rows are found by these names: of two that are the same, one would be lost.
         for what, given in (("classes", record.model.classes), ("methods", _ids(record))):
             if not given or len(set(given)) < len(given):
                 named = ", ".join(map(repr, given)) or "none"
@@ -95,10 +97,12 @@ def read_record(path: Path) -> RunRecord:
                     f"its {what} must have different names; they are {named}"
                 )
         rows, size = record.data.rows, record.shards.texts
+        # A plan that does not add up would leave texts out without a word.
         if size < 1 or rows < 1 or record.shards.count != -(-rows // size):
             raise msgspec.ValidationError(
                 f"{record.shards.count} shards of {size} texts are not its {rows} texts"
             )
+        # A hand that edits the plan makes shards of two questions look like one.
         if record.sha256 not in (None, _digest(written)):
             raise msgspec.ValidationError(
                 "it has changed since it was written (its sha256 is another); put back the one "
@@ -141,6 +145,7 @@ def write_record(path: Path, record: RunRecord) -> None:
 def _digest(written: dict[str, Any]) -> str:
     """Return the SHA-256 of a plan without its own, however its fields are laid out in a file."""
     rest = {name: value for name, value in written.items() if name != "sha256"}
+    # Sorted, so that whoever lays the file out anew does not change it.
     return hashlib.sha256(msgspec.json.encode(rest, order="sorted")).hexdigest()
 
 
@@ -158,6 +163,7 @@ def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
         yield f"it is about another model ({ours}…, not {theirs}…)"
     if (had := _ids(old)) != (asked_for := _ids(new)):
         yield f"its methods are {', '.join(had)}, not {', '.join(asked_for)}"
+    # Of equal length: other methods have been yielded before, and the first difference is enough.
     for mine, other in zip(old.methods, new.methods, strict=True):
         yield from _unequal("the {} of " + mine.id, mine.settings, other.settings)
     # Made anew, an older question has the defaults of what could not be asked then.
@@ -179,6 +185,7 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
             yield f"its data were '{mine.path}' with other contents than '{other.path}' has now"
     yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
     yield from _unequal("its {}", {"labels": old.labels}, {"labels": new.labels})
+    # Not by the limits: 100 of 100 rows are all of them.
     if old.rows != new.rows:
         ours, theirs = (
             "all rows" if n is None else "the first row" if n == 1 else f"the first {n:,} rows"
@@ -191,6 +198,7 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
 
 
 def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    # A field that one of them lacks is None there: older plans have fewer.
     for name in old | new:
         if old.get(name) != new.get(name):
             yield f"{what.format(name)} is {old.get(name)!r}, not {new.get(name)!r}"

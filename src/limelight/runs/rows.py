@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,9 @@ from limelight.results import Explanation
 from limelight.results.explanation import Anchor, Pairs, shown_fields
 from limelight.results.values import read_value, written_value
 from limelight.runs.record import RunRecord
-from limelight.text import AskedText, Given, joined, read_asked
+from limelight.text import Given, joined, read_asked
+
+Found = Explanation | str  # a sentence where there is no explanation
 
 
 def _list(kind: Any) -> pa.DataType:
@@ -32,44 +34,40 @@ _SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
 _ANCHOR = pa.struct({"features": _list(pa.uint32())} | _SHARES)
 
 
-def _of(value: Callable[[Explanation], Any]) -> Callable[[Any, Explanation | None], Any]:
-    return lambda _, e: None if e is None else value(e)
-
-
-# The columns: their types, and what stands in the row of an answer, which has an explanation or
-# none. Some are made of all rows at once (:func:`shard_table`).
-_Value = Callable[[Any, Any], Any] | None
-_COLUMNS: dict[str, tuple[pa.DataType, _Value]] = {
-    "row": (pa.int64(), lambda answer, _: answer.about.row),
-    "id": (pa.string(), lambda answer, _: answer.about.id),
-    "text_hash": (pa.string(), lambda answer, _: _map(text_hash, answer.text)),
+# The columns: their types, and what an explanation says there. The others are of the text, or made
+# of all rows at once (:func:`shard_table`).
+_COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
+    "row": (pa.int64(), None),
+    "id": (pa.string(), None),
+    "text_hash": (pa.string(), None),
+    # Offsets of 64 bits: the texts of a shard may have more than 2 GiB together.
     "text": (pa.large_string(), None),
-    "label": (pa.string(), lambda answer, _: answer.about.label),
-    "method": (pa.string(), lambda answer, _: answer.method),
-    "target": (pa.string(), lambda answer, e: answer.target if e is None else e.target),
-    "against": (pa.string(), _of(lambda e: e.against)),
-    "prediction": (_list(pa.float32()), _of(lambda e: list(e.prediction.values()))),
-    "base_value": (pa.float32(), _of(lambda e: e.base_value)),
+    "label": (pa.string(), None),
+    "method": (pa.string(), None),
+    "target": (pa.string(), None),
+    "against": (pa.string(), lambda e: e.against),
+    "prediction": (_list(pa.float32()), lambda e: list(e.prediction.values())),
+    "base_value": (pa.float32(), lambda e: e.base_value),
     "starts": (_list(_list(pa.uint32())), None),
     "ends": (_list(_list(pa.uint32())), None),
     "features": (_list(pa.string()), None),
-    "scores": (_list(pa.float32()), _of(lambda e: _floats(e.scores))),
-    "stderr": (_list(pa.float32()), _of(lambda e: _map(_floats, e.stderr))),
-    "bound": (pa.float32(), _of(lambda e: _bound(e))),
-    "intercept": (pa.float32(), _of(lambda e: e.intercept)),
-    "cut": (pa.uint32(), _of(lambda e: e.cut)),
-    "parts": (_list(_list(pa.uint32())), _of(lambda e: [list(part) for part in e.parts] or None)),
-    "asked": (pa.string(), _of(lambda e: _map(lambda at: json.dumps(at.stored()), e.asked))),
+    "scores": (_list(pa.float32()), lambda e: _floats(e.scores)),
+    "stderr": (_list(pa.float32()), lambda e: _map(_floats, e.stderr)),
+    "bound": (pa.float32(), lambda e: _bound(e)),
+    "intercept": (pa.float32(), lambda e: e.intercept),
+    "cut": (pa.uint32(), lambda e: e.cut),
+    "parts": (_list(_list(pa.uint32())), lambda e: [list(part) for part in e.parts] or None),
+    "asked": (pa.string(), lambda e: _map(lambda at: json.dumps(at.stored()), e.asked)),
     "shown": (pa.string(), None),
-    "pairs": (_list(_PAIR), _of(lambda e: _map(_pair_rows, e.pairs))),
-    "anchor": (_ANCHOR, _of(lambda e: _map(_anchor_row, e.anchor))),
-    "notices": (_list(pa.string()), _of(lambda e: e.notices)),
-    "settings": (pa.string(), _of(lambda e: _json(e.settings))),
-    "diagnostics": (
-        pa.string(), _of(lambda e: _json(_diagnostics(e)) if e.diagnostics else None)
-    ),
+    "pairs": (_list(_PAIR), lambda e: _map(_pair_rows, e.pairs)),
+    "anchor": (_ANCHOR, lambda e: _map(_anchor_row, e.anchor)),
+    "notices": (_list(pa.string()), lambda e: e.notices),
+    # As JSON: methods differ in their settings, and a column for each would be empty in most rows.
+    "settings": (pa.string(), lambda e: _json(e.settings)),
+    "diagnostics": (pa.string(), lambda e: _json(_diagnostics(e)) if e.diagnostics else None),
     "error": (pa.string(), None),
-}  # fmt: skip
+}
+# Their order is that of the file, which is known by its bytes.
 OWN_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
 # Older runs lack these.
 NEEDED = [name for name in OWN_COLUMNS if name not in ("parts", "asked", "shown")]
@@ -91,6 +89,7 @@ def stored_names(
 
     None is ``taken`` and none occurs twice; two names are one if they have the same ``key``.
     """
+    # A column of the data may be called "scores", too, or as another one is once renamed.
     found, used = list[str](), set(taken)
     for name in columns:
         while key(name) in used:
@@ -118,6 +117,7 @@ def shard_bytes(table: pa.Table) -> bytes:
         dictionary_pagesize_limit=_DICTIONARY_BYTES,
         write_page_checksum=True,  # for others who read it; ours know the digest
     ) as writer:
+        # One group of rows: a shard is read whole, and its dictionaries are stored once.
         writer.write_table(table, row_group_size=max(len(table), 1))
         writer.add_key_value_metadata({_DIGEST: _ZEROS.decode()})
     content = buffer.getvalue()
@@ -138,6 +138,7 @@ def _digest(content: bytes) -> tuple[int, bytes]:
         return 0, b""
     place, view = found + len(_BEFORE_DIGITS), memoryview(content)
     digest = hashlib.sha256(view[:place])
+    # The digits cannot be part of what they are the digest of.
     digest.update(_ZEROS)
     digest.update(view[place + len(_ZEROS) :])
     return place, digest.hexdigest().encode()
@@ -146,67 +147,67 @@ def _digest(content: bytes) -> tuple[int, bytes]:
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-class DataText(NamedTuple):
-    """A text of the data, as far as a shard tells of it."""
-
-    row: int
-    id: str
-    given: Given | None
-    label: str | None
-    at: str | None = None
-
-    @property
-    def asked(self) -> Any:
-        """The text with the place that it is asked about, where the data name one."""
-        return self.given if self.at is None else AskedText(self.given, by=self.at)
-
-    @property
-    def whole(self) -> str | None:
-        """The text, or both sides of a pair, as one string; None where there is none."""
-        return None if self.given is None else joined(self.given)[0]
-
-
-class Answer(NamedTuple):
-    """What one method says about one text and class, or the sentence that says why it does not."""
-
-    about: DataText
-    method: str
-    target: str | None
-    found: Explanation | str
-
-    @property
-    def text(self) -> str | None:
-        """What the explanation calls its text, which need not be a text; else what was given."""
-        return self.about.whole if isinstance(self.found, str) else self.found.text
-
-
 def text_hash(text: str) -> str:
     """Return the first 128 bits of the SHA-256 of ``text``, in hexadecimal."""
+    # Half of the digest: among 10^12 texts two share it by chance with a probability below 10^-14.
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def given_texts(texts: pa.Table) -> list[Given | None]:
+    """Return what is to be explained, texts or pairs; None where a row has nothing usable."""
+    sides = (texts[name].to_pylist() for name in ("text", "pair"))
+    return [
+        text if text is None or pair is None else (text, pair)
+        for text, pair in zip(*sides, strict=True)
+    ]
+
+
 def shard_table(
-    answers: Sequence[Answer], carried: Mapping[str, Any], *, keep_texts: bool
+    texts: pa.Table,
+    kinds: Sequence[tuple[str, str | None]],
+    found: Sequence[Sequence[Found]],
+    *,
+    keep_texts: bool,
 ) -> pa.Table:
-    """Return the rows of ``answers``, in their order; ``carried`` has one value for each."""
-    told = [_told(answer) for answer in answers]
-    found = [None if isinstance(one, str) else one for one in told]
-    columns = _features(found) | {
-        "text": [one.text if keep_texts else None for one in answers],
-        "shown": [_map(lambda e: e.shown(whole=keep_texts), e) for e in found],
+    """Return the rows of a shard: for each of ``texts`` one per kind, a method and a class.
+
+    ``found`` has for every text what each kind gives; columns of the data come behind ours.
+    """
+    each = pa.array([i for i in range(len(texts)) for _ in kinds], pa.int64())
+    told = [_told(one) for of_text in found for one in of_text]
+    explained = [None if isinstance(one, str) else one for one in told]
+    given = [_map(lambda one: joined(one)[0], one) for one in given_texts(texts)]
+    # What an explanation calls its text need not be a text: of a picture it is the name.
+    own = [
+        given[i] if isinstance(one, str) else one.text
+        for i, one in zip(each.to_pylist(), chain.from_iterable(found), strict=True)
+    ]
+    asked = [kind for _ in found for kind in kinds]
+    columns: dict[str, Any] = _features(explained) | {
+        name: texts[name].take(each) for name in ("row", "id", "label")
+    }
+    columns |= {
+        "text_hash": [_map(text_hash, text) for text in own],
+        "text": [text if keep_texts else None for text in own],
+        "method": [method for method, _ in asked],
+        "target": [
+            aim if e is None else e.target for (_, aim), e in zip(asked, explained, strict=True)
+        ],
+        "shown": [_map(lambda e: e.shown(whole=keep_texts), e) for e in explained],
         "error": [one if isinstance(one, str) else None for one in told],
     }
-    arrays = {}
     for name, (kind, value) in _COLUMNS.items():
         if value is not None:
-            columns[name] = [value(*row) for row in zip(answers, found, strict=True)]
-        made = columns[name]
-        arrays[name] = made if isinstance(made, pa.Array) else pa.array(made, kind)
-    return pa.table(arrays | dict(carried))
+            columns[name] = [_map(value, e) for e in explained]
+        if isinstance(columns[name], list):
+            columns[name] = pa.array(columns[name], kind)
+    carried = {name: texts[name].take(each) for name in texts.column_names[len(INPUT) :]}
+    return pa.table({name: columns[name] for name in _COLUMNS} | carried)
 
 
 def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> Explanation:
     """Return the explanation that a ``row`` without error stores, of the text ``text``."""
+    # Label and sign of a method stand once, in the plan, and not in every row.
     method = next(one for one in record.methods if one.id == row["method"])
     classes = tuple(record.model.classes)
     scores = row["scores"]
@@ -226,6 +227,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         classes=classes,
         link=record.model.link,
         scale=record.question.scale,
+        # A single output is that of the last class.
         prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
         base_value=row["base_value"],
         intercept=row["intercept"],
@@ -243,14 +245,14 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
     )
 
 
-def _told(answer: Answer) -> Explanation | str:
-    """Return the answer, or an error where its numbers are too large for the columns."""
-    e = answer.found
+def _told(e: Found) -> Found:
+    """Return what was found, or an error where its numbers are too large for the columns."""
     if isinstance(e, str):
         return e
     numbers = [*e.prediction.values(), e.base_value or 0.0, e.intercept or 0.0]
-    arrays = [np.array(numbers), e.scores, e.stderr, e.pairs.scores if e.pairs else None]
+    arrays = [np.array(numbers), e.scores, e.stderr, _map(lambda pairs: pairs.scores, e.pairs)]
     largest = max(float(np.abs(one).max(initial=0)) for one in arrays if one is not None)
+    # As float32 it would be infinite, and so would every sum over texts that it is part of.
     if largest > _LARGEST:
         return f"a number of {largest:.3g} is too large for the float32 of a run."
     return e
@@ -260,6 +262,7 @@ def _bound(e: Explanation) -> float | None:
     """Return the bound of the scores as they are stored: rounding them adds its own error."""
     if e.bound is None or math.isinf(e.bound):
         return e.bound
+    # Upwards, for the sum is rounded to float32 as well.
     rounded = np.abs(e.scores - e.scores.astype(np.float32)).max(initial=0.0)
     return float(np.nextafter(np.float32(e.bound + rounded), np.float32(np.inf)))
 
@@ -276,6 +279,7 @@ def _diagnostics(e: Explanation) -> Mapping[str, Any]:
 def _cut(flat: pa.Array, lengths: Sequence[int | None], kind: pa.DataType) -> pa.Array:
     """Return ``flat`` as lists of these lengths, null where the length is."""
     sizes = np.array([length or 0 for length in lengths], dtype=np.int64)
+    # Offsets of 32 bits, as these list types have: a shard has far fewer features than 2^31.
     offsets = np.concatenate([[0], sizes.cumsum()]).astype(np.int32)
     missing = pa.array([length is None for length in lengths], pa.bool_())
     return pa.ListArray.from_arrays(pa.array(offsets), flat, type=kind, mask=missing)
@@ -283,12 +287,14 @@ def _cut(flat: pa.Array, lengths: Sequence[int | None], kind: pa.DataType) -> pa
 
 def _features(found: Sequence[Explanation | None]) -> dict[str, pa.Array]:
     """Return the columns of names and places, from flat values: far quicker than nested lists."""
-    names = pa.array(list(chain.from_iterable(e.features for e in found if e)), pa.string())
+    # By None: an explanation of no features is false, and has a row all the same.
+    there = [e for e in found if e is not None]
+    names = pa.array(list(chain.from_iterable(e.features for e in there)), pa.string())
     sizes = [None if e is None else len(e.features) for e in found]
     flat: list[np.ndarray] = []
     places: list[int] = []
     known: tuple[Any, np.ndarray, list[int]] | None = None  # methods of one text share their spans
-    for e in filter(None, found):
+    for e in there:
         if known is None or known[0] is not e.spans:
             edges = np.array(list(chain.from_iterable(chain.from_iterable(e.spans))), np.uint32)
             known = e.spans, edges.reshape(-1, 2), [len(one) for one in e.spans]
@@ -312,6 +318,7 @@ def _pairs(rows: list[dict[str, Any]]) -> Pairs:
     errors = [row["stderr"] for row in rows]
     features = np.array([(row["first"], row["second"]) for row in rows], dtype=np.int64)
     return Pairs(
+        # Of no pairs, too: an empty list has no second axis.
         features=features.reshape(-1, 2),
         scores=_doubles([row["score"] for row in rows]),
         stderr=None if None in errors or not rows else _doubles(errors),
@@ -334,6 +341,7 @@ def _anchor(row: dict[str, Any]) -> Anchor:
 
 
 def _json(values: Mapping[str, Any]) -> str:
+    # Sorted: the same settings are the same bytes, however they were made.
     return json.dumps(written_value(dict(values)), ensure_ascii=False, sort_keys=True)
 
 

@@ -21,49 +21,32 @@ from limelight.runs.rows import NEEDED, explanation_of, is_as_written, stored_na
 from limelight.text import Given, joined
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
+# Not every name: files of a system, and parts of a write that was cut short, are none of ours.
 _SHARD_FILE = re.compile(r"(\d{5,18})\.parquet", re.ASCII)
 
 
 class RunFolder:
-    """Paths and files of a run; :class:`limelight.Run` reads it, a job writes it."""
+    """Where a job writes a run, which :class:`limelight.Run` reads."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._checked: dict[
-            int, tuple[int, ...]
-        ] = {}  # what files looked like when they were sound
-
-    @property
-    def plan(self) -> Path:
-        """The file that says what the run is about."""
-        return self.path / _PLAN
-
-    def shard(self, number: int) -> Path:
-        """Return the place of a shard, whether it is there or not."""
-        return self.path / _SHARDS / f"{number:05d}.parquet"
-
-    def record(self) -> RunRecord:
-        """Return what the run is about."""
-        if not self.plan.is_file():
-            raise InputError(
-                f"there is no run at '{self.path}' (it has no {_PLAN}); check the path."
-            )
-        return read_record(self.plan)
 
     def begin(self, record: RunRecord) -> None:
         """Make the folder ready for ``record``: a new one, or one that holds the same run."""
+        # Under the lock, so that nobody is still writing them.
         for part in (*self.path.glob(f".{_PLAN}.*.part"), *self.path.glob(f"{_SHARDS}/.*.part")):
             part.unlink()  # of a process that was killed while it wrote
-        if self.plan.exists():
-            if (clause := next(differences(self.record(), record), None)) is not None:
+        if (plan := self.path / _PLAN).exists():
+            if (clause := next(differences(read_record(plan), record), None)) is not None:
                 raise InputError(
                     f"'{self.path}' cannot go on with this run: {clause}. Choose another folder, "
                     "or ask the same as before."
                 )
+        # A folder that somebody mistyped keeps what it has.
         elif any(one.name != _LOCK for one in self.path.iterdir()):
             raise InputError(f"'{self.path}' holds other files; a run needs a folder of its own.")
         else:
-            write_record(self.plan, record)
+            write_record(plan, record)
         (self.path / _SHARDS).mkdir(exist_ok=True)
 
     @contextlib.contextmanager
@@ -77,6 +60,7 @@ class RunFolder:
             return
         with (self.path / _LOCK).open("a+") as file:
             try:
+                # The system's lock, not the file: a killed process takes its lock with it.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
@@ -92,68 +76,16 @@ class RunFolder:
             finally:
                 file.truncate(0)
 
-    def stored(self, record: RunRecord) -> list[int]:
-        """Return the numbers of the shards that are there."""
-        with contextlib.suppress(FileNotFoundError):
-            files = (one.name for one in (self.path / _SHARDS).iterdir())
-            named = (_SHARD_FILE.fullmatch(name) for name in files)
-            numbers = sorted(int(found[1]) for found in named if found)
-            return [number for number in numbers if number < record.shards.count]
-        return []
-
     def write(self, number: int, content: bytes) -> None:
         """Put a shard in its place, whole or not at all."""
-        if (path := self.shard(number)).is_symlink() and not path.exists():
+        if (path := _shard_path(self.path, number)).is_symlink() and not path.exists():
             path.unlink()  # a link to nothing, or to itself
         write_whole(path, content)
 
-    def read(self, record: RunRecord, number: int, columns: list[str] | None = None) -> pa.Table:
-        """Return a shard, or some of its columns; refuse one that is damaged or another's."""
-        texts = record.texts_of(number)
-        with self._sound(number), self.opened(number) as file:
-            table = file.read(columns=columns)
-            for name in NEEDED if columns is None else columns:
-                if name not in table.column_names:
-                    raise pa.ArrowInvalid(f"it has no column {name!r}")
-            if len(table) != len(texts) * record.rows_per_text:
-                raise pa.ArrowInvalid(f"it has {len(table)} rows")
-            rows = table["row"] if "row" in table.column_names else None
-            if rows and (rows[0].as_py(), rows[-1].as_py()) != (texts[0], texts[-1]):
-                raise pa.ArrowInvalid(f"its texts are not {texts[0]} to {texts[-1]}")
-        return table
 
-    def checked(self, number: int) -> Path:
-        """Return the place of a shard whose bytes are those that were written.
-
-        Others read it from there: a byte that has rotted may be a number like any other.
-        """
-        path = self.shard(number)
-        with self._sound(number):
-            about = path.stat()
-            seen = about.st_ino, about.st_size, about.st_mtime_ns
-            if self._checked.get(number) != seen:
-                if not is_as_written(path.read_bytes()):
-                    raise pa.ArrowInvalid("its contents have changed since it was written")
-                self._checked[number] = seen
-        return path
-
-    def opened(self, number: int) -> Any:
-        """Return a shard as a Parquet file whose pages are checked when they are read."""
-        with self._sound(number):
-            return pq.ParquetFile(self.checked(number), page_checksum_verification=True)
-
-    @contextlib.contextmanager
-    def _sound(self, number: int) -> Iterator[None]:
-        try:
-            yield
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            (reason, *_) = str(error).splitlines() or [type(error).__name__]
-            raise InputError(
-                f"'{self.shard(number)}' is damaged ({reason.rstrip('.')}); start the run again: "
-                "it is computed anew, the others stay."
-            ) from None
+def _shard_path(folder: Path, number: int) -> Path:
+    """Return the place of a shard, whether it is there or not."""
+    return folder / _SHARDS / f"{number:05d}.parquet"
 
 
 _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
@@ -168,9 +100,15 @@ class Run:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, labels: Labels | None = None) -> None:
-        self._folder = RunFolder(path)
-        self.record: RunRecord = self._folder.record()
+        self.path = Path(path)
+        if not (plan := self.path / _PLAN).is_file():
+            raise InputError(
+                f"there is no run at '{self.path}' (it has no {_PLAN}); check the path."
+            )
+        self.record: RunRecord = read_record(plan)
         self.labels = ClassLabels(self.record.model.classes, labels)
+        # What the files of shards looked like when their contents were those that were written.
+        self._checked: dict[int, tuple[int, ...]] = {}
         self._latest: tuple[int, pa.Table] | None = None  # texts are often looked at in order
 
     def __repr__(self) -> str:
@@ -180,11 +118,6 @@ class Run:
         failed = self.failed
         said = f", {failed:,} row{'s' * (failed > 1)} failed" if failed else ""
         return f"<Run '{self.path}': {texts}, {methods}{said}>"
-
-    @property
-    def path(self) -> Path:
-        """The folder."""
-        return self._folder.path
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -209,12 +142,18 @@ class Run:
     @property
     def shards(self) -> list[int]:
         """The numbers of the shards that are there."""
-        return self._folder.stored(self.record)
+        with contextlib.suppress(FileNotFoundError):
+            files = (one.name for one in (self.path / _SHARDS).iterdir())
+            named = (_SHARD_FILE.fullmatch(name) for name in files)
+            # Sorted as numbers: the hundred-thousandth has a digit more.
+            numbers = sorted(int(found[1]) for found in named if found)
+            return [number for number in numbers if number < self.record.shards.count]
+        return []
 
     @property
     def paths(self) -> list[Path]:
         """The files of the shards that are there, each as it was written."""
-        return [self._folder.checked(number) for number in self.shards]
+        return [self._checked_path(number) for number in self.shards]
 
     @property
     def failed(self) -> int:
@@ -227,7 +166,7 @@ class Run:
         paths = [str(path) for path in self.paths]
         if not paths:
             raise InputError(f"'{self.path}' has no finished shard yet; start the run again.")
-        schema = self._folder.opened(self.shards[0]).schema_arrow
+        schema = self._opened(self.shards[0]).schema_arrow
         return ds.dataset(paths, schema=schema, format="parquet")
 
     def __len__(self) -> int:
@@ -246,11 +185,58 @@ class Run:
     ) -> Iterator[pa.Table]:
         """Yield the rows shard by shard, in order; ``columns`` are all if none are named.
 
-        So are ``shards``, which are numbers.
+        So are ``shards``, which are numbers. One that is damaged or another's is refused.
         """
+        names = None if columns is None else list(columns)
         for number in self.shards if shards is None else shards:
-            names = None if columns is None else list(columns)
-            yield self._folder.read(self.record, number, names)
+            texts = self.record.texts_of(number)
+            with self._sound(number), self._opened(number) as file:
+                table = file.read(columns=names)
+                for name in NEEDED if names is None else names:
+                    if name not in table.column_names:
+                        raise pa.ArrowInvalid(f"it has no column {name!r}")
+                # A whole file of another run, put in this place, has sound bytes.
+                if len(table) != len(texts) * self.record.rows_per_text:
+                    raise pa.ArrowInvalid(f"it has {len(table)} rows")
+                rows = table["row"] if "row" in table.column_names else None
+                if rows and (rows[0].as_py(), rows[-1].as_py()) != (texts[0], texts[-1]):
+                    raise pa.ArrowInvalid(f"its texts are not {texts[0]} to {texts[-1]}")
+            yield table
+
+    def _checked_path(self, number: int) -> Path:
+        """Return the place of a shard whose bytes are those that were written.
+
+        Others read it from there: a byte that has rotted may be a number like any other.
+        """
+        path = _shard_path(self.path, number)
+        with self._sound(number):
+            # Once for each state of a file: queries open shards again and again.
+            about = path.stat()
+            seen = about.st_ino, about.st_size, about.st_mtime_ns
+            if self._checked.get(number) != seen:
+                if not is_as_written(path.read_bytes()):
+                    raise pa.ArrowInvalid("its contents have changed since it was written")
+                self._checked[number] = seen
+        return path
+
+    def _opened(self, number: int) -> Any:
+        """Return a shard as a Parquet file whose pages are checked when they are read."""
+        with self._sound(number):
+            return pq.ParquetFile(self._checked_path(number), page_checksum_verification=True)
+
+    @contextlib.contextmanager
+    def _sound(self, number: int) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            # Gone is not damaged, and says itself which file it is.
+            if isinstance(error, FileNotFoundError):
+                raise
+            (reason, *_) = str(error).splitlines() or [type(error).__name__]
+            raise InputError(
+                f"'{_shard_path(self.path, number)}' is damaged ({reason.rstrip('.')}); start the "
+                "run again: it is computed anew, the others stay."
+            ) from None
 
     def texts(self) -> pa.Table:
         """Return one row per text: number, id, hash, text, label, columns carried along."""
@@ -365,6 +351,7 @@ class Run:
 
         ``target`` chooses among several classes. ``text`` is needed where a run stores no texts.
         """
+        # NumPy's whole numbers are fine, and True is no number of a text.
         if isinstance(row, bool) or not hasattr(row, "__index__"):
             raise InputError(f"a text is named by its number in the data; got {row!r}.")
         if not 0 <= row < self.total:
@@ -378,7 +365,8 @@ class Run:
         several = self.record.rows_per_text
         first = (row - self.record.texts_of(number)[0]) * several
         if self._latest is None or self._latest[0] != number:
-            self._latest = number, self._folder.read(self.record, number)
+            (table,) = self.tables(shards=[number])
+            self._latest = number, table
         rows = _rows(self._latest[1].slice(first, several))
         found = {one["target"]: one for one in rows if one["method"] == method}
         if target is not None and target not in found:
@@ -392,6 +380,7 @@ class Run:
         text = row["text"] if given is None else joined(given)[0]
         if text is None:
             raise InputError("this run stores no texts; give the text with text=….")
+        # Scores stand at characters: over another text they would mark anything.
         if given is not None and text_hash(text) != row["text_hash"]:
             raise InputError(
                 f"the text that was given is not text {row['row']} of the run (counting from 0); "

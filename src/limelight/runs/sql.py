@@ -43,7 +43,6 @@ _SETTINGS = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # else a query could name the caller's variables
 }
-_BATCH = 1 << 17  # rows
 MARK = ": "  # between the name of a column and a word, in runs over pairs
 _ENTRY = 1 << 20  # more than the words of any text: entries are numbered in their order
 _OF_TEXT = ("row", "id", "text_hash", "text", "label", "predicted", "confidence", "error")
@@ -74,10 +73,6 @@ class Database:
         """Return what ``query`` finds."""
         return self._connection.sql(query).to_arrow_table()
 
-    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
-        """Yield what ``query`` finds, some rows at a time."""
-        yield from self._connection.sql(query).to_arrow_reader(_BATCH)
-
     def columns(self, query: str) -> dict[str, Any]:
         """Return what ``query`` finds as NumPy arrays."""
         found = self.table(query)
@@ -97,6 +92,7 @@ class Database:
         """Return what somebody's ``query`` finds; anything but one SELECT is refused."""
         self.execute(self._texts)
         try:
+            # DuckDB would carry out several statements, and such as write files, at one call.
             kinds = [one.type for one in self._connection.extract_statements(query)]
             if kinds != [duckdb.StatementType.SELECT]:
                 raise InputError("a run is asked by one SELECT, and only read.")
@@ -110,11 +106,13 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
     """Open the tables of ``run``; those of ``others`` are in schemas of their names."""
     runs = {"main": run} | others
     paths = {name: [str(path) for path in one.paths] for name, one in runs.items()}
+    # What does not fit into memory goes to a folder that ends with the connection.
     with (
         tempfile.TemporaryDirectory(prefix="limelight-") as folder,
         duckdb.connect(":memory:", config=_SETTINGS | {"temp_directory": folder}) as connection,
         _one_sentence(runs.values()),
     ):
+        # In this order: nobody can allow more paths once access is off and settings are locked.
         connection.execute(f"SET allowed_paths = {literal([p for s in paths.values() for p in s])}")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -122,6 +120,7 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}; USE {name}")
             # A folder called "label=1" is no column: the rows have one of their own.
             source = f"read_parquet({literal(paths[name])}, hive_partitioning = false)"
+            # A list of no files is an error to DuckDB, and a run may have no shard yet.
             if not paths[name]:
                 source = f"nothing_{name}"
                 connection.register(source, pa.schema(OWN_COLUMNS).empty_table())
@@ -131,6 +130,7 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
             labels = connection.execute(
                 f"SELECT DISTINCT label FROM {source} WHERE label IS NOT NULL"
             ).fetchall()
+            # Labels are few, and how they are matched is said once, in Python.
             classes = {label: one.labels.number(label) for (label,) in labels}
             *views, texts = _views(one.record, source, names, classes)
             for statement in views:
@@ -146,6 +146,7 @@ def _check_rows(
     DuckDB takes the columns that it finds, and a method without a number would have no place.
     """
     of_shard = (len(run.record.texts_of(number)) for number in run.shards)
+    # From the footers, which cost nothing; shards are only read whole where this does not add up.
     (found,) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()[0]
     if not set(NEEDED) <= set(names) or found != sum(of_shard) * run.record.rows_per_text:
         run.check_shards()  # names the damaged one
@@ -176,6 +177,7 @@ def _sentence(error: Exception) -> str:
 def literal(value: Any) -> str:
     """Return a string, a number, or a list of them as SQL writes it."""
     if isinstance(value, str):
+        # Names of classes and columns are the user's: they may hold quotes.
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(literal, value)) + "]"
@@ -194,6 +196,7 @@ def _number(names: Sequence[str], column: str) -> str:
 def predicted(classes: int) -> str:
     """Return the SQL of the predicted class; a single output is that of the last, against 0."""
     of_one = "0" if classes == 1 else f"(prediction[1] > 0)::INTEGER + {classes - 2}"
+    # Of equal outputs the first, as NumPy's argmax takes it.
     return f"""CASE len(prediction) WHEN 0 THEN -1 WHEN 1 THEN {of_one}
         ELSE list_position(prediction, list_max(prediction)) - 1
             + greatest({classes} - len(prediction), 0) END"""
@@ -206,6 +209,7 @@ def confidence(link: str) -> str:
     """
     first = "list_max(prediction)::DOUBLE"
     one = "1 / (1 + exp(-abs(prediction[1]::DOUBLE)))"
+    # Less the largest: exp of a large output is infinite.
     several = f"1 / list_sum(list_transform(prediction, lambda x: exp(x::DOUBLE - {first})))"
     if link == "none":
         one, several = "abs(prediction[1]::DOUBLE)", f"{first} - list_reverse_sort(prediction)[2]"
@@ -220,6 +224,7 @@ def confidence(link: str) -> str:
 def view_of(record: RunRecord, number: int) -> View:
     """Return the view that has this number in the table ``rows``."""
     classes = record.model.classes
+    # The number is made in the view ``rows`` below: the two must count alike.
     rest, against = divmod(number, len(classes) + 1)
     method, target = divmod(rest, len(classes))
     other = None if against == len(classes) else classes[against]
@@ -231,6 +236,7 @@ def entries(record: RunRecord, rows: str = "rows", *, more: str = "") -> str:
 
     What is to be joined to rows, or left out of them, is better so before there is one per word.
     """
+    # Unnested side by side, not joined by place: the lists of a row have one length.
     found = f"""SELECT n, row, view, method, target, against, predicted, wrong {more},
         generate_subscripts(named, 1) AS place, unnest(named) AS word,
         unnest(scores)::DOUBLE AS score, greatest(len(unnest(starts)), 1) AS times FROM {rows}"""
@@ -253,7 +259,9 @@ def _views(
     method = _number([one.id for one in record.methods], "method")
     aim = _number(classes, "target")
     own = [name for name in names if name in OWN_COLUMNS]
+    # Runs of 0.2 have no such column.
     older = "" if "asked" in own else "NULL::VARCHAR AS asked,"
+    # Their order in a shard, computed: a query must not rely on that in which files are read.
     yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quoted, own))}, {older}
         row * {record.rows_per_text} + {method} * {record.targets_per_text}
             + {aim if record.question.all_classes else 0} AS n FROM {source}"""
@@ -264,6 +272,7 @@ def _views(
         named, second = f"list_transform(features, lambda w, i: {side} || w)", "parts[2][1]"
     known = {label: number for label, number in class_of.items() if number is not None}
     place = f"list_position({literal(list(known))}::VARCHAR[], label)"
+    # Two lists and a position: a CASE of a thousand labels would be read for every row.
     label = f"coalesce(({literal(list(known.values()))}::INTEGER[])[{place}], -1)"
     against = f"coalesce({_number(classes, 'against')}, {len(classes)})"
     yield f"""CREATE VIEW rows AS SELECT *,

@@ -23,6 +23,7 @@ _SURE = 0.05
 
 def share_of(count: int, of: int) -> Part:
     """Return ``count`` of ``of`` with Wilson's 95 % interval; of nothing it is all of [0, 1]."""
+    # Not p ± z√(p(1−p)/n), which has no width where all or none are right.
     low, high = wilson_interval(count, of) if of else (0.0, 1.0)
     return Part(count=count, of=of, low=low, high=high)
 
@@ -48,6 +49,7 @@ class Moments(NamedTuple):
     @property
     def variance(self) -> Float[np.ndarray, " V"]:
         """The unbiased variance over texts; 0 where fewer than two have the word."""
+        # One pass over a million texts gives sums only, and their difference may cancel.
         spread = np.maximum(self.square - self.texts * self.mean**2, 0.0)
         # What is left after cancelling is rounding, not spread, where it is that small.
         spread[spread <= 1e-14 * self.square] = 0.0
@@ -67,6 +69,7 @@ def two_sided_p(
 
 def t_quantile(freedom: Float[np.ndarray, " n"], *, level: float = 0.95) -> Float[np.ndarray, " n"]:
     """Return q with P(|T| ≤ q) = ``level``; numbers of texts repeat, and each is looked up once."""
+    # A quantile is found by iteration: a few hundred of them, not one for each of 200,000 words.
     distinct, place = np.unique(freedom, return_inverse=True)
     return special.stdtrit(distinct, 0.5 + level / 2)[place]
 
@@ -92,14 +95,17 @@ def shrunken(moments: Moments) -> Shrunken:
     n, mean, variance = moments.texts, moments.mean, moments.variance
     freedom = np.maximum(n - 1, 0)
     common = float((freedom * variance).sum() / max(freedom.sum(), 1))
+    # A word of two texts that agree by chance has no variance, and would lead every list.
     v = (freedom * variance + _PRIOR * common) / (freedom + _PRIOR)
     error = v / np.maximum(n, 1)
     center, between = _population(n, mean, error)
     whole = between + error
+    # All of the mean is kept where nothing is known to be noise.
     share = np.divide(between, whole, out=np.ones_like(whole), where=whole > 0)
     away = np.abs(mean - center)
     # Where a mean is that of the population there is nothing to limit, and nothing to divide by.
     moved = np.divide(np.sqrt(error), away, out=np.ones_like(away), where=away > 0)
+    # No mean moves by more than its standard error: the few that score high would be drawn too far.
     share = np.maximum(share, 1 - moved)
     middle = share * mean + (1 - share) * center
     reach = t_quantile(freedom + _PRIOR) * np.sqrt(share * error)
@@ -118,6 +124,7 @@ def _population(
     used = n >= 2 if (n >= 2).sum() >= 2 else n > 0
     if used.sum() < 2:
         return 0.0, float((mean[used] ** 2).sum())
+    # The plain mean: weights by texts would let function words say where all words lie.
     center = float(mean[used].mean())
     between = float(mean[used].var(ddof=1) - error[used].mean())
     return center, max(between, 0.0)
@@ -147,6 +154,7 @@ def compared_words(first: Moments, second: Moments) -> Compared:
     one, two = first.only(word), second.only(word)
     a, b = (m.variance / np.maximum(m.texts, 1) for m in (one, two))
     spread = a**2 / np.maximum(one.texts - 1, 1) + b**2 / np.maximum(two.texts - 1, 1)
+    # Welch–Satterthwaite; of words without any variance there is nothing to divide by.
     freedom = np.where(spread > 0, (a + b) ** 2 / np.where(spread > 0, spread, 1), 1.0)
     freedom = np.maximum(freedom, 1.0)
     gap, error = two.mean - one.mean, np.sqrt(a + b)
@@ -166,6 +174,7 @@ def _tested(
     word: Any, one: Moments, two: Moments, gap: Any, error: Any, freedom: Any, quantile: Any
 ) -> Compared:
     with np.errstate(divide="ignore", invalid="ignore"):
+        # Without an error a gap is certain: t is infinite and p is 0.
         t = np.where(error > 0, gap / error, np.where(gap == 0, 0.0, np.inf))
     return Compared(
         word=word,
@@ -182,6 +191,7 @@ def _tested(
 
 def corrected(words: Sequence[str], groups: list[tuple[str, Compared]]) -> list[DifferingWord]:
     """Return the words that differ, p < 0.05 by Holm over all groups, the largest gap first."""
+    # Over all groups at once: who reads several tables of one run has asked all of their questions.
     p = np.array(holm([x for _, found in groups for x in found.p.tolist()]))
     rows = []
     for group, found in groups:

@@ -1,6 +1,5 @@
 """The summary of a run: what drives the model, method by method and class by class."""
 
-import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,9 +22,8 @@ from limelight.results.summary import (
     SummarizedWord,
 )
 from limelight.runs.rows import explanation_of, stored_names
-from limelight.runs.sql import database, literal
 from limelight.runs.statistics import FEWEST, Moments, compared_words, corrected, share_of, shrunken
-from limelight.runs.words import RunWords, summarized_words
+from limelight.runs.words import RunWords, opened_words, summarized_words
 from limelight.shapes import Int
 from limelight.text import unit_name
 
@@ -42,19 +40,20 @@ def summarized(
     run: "Run", *, method: str | None, by: str | None, top: int, representatives: int
 ) -> RunSummary:
     """Return the summary of a run; ``by`` says what it is sliced by, None for no slices."""
+    # Before a database is opened, which may take a while to read.
     check_count("top", top)
     check_count("representatives", representatives)
-    with _words(run, method) as words:
-        failed = _failed(words, method)
+    with opened_words(run, method) as words:
+        # Before the sums, which are made for each slice.
         slices = None if by is None else sliced(words, by)
         words.add_up(None if slices is None else slices.numbers)
         views = _views(words, slices, top, representatives)
-        notices = tuple(_notices(words, failed))
+        notices = tuple(_notices(words))
     return RunSummary(
         name=str(run.path),
         texts=len(run),
         total=run.total,
-        failed=failed,
+        failed=words.failed,
         classes=run.classes,
         scale=run.record.question.scale,
         views=views,
@@ -65,36 +64,18 @@ def summarized(
     )
 
 
-@contextlib.contextmanager
-def _words(run: "Run", method: str | None) -> Iterator[RunWords]:
-    """Open the words of a run, whose sums are not made yet; refuse one without any."""
-    with database(run) as tables:
-        words = RunWords(tables, run, method)
-        if not words.views:
-            why = "no shard is finished yet; start the run again."
-            if run.shards:
-                failed = _failed(words, method)
-                why = f"all {failed:,} rows failed; see Run.errors()." if failed else "it is empty."
-            raise InputError(f"'{run.path}' holds no explanations: {why}")
-        yield words
-
-
-def _failed(words: RunWords, method: str | None) -> int:
-    only = "" if method is None else f"AND method = {literal(method)}"
-    query = f"SELECT count(*) AS rows FROM stored WHERE error IS NOT NULL {only}"
-    return int(words.tables.columns(query)["rows"][0])
-
-
-def _notices(words: RunWords, failed: int) -> Iterator[str]:
-    run = words.run
+def _notices(words: RunWords) -> Iterator[str]:
+    run, failed = words.run, words.failed
     if not run.finished:
         yield f"The run is not finished: {len(run):,} of {run.total:,} texts are in it."
     if failed:
         rows = f"{failed:,} row{'s' * (failed > 1)}"
         yield f"{rows} hold an error instead of scores and take no part."
+    # A notice names eight of them: where ids stand in the column, a million would be read for that.
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
     without = " What is said about mistakes is without these texts."
     yield from run.labels.notices(labels.to_pylist(), without)
+    # Each text once: methods and classes of it share one prediction.
     found = words.tables.columns("""SELECT count(*) FILTER (wrong = 0) AS right, count(*) AS texts
         FROM (SELECT any_value(wrong) AS wrong FROM rows WHERE wrong < 2 GROUP BY row)""")
     right, texts = (int(found[name][0]) for name in ("right", "texts"))
@@ -115,6 +96,7 @@ def _views(
     picked = words.representatives(representatives)
     wanted = [one["n"] for several in mistakes.values() for one in several]
     wanted += [n for several in picked.values() for n, _ in several]
+    # All rows that any view shows are fetched together, by one pass over the shards.
     stored, phrases = _stored(words, wanted), words.phrases()
     found = []
     for v, view in words.views.items():
@@ -150,6 +132,7 @@ def _views(
 
 def _phrases(names: list[str], moments: Moments, top: int) -> tuple[SummarizedWord, ...]:
     """Return the phrases of enough texts, the strongest first."""
+    # Phrases are a population of their own: their means are not drawn towards those of words.
     size = shrunken(moments).strength
     able = np.flatnonzero((moments.texts >= FEWEST) & (size > 0))
     kept = able[np.argsort(-size[able], kind="stable")][:top].tolist()
@@ -157,12 +140,14 @@ def _phrases(names: list[str], moments: Moments, top: int) -> tuple[SummarizedWo
 
 
 def _right(outcomes: Int[np.ndarray, "C 3"]) -> Part | None:
+    # Texts without a known label are neither.
     right, wrong = (int(outcomes[:, k].sum()) for k in (0, 1))
     return share_of(right, right + wrong) if right + wrong else None
 
 
 def _mistakes(words: RunWords, most: int) -> dict[int, list[dict[str, Any]]]:
     """Return the most confident mistakes of each view, as rows."""
+    # Of equal confidence the first in the data: the list is the same every time.
     found = words.tables.table(f"""SELECT n, row, view, predicted, labelled, confidence
         FROM {words.rows} WHERE wrong = 1
         QUALIFY row_number() OVER (PARTITION BY view ORDER BY confidence DESC, row) <= {most}
@@ -193,6 +178,7 @@ def _representative(words: RunWords, n: int, covered: float, stored: _Stored) ->
 
 def _stored(words: RunWords, wanted: Iterable[int]) -> _Stored:
     """Return the ids and explanations of these rows; None for one whose text is not stored."""
+    # A mistake may represent others as well.
     n = np.unique(np.fromiter(wanted, dtype=np.int64))
     words.tables.put("asked", pa.table({"n": n, "row": n // words.run.record.rows_per_text}))
     # By the number of the text whole shards are passed over; that of the row is computed.
@@ -224,12 +210,15 @@ def _slices(words: RunWords, names: Sequence[str], v: int) -> tuple[RunSlice, ..
     run, target, every, groups = words.run, words.views[v].target, words.moments(v), []
     for s, name in enumerate(names):
         here = words.moments(v, slice=s)
+        # Sums are additive: what the other texts have is the rest.
         rest = Moments(*(a - b for a, b in zip(every, here, strict=True)))
         groups.append((name, compared_words(rest, here)))
+    # Corrected over all slices, of which the reader sees all.
     sure = corrected(words.words, groups)
     found = []
     for s, name in enumerate(names):
         outcomes = words.outcomes(v, slice=s)
+        # A slice may have texts that this method could not explain.
         if not (texts := int(outcomes.sum())):
             continue
         called = int(outcomes[run.classes.index(target)].sum()) if target in run.classes else 0
@@ -270,7 +259,7 @@ def _table(
 def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
     """Return the most confident mistakes of every view."""
     check_count("most", most)
-    with _words(run, method) as words:
+    with opened_words(run, method) as words:
         found = [one for several in _mistakes(words, most).values() for one in several]
         stored = _stored(words, [one["n"] for one in found])
     mistakes = ((one["view"], _mistake(words, one, stored)) for one in found)
@@ -296,7 +285,7 @@ def _spoke_for(e: Explanation, wrong: str) -> tuple[str, ...]:
 def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
     """Return the texts picked for every view, in the order in which they were."""
     check_count("count", count)
-    with _words(run, method) as words:
+    with opened_words(run, method) as words:
         words.add_up()
         picked = words.representatives(count)
         stored = _stored(words, [n for several in picked.values() for n, _ in several])
@@ -310,7 +299,7 @@ def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
 
 def slices_of_run(run: "Run", by: str, method: str) -> pa.Table:
     """Return one row per view and slice, shares with Wilson's intervals."""
-    with _words(run, method) as words:
+    with opened_words(run, method) as words:
         slices = sliced(words, by)
         words.add_up(slices.numbers)
     rows = []
@@ -352,10 +341,12 @@ def sliced(words: RunWords, by: str) -> Slices:
         table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS value FROM {words.rows}")
     else:
         stored = dict(zip(data.carried, stored_names(data.carried), strict=True))
+        # Any row of a text has its column: the first is taken.
         column, several = by if by == "label" else stored[by], run.record.rows_per_text
         parts = [
             _plain(table[column].combine_chunks()[::several]) for table in run.tables([column])
         ]
+        # By the plan, not by a column: shards that are not there have no texts.
         texts = np.concatenate([run.record.texts_of(number) for number in run.shards])
         table = pa.table({"row": texts, "value": pa.chunked_array(parts)})
     names, numbers = _cut(table["value"])
@@ -371,16 +362,20 @@ def _cut(values: pa.ChunkedArray) -> tuple[list[str], Int[np.ndarray, " n"]]:
     counted = pc.value_counts(values.drop_null())
     distinct = counted.field("values")
     kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal
+    # Booleans and words are not ranges of anything.
     ordered = any(is_kind(values.type) for is_kind in kinds)
     edges = _edges(values) if ordered and len(distinct) > _MOST else ()
     if len(edges) > 2:
+        # The names say where the cuts are, so that edges are rounded before anything is cut.
         shown = [_shown(edge, values.type) for edge in edges]
         names = [f"{a} to below {b}" for a, b in itertools.pairwise(shown)]
         names[-1] = f"{shown[-2]} to {shown[-1]}"
         place = np.searchsorted(edges, _numbers(values), side="right")
+        # The largest value is in the last range, whose upper end is part of it.
         numbers = np.clip(place - 1, 0, len(edges) - 2)
     else:
         counts = np.asarray(counted.field("counts"))
+        # Numbers in their order, words by how often they occur.
         order = np.argsort(_numbers(distinct) if ordered else -counts, kind="stable")
         kept = distinct.take(pa.array(order[:_MOST]))
         names = [*map(str, kept.to_pylist()), *[_OTHERS] * (len(distinct) > _MOST)]
@@ -393,8 +388,10 @@ def _cut(values: pa.ChunkedArray) -> tuple[list[str], Int[np.ndarray, " n"]]:
 
 def _edges(values: pa.ChunkedArray) -> Any:
     """Return where ranges of as many values each begin and end."""
+    # Infinite values have no quantiles, but must be in the first or last range.
     every = _numbers(values.drop_null())
     edges = np.unique(np.quantile(every[np.isfinite(every)], np.linspace(0, 1, _RANGES + 1)))
+    # Times are shown to the second, and need no rounding.
     edges = edges if pa.types.is_temporal(values.type) else np.unique(_readable(edges))
     edges[[0, -1]] = min(edges[0], every.min()), max(edges[-1], every.max())
     return edges

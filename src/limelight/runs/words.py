@@ -1,6 +1,7 @@
 """Words and phrases over a run: sums by SQL, means over texts and their intervals by NumPy."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,16 +35,18 @@ class RunWords:
 
     ``views`` are by their numbers in the tables, in the order in which the run has them; ``words``
     are numbered in that order. A row is in the slice that the table ``slices`` gives its ``n``, or
-    its text, or in none, −1.
+    its text, or in none, −1. ``failed`` rows take no part.
     """
 
     def __init__(self, tables: Database, run: "Run", method: str | None) -> None:
         if method is not None and method not in run.methods:
             raise InputError(nearest("method of this run", method, run.methods))
         self.tables, self.run = tables, run
-        self.rows = "rows"
-        if method is not None:
-            self.rows = f"(SELECT * FROM rows WHERE method = {literal(method)})"
+        # Before words are unnested, so that other methods cost nothing.
+        only = "" if method is None else f"WHERE method = {literal(method)}"
+        self.rows = f"(SELECT * FROM rows {only})"
+        counted = tables.columns(f"SELECT count(error) AS failed FROM (FROM stored {only})")
+        self.failed = int(counted["failed"][0])
         found = tables.columns(f"SELECT view FROM {self.rows} GROUP BY view ORDER BY min(n)")
         self.views: dict[int, View] = {
             number: view_of(run.record, number) for number in found["view"].tolist()
@@ -54,36 +57,32 @@ class RunWords:
         rows = f"(SELECT *, -1 AS slice FROM {self.rows})"
         if slices is not None:
             self.tables.put("slices", slices)
+            # Joined to rows, not to words: a hundred times fewer.
             rows = f"""(SELECT r.*, coalesce(slice, -1) AS slice
                 FROM {self.rows} r LEFT JOIN slices USING ({slices.column_names[0]}))"""
         groups = "view, predicted, wrong, slice"
         counted = f"SELECT {groups}, count(*) AS texts FROM {rows} GROUP BY ALL"
         self._outcomes = self.tables.columns(counted)
+        # Half the bytes: there may be millions of groups.
         small = ", ".join(f"{name}::INTEGER AS {name}" for name in groups.split(", "))
-        query = f"""SELECT {small}, word, {_SUMS}, min(entry) AS entry
-            FROM ({entries(self.run.record, rows, more=", slice")}) GROUP BY ALL"""
-        encoded, parts = list[Any](), list[dict[str, Any]]()
-        for batch in self.tables.batches(query):
-            part = dict(zip(batch.schema.names, batch.columns, strict=True))
-            encoded.append(part.pop("word").dictionary_encode())
-            parts.append({x: column.to_numpy(zero_copy_only=False) for x, column in part.items()})
-        named = pa.chunked_array(encoded).unify_dictionaries()
-        # Each column leaves its parts when it is whole: there may be millions of groups.
-        sums = {x: np.concatenate([part.pop(x) for part in parts]) for x in list(parts[0])}
-        sums["number"] = np.concatenate([np.asarray(one.indices) for one in named.chunks])
-        words = named.chunk(0).dictionary.to_pylist()
+        self.tables.execute(f"""CREATE TEMP TABLE sums AS
+            SELECT {small}, word, {_SUMS}, min(entry) AS entry
+            FROM ({entries(self.run.record, rows, more=", slice")}) GROUP BY ALL""")
         # Words are numbered in the order of the run: of equal ones, the first is shown first.
-        first = np.full(len(words), np.iinfo(np.int64).max)
-        np.minimum.at(first, sums["number"], sums.pop("entry"))
-        order = np.argsort(first)
-        self.words: list[str] = [words[i] for i in order]
-        sums["number"] = np.argsort(order)[sums["number"]]
-        self._sums = sums
+        self.tables.execute("""CREATE TEMP TABLE vocabulary AS
+            SELECT word, row_number() OVER (ORDER BY min(entry)) - 1 AS number
+            FROM sums GROUP BY word""")
+        named = self.tables.table("SELECT word FROM vocabulary ORDER BY number")
+        self.words: list[str] = named["word"].to_pylist()
+        self._sums = self.tables.columns("""SELECT sums.* EXCLUDE (word, entry), number
+            FROM sums JOIN vocabulary USING (word)""")
+        self.tables.execute("DROP TABLE sums")
 
     def moments(self, view: int, **groups: int) -> Moments:
         """Return the moments of a view's words: of all its texts, or of some groups."""
         here = _chosen(self._sums, view=view, **groups)
         number, size = self._sums["number"][here], len(self.words)
+        # For all words of the run, so that moments of two groups can be compared place by place.
         weights = (self._sums[name][here] for name in Moments._fields)
         return Moments(*(np.bincount(number, weights=w, minlength=size) for w in weights))
 
@@ -103,6 +102,7 @@ class RunWords:
         order, chosen = self.order(view, moments, found), dict[int, int]()
         for side in (1, -1) if signed else (1,):
             here = order[(sides[order] == side)] if signed else order
+            # Of few words all are shown, also those that are not certain.
             chosen |= {int(i): side for i in here[:top] if size[i] > 0 or len(size) <= top}
         return chosen
 
@@ -113,6 +113,7 @@ class RunWords:
         """
         aside = background(moments, int(self.outcomes(view).sum()))
         behind = np.where(moments.texts < RARE, 2, aside.astype(int))
+        # The last key counts first.
         return np.lexsort((-np.abs(found.mean), -found.strength, behind))
 
     def examples(
@@ -121,29 +122,25 @@ class RunWords:
         """Return the strongest texts of words: by view and word ``chosen`` gives the side."""
         several = [(v, i, side) for v, sides in chosen.items() for i, side in sides.items()]
         views, numbers, sides = zip(*several, strict=True) if several else ((), (), ())
-        asked = pa.table(
-            {
-                "view": pa.array(views, pa.int64()),
-                "word": pa.array([self.words[i] for i in numbers], pa.string()),
-                "side": pa.array(sides, pa.int64()),
-            }
-        )
-        self.tables.put("asked", asked)
+        columns = {"view": views, "number": numbers, "side": sides}
+        asked = pa.table(columns, schema=pa.schema(dict.fromkeys(columns, pa.int64())))
+        words = pa.array([self.words[i] for i in numbers], pa.string())
+        self.tables.put("asked", asked.append_column("word", words))
+        # Best first, texts afterwards: a text is fetched for the few rows that are shown.
         found = self.tables.table(
             f"""WITH best AS MATERIALIZED (
-                SELECT e.n, e.row, e.view, word, place, score, row_number()
+                SELECT e.n, e.row, e.view, number, word, place, score, row_number()
                     OVER (PARTITION BY view, word ORDER BY side * score DESC, e.row) AS rank
                 FROM ({entries(self.run.record, self.rows)}) e JOIN asked USING (view, word)
                 QUALIFY rank <= {_EXAMPLES})
-            SELECT best.*, id, text, features[place] AS name, starts[place][1] AS start,
+            SELECT best.*, id, text, starts[place][1] AS start,
                 ends[place][1] AS stop
             FROM best JOIN stored s ON s.row = best.row AND s.n = best.n
-            ORDER BY best.view, word, rank"""
+            ORDER BY best.view, number, rank"""
         ).to_pylist()
-        places = {word: i for i, word in zip(numbers, asked["word"].to_pylist(), strict=True)}
         grouped: dict[tuple[int, int], tuple[Example, ...]] = {}
         for one in found:
-            key = one["view"], places[one["word"]]
+            key = one["view"], one["number"]
             grouped[key] = (*grouped.get(key, ()), _example(one))
         return grouped
 
@@ -152,24 +149,21 @@ class RunWords:
 
         Texts evenly spread over the run are looked at. Fewer come back where they cover all.
         """
+        # Not the first ones, which may be of one kind, nor drawn: the same ones each time.
         every = max(1, -(-self.run.total // _LOOKED_AT))
         some = f"(SELECT * FROM {self.rows} WHERE row % {every} = 0)"
-        # Of equal words the first in the vocabulary counts, so all of them are fetched here.
-        found = self.tables.columns(f"""SELECT view, n, word, score
-            FROM ({entries(self.run.record, some)}) WHERE score <> 0
-            QUALIFY rank() OVER (PARTITION BY n ORDER BY abs(score) DESC) <= {SHOWN}""")
-        known = {word: number for number, word in enumerate(self.words)}
-        found["number"] = np.array([known[word] for word in found.pop("word")], dtype=np.int64)
+        # Of equal words the first in the vocabulary counts.
+        found = self.tables.columns(f"""SELECT view, n, number,
+                row_number() OVER (PARTITION BY n ORDER BY abs(score) DESC, number) AS rank
+            FROM ({entries(self.run.record, some)}) JOIN vocabulary USING (word)
+            WHERE score <> 0 QUALIFY rank <= {SHOWN} ORDER BY n""")
         picked = {}
         for view in self.views:
             here = _chosen(found, view=view)
-            n, number, score = (found[name][here] for name in ("n", "number", "score"))
-            order = np.lexsort((number, -np.abs(score), n))
-            texts, at = np.unique(n, return_inverse=True)
-            place = np.arange(len(order)) - np.searchsorted(at[order], at[order])
-            kept = place < SHOWN
+            texts, at = np.unique(found["n"][here], return_inverse=True)
             words = np.full((len(texts), SHOWN), -1)
-            words[at[order][kept], place[kept]] = number[order][kept]
+            words[at, found["rank"][here] - 1] = found["number"][here]
+            # As submodular pick weighs words (Ribeiro et al. 2016): the root of their summed sizes.
             weight = np.sqrt(self.moments(view).size)
             rows, covered = greedy_cover(words, weight, count)
             picked[view] = list(zip(texts[rows].tolist(), covered, strict=True))
@@ -200,15 +194,18 @@ class RunWords:
         that carry most, all are on one side, and none has less than a fifth of the sum. Most
         phrases would otherwise be a strong word after an article.
         """
+        # Strong words alone: all pairs of neighbours would be as many rows as the run has words.
         self.tables.put("strong", pa.concat_tables(self._strong(view) for view in self.views))
         self.tables.execute(_PHRASES)
         there = map(self.run.record.texts_of, self.run.shards)
+        # Only where there are shards: of a run that is not finished most parts may be missing.
         parts = {n for x in there for n in range(x[0] // _AT_ONCE, x[-1] // _AT_ONCE + 1)}
         for first in sorted(n * _AT_ONCE for n in parts):
             part = f"(SELECT * FROM {self.rows} WHERE row >= {first} AND row < {first + _AT_ONCE})"
             self.tables.execute(_PLACES.format(rows=part))
             self.tables.execute(_PAIRS.format(rows=part))
             self.tables.execute(_FOUND)
+        # Of equal phrases, the one that an earlier shard has comes first.
         several = self.run.record.rows_per_text * self.run.record.shards.texts
         found = self.tables.columns(f"""SELECT view, first, second, third, {_SUMS} FROM phrases
             GROUP BY view, first, second, third HAVING sum(times) >= {FEWEST}
@@ -216,6 +213,7 @@ class RunWords:
         by_view, columns = {}, self.run.record.data.columns
         for view in self.views:
             here = _chosen(found, view=view)
+            # A phrase of two has no third: NaN, which is not equal to itself.
             numbers = zip(*(found[x][here] for x in ("first", "second", "third")), strict=True)
             phrases = [[self.words[int(i)] for i in one if i == i] for one in numbers]
             names = [_phrase_name(words, columns) for words in phrases]
@@ -266,6 +264,7 @@ def carrying(words: Moments) -> Float[np.ndarray, " V"]:
     The quarter is of the words that ``FEWEST`` texts have; without any, of all.
     """
     each = words.total / np.maximum(words.occurrences, 1)
+    # Chance alone makes some of the words carry much that few texts have.
     usual = words.texts >= FEWEST
     known = np.abs(each[usual if usual.any() else words.texts > 0])
     floor = float(np.quantile(known, 0.75)) if len(known) else 0.0
@@ -284,6 +283,7 @@ def background(words: Moments, texts: int) -> Bool[np.ndarray, " V"]:
     if often.sum() < FEWEST:
         return np.zeros(len(often), bool)
     center = np.median(words.mean[often])
+    # The median deviation, for the words that stand out must not widen what is usual.
     spread = 1.4826 * np.median(np.abs(words.mean[often] - center))
     return often & (np.abs(words.mean - center) <= 2 * spread)
 
@@ -307,19 +307,31 @@ def _example(row: Mapping[str, Any]) -> Example:
     return Example(**about, before=before, found=found, after=after)
 
 
+@contextlib.contextmanager
+def opened_words(run: "Run", method: str | None) -> Iterator[RunWords]:
+    """Open the words of a run, whose sums are not made yet; refuse one without any."""
+    with database(run) as tables:
+        words = RunWords(tables, run, method)
+        if not words.views:
+            why = "no shard is finished yet; start the run again."
+            if run.shards:
+                failed = words.failed
+                why = f"all {failed:,} rows failed; see Run.errors()." if failed else "it is empty."
+            raise InputError(f"'{run.path}' holds no explanations: {why}")
+        yield words
+
+
 def words_of_run(run: "Run", method: str, *, target: str | None, sort: str) -> pa.Table:
     """Return the table of words of a method, view after view."""
     if sort not in SORTS:
         raise InputError(nearest("way to sort words", sort, SORTS))
-    with database(run) as tables:
-        words = RunWords(tables, run, method)
+    with opened_words(run, method) as words:
         found = [v for v, view in words.views.items() if target in (None, view.target)]
-        if target is not None and not found:
+        if not found:
             known = {view.target for view in words.views.values()}
             raise InputError(nearest("class explained here", target, known))
-        if not found:
-            raise InputError(f"'{run.path}' holds no explanations by {method}.")
         words.add_up()
+        # Never summed over views: scores for different classes have no common meaning.
         return pa.concat_tables(_word_table(words, view, sort) for view in found)
 
 
@@ -334,6 +346,7 @@ def _word_table(words: RunWords, view: int, sort: str) -> pa.Table:
         order = words.order(view, moments, found)
     else:
         order = np.lexsort((-np.abs(found.mean), -columns[sort]))
+    # The vocabulary is that of all views: some words are not in this one.
     order = order[moments.texts[order] > 0]
     about = {
         name: pa.array([value] * len(order), pa.string())
@@ -346,6 +359,7 @@ def _word_table(words: RunWords, view: int, sort: str) -> pa.Table:
 
 def word_columns(moments: Moments, found: Shrunken) -> dict[str, Any]:
     """Return the columns of a table of words, all words by number."""
+    # Words of other views have no texts here.
     n = np.maximum(moments.texts, 1)
     return {
         "texts": moments.texts.astype(np.int64),

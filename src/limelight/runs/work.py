@@ -2,14 +2,13 @@
 
 import pickle
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from limelight.data.columns import INPUT
 from limelight.data.labels import ClassLabels
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget, allotted
@@ -20,19 +19,18 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured
 from limelight.models import Model
 from limelight.models.loading import ModelSource
-from limelight.results import Explanation
 from limelight.results.values import plain_value, read_value, written_value
 from limelight.runs.record import MethodRecord, RunRecord
-from limelight.runs.rows import Answer, DataText, shard_bytes, shard_table
-from limelight.text import one_line
+from limelight.runs.rows import Found, given_texts, shard_bytes, shard_table
+from limelight.text import AskedText, joined, one_line
 
 _TOGETHER = 32  # texts that are read at a time, at least
-Found = Explanation | str  # a sentence where there is no explanation
 Heard = Callable[[int, int], None]  # texts done, and how many of them failed
 
 
 def method_record(one: Chosen, budget: Budget | None = None) -> MethodRecord:
     """Return the method with its settings, less those that follow from a budget text by text."""
+    # What a budget buys depends on the text, so that it is no setting of the run.
     left_out = () if budget is None else one.way.counts
     settings = {name: value for name, value in one.asked().items() if name not in left_out}
     asked = written_value(plain_value(settings, "settings"))
@@ -54,6 +52,7 @@ class ShardWork:
                 name: learned.get(value, value) if isinstance(value, str) else value
                 for name, value in read_value(one.settings).items()
             }
+            # A learned method is chosen by itself, not by the name that all of them share.
             fitted = settings.pop("fitted", None) if one.id == LEARNED else None
             self.chosen.append(configured(fitted or one.id, model, settings))
         self._labels = ClassLabels(model.classes, record.data.labels)
@@ -61,48 +60,35 @@ class ShardWork:
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
-        asked, errors = self.texts(texts)
+        asked, errors = asked_texts(texts), texts["error"].to_pylist()
         aims = self.model.classes if self.record.question.all_classes else [None]
+        # In the order of the rows of a text, which every reader of shards counts on.
         kinds = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
+        # Every text has its rows, whatever becomes of it: their number is how shards are checked.
         found: list[list[Found]] = [[error or ""] * len(kinds) for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
-        usable.sort(key=lambda i: (len(asked[i].whole or ""), i))
+        usable.sort(key=lambda i: (_length(asked[i]), i))
         done, failed = len(asked) - len(usable), len(asked) - len(usable)
         size = max(together(self.model, self.chosen), _TOGETHER)
         for part in (usable[start : start + size] for start in range(0, len(usable), size)):
-            explained = self._explained([asked[i].asked for i in part])
+            explained = self._explained([asked[i] for i in part])
             for i, of_text in zip(part, explained, strict=True):
                 found[i] = of_text
                 failed += any(isinstance(one, str) for one in of_text)
             done += len(part)
             if heard is not None:
                 heard(done, failed)
-        answers = [
-            Answer(about, method, aim, one)
-            for about, of_text in zip(asked, found, strict=True)
-            for (method, aim), one in zip(kinds, of_text, strict=True)
+        # A label that names a class becomes its name; another stays as it is.
+        labels = texts["label"].to_pylist()
+        numbers = map(self._labels.number, labels)
+        called = [
+            label if number is None else self.model.classes[number]
+            for label, number in zip(labels, numbers, strict=True)
         ]
-        place = pa.array([i for i in range(len(asked)) for _ in kinds], pa.int64())
-        names = texts.column_names[len(INPUT) :]
-        carried = {name: texts.column(name).take(place) for name in names}
-        return shard_table(answers, carried, keep_texts=self.record.data.texts_kept)
-
-    def texts(self, texts: pa.Table) -> tuple[list[DataText], list[str | None]]:
-        """Return the texts that a worker got, and for each the sentence why it cannot be used.
-
-        A label that names a class becomes its name; another stays as it is.
-        """
-        names = ("row", "id", "text", "label", "pair", "at")
-        asked = []
-        for row, id, text, label, pair, at in zip(
-            *(texts.column(name).to_pylist() for name in names), strict=True
-        ):
-            number = self._labels.number(label)
-            given = text if text is None or pair is None else (text, pair)
-            called = label if number is None else self.model.classes[number]
-            asked.append(DataText(row, id, given, called, at))
-        return asked, texts.column("error").to_pylist()
+        place = texts.column_names.index("label")
+        texts = texts.set_column(place, "label", pa.array(called, pa.string()))
+        return shard_table(texts, kinds, found, keep_texts=self.record.data.texts_kept)
 
     def doubts(self, texts: pa.Table) -> Iterator[str]:
         """Yield notices: labels that are one class by request, and those here that are none."""
@@ -118,6 +104,7 @@ class ShardWork:
             texts,
             self.record.question,
             chosen=self.chosen,
+            # What a budget buys is reckoned text by text.
             alone=self._budget is not None,
         )
         found: list[list[Found]] = []
@@ -128,6 +115,7 @@ class ShardWork:
                 found += [list(of_text) for of_text in zip(*columns, strict=True)]
             return found
         except Exception as error:
+            # Not InputErrors alone: a tokenizer or a kernel may fail on one text of a million.
             if len(texts) == 1:
                 return [[_sentence(error)] * self.record.rows_per_text]
         half = len(texts) // 2
@@ -137,9 +125,21 @@ class ShardWork:
         try:
             return explanations(chosen, reading)
         except Exception as error:
+            # Which of them it is, the caller finds by halving.
             if len(reading.documents) > 1:
                 raise
             return [_sentence(error)]  # other methods may well explain this text
+
+
+def asked_texts(texts: pa.Table) -> list[Any]:
+    """Return the texts that a worker got, with the place asked about where the data name one."""
+    both = zip(given_texts(texts), texts["at"].to_pylist(), strict=True)
+    return [given if at is None else AskedText(given, by=at) for given, at in both]
+
+
+def _length(asked: Any) -> int:
+    given = asked.given if isinstance(asked, AskedText) else asked
+    return len(joined(given)[0])
 
 
 def _sentence(error: Exception) -> str:
@@ -165,22 +165,10 @@ def needs_main(pickled: bytes) -> bool:
 
 
 class Task(NamedTuple):
-    """The texts of a shard, or those of them that are to be tried again, in Arrow's own bytes."""
+    """The texts of a shard, or those of them that are to be tried again."""
 
     number: int
-    texts: bytes
-
-    @staticmethod
-    def of(number: int, table: pa.Table) -> "Task":
-        """Return a task for the texts in ``table``."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        return Task(number, sink.getvalue().to_pybytes())
-
-    def table(self) -> pa.Table:
-        """Return the texts."""
-        return pa.ipc.open_stream(self.texts).read_all()
+    texts: pa.Table
 
 
 class Finished(NamedTuple):
@@ -198,34 +186,14 @@ class LostWorkerError(Exception):
     """A worker has ended before its shard; another one may do it."""
 
 
-class Orders(NamedTuple):
-    """The tasks of a job (:func:`packed`), read when they are taken, ``length`` of them."""
-
-    job: bytes
-    tasks: Iterator[Task]
-    length: int
-
-
-@runtime_checkable
-class Engine(Protocol):
-    """Something that finishes shards, in any order, each once."""
-
-    @property
-    def workers(self) -> int:
-        """How many shards are worked on at a time."""
-
-    def finished(self, orders: Orders) -> Generator[Finished, None, None]:
-        """Yield the shard of every task; one is taken when somebody is free to do it."""
-
-
 def finished_by(work: ShardWork, task: Task, heard: Heard | None = None) -> Finished:
     """Return the shard of ``task``, done here and now."""
     start = time.perf_counter()
-    texts = task.table()
-    rows = work(texts, heard)
+    rows = work(task.texts, heard)
+    # Texts, not rows: of several methods one may fail.
     bad = rows.filter(rows.column("error").is_valid()).column("row").unique()
     return Finished(
-        task.number, shard_bytes(rows), len(texts), len(bad), time.perf_counter() - start
+        task.number, shard_bytes(rows), len(task.texts), len(bad), time.perf_counter() - start
     )
 
 
@@ -240,6 +208,7 @@ def explain_shard(job: bytes, task: Task) -> Finished:
         return Finished(task.number, b"", 0, 0, 0.0, refused=str(error))
 
 
+# A model at a time: an executor that lives on holds no model of an earlier run.
 @lru_cache(maxsize=1)
 def _work(job: bytes) -> ShardWork:
     try:
@@ -251,6 +220,7 @@ def _work(job: bytes) -> ShardWork:
         ) from None
     if isinstance(source := model, ModelSource):
         model = record.question.grouped(source.loaded())
+        # The folder may have changed between the start of the run and that of a worker.
         if model.fingerprint != record.model.fingerprint:
             raise InputError(
                 f"the model at '{source.path}' is not the one of this run any more; put it back."

@@ -21,11 +21,10 @@ from limelight.files import bounded_bytes
 from limelight.models import Model, checked_model, load, why_not
 from limelight.models.loading import source_of
 from limelight.results.judgement import Judgement
-from limelight.serving.app import page_app
+from limelight.serving.app import Served, ServedModel, page_app
 from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedApp
 from limelight.serving.queue import QuestionQueue
 from limelight.serving.run_views import RunViews
-from limelight.serving.served import Served, ServedModel
 from limelight.text import FEATURES, Cutter, one_line
 from limelight.text.features import OF_PICTURES
 

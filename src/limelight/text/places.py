@@ -169,11 +169,20 @@ class AskedText:
     """A text or pair with what is asked of it, in the place of a plain text.
 
     Or, before a model has seen it, with what names that: ``at`` of :func:`place_at`, or an answer.
+    With ``first_pieces``, places that a model finds in it are read by the first pieces of words.
     """
 
     given: Any
     asked: tuple[Asked, ...] = ()
     by: Any = None
+    first_pieces: bool = False
+
+    @staticmethod
+    def of(text: Any, by: Any = None, *, first_pieces: bool = False) -> "AskedText":
+        """Return a text about which ``by`` is asked, unless it brings a question of its own."""
+        own = text if isinstance(text, AskedText) else AskedText(text)
+        by = by if own.by is None else own.by
+        return AskedText(own.given, own.asked, by, first_pieces=first_pieces or own.first_pieces)
 
     @property
     def cell(self) -> str | None:

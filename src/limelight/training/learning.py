@@ -175,15 +175,11 @@ def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[lis
         texts = [picture_of(one) for one in texts]
     if why_not(model, "answers") is None:
         each, question = question.of_each(texts)
-        texts = [_about(one, by=question.answer) for one in each]
+        texts = [AskedText.of(one, question.answer) for one in each]
     texts = list(dict.fromkeys(texts))
     if why_not(model, "spans") is None:
         texts = list(chain(*asked_of_spans(model, texts)))
     return texts, replace(question, answer=None)
-
-
-def _about(text: Any, **asked: Any) -> AskedText:
-    return text if isinstance(text, AskedText) else AskedText(text, **asked)
 
 
 def _explanations(texts: Any) -> list[Explanation] | None:
@@ -265,7 +261,7 @@ class Plan:
     @cached_property
     def held(self) -> Bool[np.ndarray, " n"]:
         """Which are kept aside: by the seed, whatever is drawn; all that is asked of a text."""
-        own = [_about(text).given for text in self.texts]
+        own = [AskedText.of(text).given for text in self.texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(own))}
         n = len(number)
         count = min(max(round(_HELD * n), 4), _MOST_HELD)
@@ -361,7 +357,7 @@ def _planned(
 
 def _identity(text: Any) -> Any:
     """Return what tells a text, and what is asked of it, from others in a file."""
-    own = _about(text)
+    own = AskedText.of(text)
     return [*joined(own.given), own.cell] if own.cell else joined(own.given)
 
 

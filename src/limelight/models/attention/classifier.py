@@ -109,6 +109,7 @@ class AttentionClassifier:
     embedding_error: ClassVar[np.ndarray | None] = None  # of embeddings that were computed
 
     def __post_init__(self) -> None:
+        # A dictionary could be changed after the fingerprint was made of it.
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
         # Read-only: tables, fingerprint and everything cached below were made of these numbers.
         for name, given in weights_of(self).items():

@@ -62,6 +62,7 @@ class CollapsedDocuments:
     def base_ids(self) -> Int[np.ndarray, "n T_max"]:
         """The documents with every feature removed: UNK at its places, or what stands there."""
         removed: Any = np.int32(UNK)
+        # All of one model: if one document knows what stands in its removed places, all do.
         if self.documents[0].input.removed is not None:
             rows = [document.input.removed for document in self.documents]
             removed = padded_ids(rows, T_max=self.model.T_max)
@@ -249,6 +250,7 @@ class CollapsedDocuments:
 
     def attended_u(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n K T_max"]:
         """Values of the same heads for the target; the mean of attention times it is their f."""
+        # No head makes the constant: it is what a skip connection takes from [cls].
         own = self.target_u(weights) - (weights @ self.model.directions.constant)[:, None, None]
         # f is the mean over all heads, that of the skip connection among them: the mean over the
         # others must be as large as their part of it.

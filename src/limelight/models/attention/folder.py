@@ -69,7 +69,9 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         raise InputError(f"there is no model folder at '{folder}'; check the path.")
     try:
         config = _config(_content(folder, "config.json"))
+        # Not by splitlines: a word may hold a line end of another kind.
         words = _content(folder, "vocab.txt").decode("utf-8").removesuffix("\n").split("\n")
+        # Of bytes, whose number was limited, and not of the file.
         weights = tensors_from_bytes(_content(folder, "model.safetensors"))
         if missing := [name for name in WEIGHTS if name not in weights]:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
@@ -81,6 +83,7 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         for name in ("position_base", "position_scale"):
             reading[name] = float(reading[name])
         kind = PictureClassifier if "patch_size" in options else AttentionClassifier
+        # What is left of the configuration is what training recorded.
         return kind(
             **{name: weights[name] for name in WEIGHTS},
             **options,

@@ -54,6 +54,7 @@ class DeviceTables:
     def game(self, documents: CollapsedDocuments) -> RatioGame:
         """Return the ratio games of some documents as tensors of the device."""
         torch, sizes = self._torch, np.array([len(own) for own in documents.features])
+        # Indices of torch have 64 bits.
         ids, base_ids = (self._sent(x).long() for x in (documents.ids, documents.base_ids))
         (logit, u), (base_logit, base_u) = self._read(ids), self._read(base_ids)
         top = torch.maximum(logit, base_logit).amax(dim=1, keepdim=True)

@@ -178,6 +178,7 @@ class PictureClassifier(AttentionClassifier):
         if removal != "mean":
             pixels += [_removed(one, removal, self.patch_size) for one in pixels]
         rows, errors = self.embedded(np.concatenate([cut(one, self.grid) for one in pixels]))
+        # In double precision like the rows beside them, which were computed so.
         specials = self.embedding.astype(np.float64)
         # No copy by `replace`: it would check all weights again, and lose what is known of them.
         _ = self.directions, self.position_errors  # known before, and not anew for every picture

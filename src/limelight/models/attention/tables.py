@@ -268,6 +268,7 @@ def collapse(model: AttentionClassifier) -> Tables:
         word_logit=words[0],
         word_value=words[1].reshape(-1, *shape),
         position_logit=places[0],
+        # A token has one position: there the offset is added once, and to few rows.
         position_value=places[1].reshape(-1, *shape) + seen.offset,
         units=units,
     )

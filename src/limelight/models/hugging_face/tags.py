@@ -18,6 +18,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from limelight.errors import InputError
 from limelight.models.hugging_face.forward import AnotherHead, is_kind, network_input, restoring
 from limelight.models.hugging_face.pieces import pieces_in, pieces_of
+from limelight.models.protocol import NO_PLACE
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Place, one_line
 
@@ -40,10 +41,7 @@ class PlaceForSequenceClassification(AnotherHead):
     """
 
     reads = "marked"
-    unasked = (
-        "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
-        "its spans, or explain with at=."
-    )
+    unasked = NO_PLACE
     if_cut = "; a span that the cut goes through is left out"
 
     def __init__(self, network: Any, *, types: bool = True) -> None:

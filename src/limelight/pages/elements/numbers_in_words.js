@@ -27,8 +27,8 @@ export function boundInWords(bound) {
 }
 
 /** How far the scores of an explanation can be trusted as numbers. */
-export function precisionSentence({ bound, features }) {
-  if (features.some(({ stderr }) => stderr !== null && stderr !== undefined)) return "Sampled: ± is one standard error.";
+export function precisionSentence({ bound, features, method }) {
+  if (features.some(({ stderr }) => stderr !== null && stderr !== undefined)) return `${method === "learned" ? "Learned" : "Sampled"}: ± is one standard error.`;
   if (bound === null || bound === undefined) return "No sampling error.";
   if (bound === "inf" || !Number.isFinite(bound)) return "No sampling; the error of the scores is not bounded.";
   return `No sampling; every score is within ${boundInWords(bound)} of the exact value (proven).`;

@@ -30,7 +30,7 @@ function change(what, { address = true } = {}) {
   state = { ...state, ...what };
   layChoices(byId("choices"), facts, state, refocused);
   layChanges();
-  layReadings();
+  if (String(Object.keys(what)) !== "open") layReadings(); // a part that opens asks nothing anew of the methods
   closer.show(state, originals());
   if (address) stateToAddress(pictures ? { ...state, text: "" } : state, DEFAULTS); // bytes are no link
 }
