@@ -210,7 +210,7 @@ class Endpoint:
         (whole,) = segments(document, features)
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
-            text, _ = whole.without(keep, None)
+            text = "".join(whole.without(keep, None))
             if not (prompt := self._prompt(text)) and self._traffic.scores_first is False:
                 raise self._refusal(
                     "says nothing about the first token that it reads, which is the answer's where "

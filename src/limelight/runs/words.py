@@ -126,17 +126,20 @@ class RunWords:
         asked = pa.table(columns, schema=pa.schema(dict.fromkeys(columns, pa.int64())))
         words = pa.array([self.words[i] for i in numbers], pa.string())
         self.tables.put("asked", asked.append_column("word", words))
-        # Best first, texts afterwards: a text is fetched for the few rows that are shown.
+        # The best of each word are kept while rows go by: sorting all rows of frequent words would
+        # take gigabytes. Texts are fetched afterwards, for the few rows that are shown.
         found = self.tables.table(
-            f"""WITH best AS MATERIALIZED (
-                SELECT e.n, e.row, e.view, number, word, place, score, row_number()
-                    OVER (PARTITION BY view, word ORDER BY side * score DESC, e.row) AS rank
+            f"""WITH kept AS (
+                SELECT view, number, word, unnest(max(struct_pack(signed := side * score,
+                    earlier := -e.row, n := e.n, place := place, score := score), {_EXAMPLES})) AS b
                 FROM ({entries(self.run.record, self.rows)}) e JOIN asked USING (view, word)
-                QUALIFY rank <= {_EXAMPLES})
-            SELECT best.*, id, text, starts[place][1] AS start,
+                GROUP BY view, number, word),
+            best AS MATERIALIZED (SELECT view, number, word, b.n, -b.earlier AS row, b.place,
+                b.score, b.signed FROM kept)
+            SELECT best.* EXCLUDE (signed), id, text, starts[place][1] AS start,
                 ends[place][1] AS stop
             FROM best JOIN stored s ON s.row = best.row AND s.n = best.n
-            ORDER BY best.view, number, rank"""
+            ORDER BY best.view, number, signed DESC, best.row"""
         ).to_pylist()
         grouped: dict[tuple[int, int], tuple[Example, ...]] = {}
         for one in found:
