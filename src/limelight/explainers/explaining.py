@@ -44,8 +44,9 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
     # Asked here again, since not every verb asks before the texts are read.
     feasible, explain, settings = chosen.way.feasible, chosen.way.explain, chosen.settings
     try:
-        for features in reading.features if feasible is not None else ():
-            feasible(settings, len(features))
+        if feasible is not None:
+            for features in reading.features:
+                feasible(settings, len(features))
         found = explain(settings, reading)
     except DomainError:
         for one in reading.apart():  # of several texts, say which is outside the method's domain
