@@ -25,6 +25,7 @@ _EXAMPLES, _AROUND = 5, 60  # texts of a word, and characters on either side of 
 _AT_ONCE = 20_000  # texts whose phrases are looked for together, so that memory stays flat
 _PART = 0.2  # of a phrase's score that each of its words must carry
 _OFTEN, _OFTEN_TEXTS = 0.1, 20  # the share of texts, and the texts, that have a function word
+# Counts as DOUBLE, too: NumPy adds and divides all of them alike.
 _SUMS = """count(*)::DOUBLE AS texts, sum(score) AS total, sum(score * score) AS square,
     sum(abs(score)) AS size, (count(*) FILTER (score > 0))::DOUBLE AS positive,
     sum(times)::DOUBLE AS occurrences"""
@@ -47,6 +48,7 @@ class RunWords:
         self.rows = f"(SELECT * FROM rows {only})"
         counted = tables.columns(f"SELECT count(error) AS failed FROM (FROM stored {only})")
         self.failed = int(counted["failed"][0])
+        # In the order of the run: methods as they were asked for, classes as they first come.
         found = tables.columns(f"SELECT view FROM {self.rows} GROUP BY view ORDER BY min(n)")
         self.views: dict[int, View] = {
             number: view_of(run.record, number) for number in found["view"].tolist()
@@ -100,6 +102,7 @@ class RunWords:
         found = shrunken(moments)
         size, sides = found.strength, np.sign(found.mean).astype(int)
         order, chosen = self.order(view, moments, found), dict[int, int]()
+        # Scores without signs are sizes, which have one side.
         for side in (1, -1) if signed else (1,):
             here = order[(sides[order] == side)] if signed else order
             # Of few words all are shown, also those that are not certain.
@@ -156,6 +159,7 @@ class RunWords:
         every = max(1, -(-self.run.total // _LOOKED_AT))
         some = f"(SELECT * FROM {self.rows} WHERE row % {every} = 0)"
         # Of equal words the first in the vocabulary counts.
+        # A word that scores nothing represents nothing.
         found = self.tables.columns(f"""SELECT view, n, number,
                 row_number() OVER (PARTITION BY n ORDER BY abs(score) DESC, number) AS rank
             FROM ({entries(self.run.record, some)}) JOIN vocabulary USING (word)
