@@ -402,23 +402,18 @@ def test_a_folder_is_loaded_and_explained_without_the_network(tmp_path, monkeypa
     assert used == []  # nor was a refusal caught on the way
 
 
-def test_offline_mode_is_respected():
-    import os
-    import subprocess
-    import sys
+def test_offline_mode_is_respected(monkeypatch):
+    import socket
 
-    program = (
-        "import limelight, socket\n"
-        "def refuse(*_, **__): raise SystemExit('the network was used')\n"
-        "socket.socket.connect = refuse\n"
-        "try: limelight.load('hub:no-owner/no-model')\n"
-        "except limelight.InputError as error: print(error)"
-    )
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
-    )
-    assert "the Hugging Face model 'no-owner/no-model' cannot be loaded: " in done.stdout
+    from huggingface_hub import constants
+
+    used = []
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # HF_HUB_OFFLINE=1, read at its import
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: used.append(1))
+    said = "the Hugging Face model 'no-owner/no-model' cannot be loaded: "
+    with pytest.raises(InputError, match=said):
+        limelight.load("hub:no-owner/no-model")
+    assert used == []
 
 
 def test_a_folder_without_a_trained_head_is_refused(tmp_path):
