@@ -3,10 +3,10 @@
     python benchmarks/walk.py
 
 Comprehensions are no functions. The counts are the same on every machine; processor time is not,
-and is compared with that of another version:
+and is compared with that of another version, also for whole data sets and for a network:
 
     git worktree add ../earlier v0.1.0    # or any commit
-    python benchmarks/walk.py --earlier ../earlier/src
+    python benchmarks/walk.py --earlier ../earlier/src [--network ../shared/models/minilm-imdb]
 
 Both are then started as processes of their own, three times each in turn.
 """
@@ -34,20 +34,41 @@ WORK = {
     "lime_list": "explain(model, texts, 'lime')",
     "function": "explain(function, short, 'lime', samples=300)",
 }
+# Whole data sets: seldom repeated, since one time takes as long as hundreds of those above.
+AT_LENGTH = {
+    "evaluate": "evaluate(model, read_labelled(labelled))",
+    "data": "explain_data(model, {'text': texts}, ['lime', 'shapley'], output=tempfile.mkdtemp())",
+    "judge": "judge(model, texts[:8], ['lime', 'shapley', 'loo', 'gxi'])",
+    "function_data": "explain_data(function, {'text': [short] * 32}, 'lime', samples=300,"
+    " output=tempfile.mkdtemp())",
+}
+ON_NETWORK = {
+    "network_lime": "explain(network, short, 'lime', samples=200)",
+    "network_shapley": "explain(network, short, 'shapley', pairs=5, max_pairs=5)",
+    "network_lrp": "explain(network, texts[:8], 'lrp')",
+    "network_ig": "explain(network, short, 'ig')",
+    "network_judge": "judge(network, [short], ['lrp', 'gxi', 'loo'])",
+}
 PROGRAM = """
-import json, sys, time
-from limelight import compare, explain, load, wrap
+import json, sys, tempfile, time
+from pathlib import Path
+from limelight import compare, evaluate, explain, explain_data, judge, load, read_labelled, wrap
 given = json.load(sys.stdin)
+network = given["network"] and load(given["network"])
 model, text, texts, short = load(), given["text"], given["texts"], given["short"]
 def answer(asked):
     return [[1 - len(t) % 7 / 9, len(t) % 7 / 9] for t in asked]
 function = wrap(answer, classes=["a", "b"])
+labelled = Path(tempfile.mkdtemp()) / "reviews.csv"
+kinds = ",positive", ",negative"
+rows = ['"' + one.replace('"', "'") + '"' + kinds[i % 2] for i, one in enumerate(texts * 30)]
+labelled.write_text(chr(10).join(["text,label", *rows]))
 found = {}
 for name, call in given["work"].items():
     run = eval("lambda: " + call)
     run()
     times = []
-    for _ in range(given["repeats"]):
+    for _ in range(min(given["repeats"], 3) if name in given["seldom"] else given["repeats"]):
         start = time.process_time()
         run()
         times.append(time.process_time() - start)
@@ -116,7 +137,9 @@ def main() -> None:
     """Count what this version walks through; measure it and another in turn, if one is named."""
     parser = command_line(__doc__ or "")
     parser.add_argument("--earlier", type=Path, help="the src folder of a version to compare with")
+    parser.add_argument("--network", type=Path, help="a folder of Hugging Face's, to compare by")
     arguments = parser.parse_args()
+    work = WORK | AT_LENGTH | (ON_NETWORK if arguments.network else {})
     versions = {"now": HERE}
     measures = []
     if arguments.earlier is not None:
@@ -125,17 +148,20 @@ def main() -> None:
         rounds: dict[str, list[dict[str, float]]] = {name: [] for name in versions}
         for _ in range(1 if arguments.smoke else ROUNDS):
             for name, source in versions.items():
-                rounds[name].append(measured(source, repeats))
-        measures = _measures(rounds)
+                rounds[name].append(measured(source, repeats, work, arguments.network))
+        measures = _measures(rounds, work)
     measures += _counts({name: counted(source) for name, source in versions.items()})
     report("walk", measures, arguments, data="a sentence; one review of 83 words, and 64 of it")
 
 
-def measured(source: Path, repeats: int) -> dict[str, float]:
+def measured(
+    source: Path, repeats: int, work: dict[str, str], network: Path | None
+) -> dict[str, float]:
     """Return the median processor seconds of each piece of work in a process of its own."""
     short = " ".join(TEXT.split()[:18])
     texts = [f"{TEXT} {i} {i + 1}" for i in range(64)]
-    given = {"text": TEXT, "texts": texts, "short": short, "work": WORK, "repeats": repeats}
+    given = {"text": TEXT, "texts": texts, "short": short, "work": work, "repeats": repeats}
+    given |= {"seldom": [*AT_LENGTH, *ON_NETWORK], "network": network and str(network.resolve())}
     found: dict[str, float] = _answers(PROGRAM, source, given)
     return found
 
@@ -154,7 +180,7 @@ def _answers(program: str, source: Path, given: dict[str, Any]) -> Any:
         [sys.executable, "-c", program],
         input=json.dumps(given),
         env={**os.environ, "PYTHONPATH": str(source.resolve()), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
@@ -176,9 +202,9 @@ def _counts(counts: dict[str, dict[str, tuple[int, int]]]) -> list[Measure]:
     ]
 
 
-def _measures(rounds: dict[str, list[dict[str, float]]]) -> list[Measure]:
+def _measures(rounds: dict[str, list[dict[str, float]]], work: dict[str, str]) -> list[Measure]:
     measures = []
-    for name, call in WORK.items():
+    for name, call in work.items():
         times = {who: [1000 * one[name] for one in found] for who, found in rounds.items()}
         for who, found in times.items():
             measures.append(

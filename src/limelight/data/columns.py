@@ -266,7 +266,7 @@ class DataSet:
 
         columns, rows = self.columns, range(first, first + part.stop - part.start)
         cells, carried = ([column[part] for column in some] for some in batch)
-        of = dict(zip(columns.named, cells, strict=True))
+        of: dict[str | None, list[Any]] = dict(zip(columns.named, cells, strict=True))
         sides = [of[name] for name in columns.texts]
         faults = [[fault(text) for text in side] for side in sides]
         usable = [
@@ -274,18 +274,18 @@ class DataSet:
             for both in zip(sides, faults, strict=True)
         ]
         none: list[str | None] = [None] * len(rows)
-        ids = none if columns.id is None else file.strings(of[columns.id])
+        ids, labels, at = (
+            file.strings(of.get(name, none)) for name in (columns.id, columns.label, columns.at)
+        )
         found = {
             "row": rows,
             "id": [str(row) if id is None else id for row, id in zip(rows, ids, strict=True)],
             "text": usable[0],
-            "label": none if columns.label is None else file.strings(of[columns.label]),
+            "label": labels,
             "error": [next(filter(None, wrong), None) for wrong in zip(*faults, strict=True)],
             "pair": none if columns.pair is None else usable[1],
             # An empty cell asks nothing: what the model finds or writes is explained.
-            "at": none
-            if columns.at is None
-            else [cell if cell and cell.strip() else None for cell in file.strings(of[columns.at])],
+            "at": [cell if cell and cell.strip() else None for cell in at],
         }
         arrays = [pa.array(found[name], kind) for name, kind in INPUT.items()]
         return pa.Table.from_arrays([*arrays, *carried], names=[*INPUT, *columns.carried])

@@ -226,7 +226,7 @@ class Function:
         sides = segments(document, features)
 
         def written(keep: Bool[np.ndarray, " d"]) -> Given:
-            texts = tuple(one.without(keep, mask)[0] for one in sides)
+            texts = tuple("".join(one.without(keep, mask)) for one in sides)
             return texts if len(texts) == 2 else texts[0]
 
         return lambda keep: self._engine([written(row) for row in keep])
@@ -423,22 +423,19 @@ class Segments(NamedTuple):
     words: list[str]
     feature: Int[np.ndarray, " T"]  # -1 where a word always stays
 
-    def without(self, keep: Bool[np.ndarray, " d"], mask: str | None) -> tuple[str, list[Span]]:
-        """Return the text with ``mask`` for the words that are not kept, or without them.
-
-        And where each word stands then; one that was taken out has no characters.
-        """
-        text, places = self.gaps[0], list[Span]()
-        stays = np.append(keep, True)[self.feature]  # at -1 the last
+    def without(self, keep: Bool[np.ndarray, " d"], mask: str | None) -> list[str]:
+        """Return gaps and words in turn, with ``mask`` for the words that are not kept, or ""."""
+        found = [self.gaps[0]]
+        ends = not found[0] or found[0][-1].isspace()  # so does the text so far: at a space
+        stays = np.append(keep, True)[self.feature].tolist()  # at -1 the last
         for word, gap, kept in zip(self.words, self.gaps[1:], stays, strict=True):
-            start = len(text)
-            if kept or mask is not None:
-                text += word if kept else str(mask)
-            places.append((start, len(text)))
+            shown = word if kept else mask or ""
             # What stood on both sides of a word must not grow together.
-            gone = start == len(text) and (not text or text[-1].isspace())
-            text += gap.lstrip() if gone else gap
-        return text, places
+            left = gap.lstrip() if ends and not shown else gap
+            found += shown, left
+            if last := left or shown:
+                ends = last[-1].isspace()
+        return found
 
 
 def segments(document: Document, features: Features) -> list[Segments]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -88,8 +89,10 @@ class SpanFunction(Function):
             )
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Span, ...]]:
-            left, places = whole.without(keep, mask)
-            return left, tuple((places[own[0]][0], places[own[-1]][1]) for own in asked)
+            left = whole.without(keep, mask)  # word i stands after i + 1 gaps and i words
+            edges = [0, *accumulate(map(len, left))]
+            places = ((edges[2 * own[0] + 1], edges[2 * own[-1] + 2]) for own in asked)
+            return "".join(left), tuple(places)
 
         return lambda keep: self._engine([item(row) for row in keep])
 

@@ -81,6 +81,7 @@ def _of_shard(
     rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labelled, confidence, target,
         against FROM {here} ORDER BY n""")
     words = tables.table(f"SELECT n, word, score FROM ({entries(run.record, here)}) ORDER BY entry")
+    # Both tables are in the order of n.
     at = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
     lengths, sizes = np.bincount(at, minlength=len(rows)), np.abs(np.asarray(words["score"]))
     # Once for each row, which is compared with those of all other methods.

@@ -296,6 +296,7 @@ class RayActors:
         except ImportError:
             raise MissingExtraError("the engine 'ray' needs Ray", "cluster") from None
         self._ray: Any = ray
+        # A program that has connected already keeps its connection.
         if not ray.is_initialized():
             try:
                 # What its workers print would break the line that shows how far the run is.

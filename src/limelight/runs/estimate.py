@@ -40,6 +40,7 @@ class Estimate:
 
 def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> Estimate:
     """Return how long ``count`` texts will take if they are like some of ``texts``."""
+    # Texts that cannot be used cost nothing.
     usable = texts.filter(texts.column("error").is_null())
     # By length, for a text of ten times the words may cost ten times as much, or more.
     lengths = [len(text) for text in usable.column("text").to_pylist()]

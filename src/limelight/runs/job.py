@@ -166,6 +166,7 @@ class RunJob:
             # By text, not by row: where one method failed, all of them did the text again.
             again = pc.is_in(old.column("row"), new.column("row").unique())
             rows = pa.concat_tables([old.filter(pc.invert(again)), new])
+            # Arrow's sort is stable: the rows of a text keep the order of its methods.
             content = shard_bytes(rows.sort_by("row").combine_chunks())
         self.folder.write(shard.number, content)
 

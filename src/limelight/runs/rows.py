@@ -190,6 +190,7 @@ def shard_table(
         "text_hash": [_map(text_hash, text) for text in own],
         "text": [text if keep_texts else None for text in own],
         "method": [method for method, _ in asked],
+        # A row that failed names the class that was asked for, so that each has its row.
         "target": [
             aim if e is None else e.target for (_, aim), e in zip(asked, explained, strict=True)
         ],

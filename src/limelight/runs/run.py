@@ -242,6 +242,7 @@ class Run:
         """Return one row per text: number, id, hash, text, label, columns carried along."""
         several = self.record.rows_per_text
         names = [*_ABOUT_TEXT, *stored_names(self.record.data.columns.carried)]
+        # What tells of the text is the same in all of its rows.
         parts = [table.take(list(range(0, len(table), several))) for table in self.tables(names)]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
@@ -368,6 +369,7 @@ class Run:
             (table,) = self.tables(shards=[number])
             self._latest = number, table
         rows = _rows(self._latest[1].slice(first, several))
+        # In the order of the rows: without a target the first class that was explained.
         found = {one["target"]: one for one in rows if one["method"] == method}
         if target is not None and target not in found:
             raise InputError(nearest("class explained here", target, map(str, found)))

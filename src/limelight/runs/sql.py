@@ -293,6 +293,7 @@ def _views(
     more = "".join(f", {at} AS {_quoted(new)}" for at, new in zip(places, shown, strict=False))
     made = {"predicted": f"({literal(classes)}::VARCHAR[])[{called} + 1]", "confidence": sure}
     kept = ", ".join(f"{made.get(name, name)} AS {name}" for name in _OF_TEXT)
+    # A text once: where every class is explained it has a row for each.
     first = f"AND target = {literal(classes[0])}" if record.question.all_classes else ""
     yield f"""CREATE VIEW texts AS SELECT {kept} {more}
         FROM {source} AS shard({", ".join(map(_quoted, own + places))})

@@ -64,6 +64,7 @@ def two_sided_p(
     t: Float[np.ndarray, " n"], freedom: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, " n"]:
     """Return P(|T| > |t|) for ``freedom`` > 0 degrees of freedom; they need not be whole."""
+    # The lower tail: 1 less the upper one would be 0 for a p below 1e-16.
     return 2 * special.stdtr(freedom, -np.abs(t))
 
 
@@ -201,6 +202,7 @@ def corrected(words: Sequence[str], groups: list[tuple[str, Compared]]) -> list[
             about = {"word": words[row.pop("word")], "group": group, "p_holm": float(own[i])}
             del row["p"]
             rows.append(DifferingWord(**row | about))
+    # By size, not by p: of many texts nearly every difference is certain.
     return sorted(rows, key=lambda one: -abs(one.difference))
 
 
@@ -214,9 +216,11 @@ def greedy_cover(
     """
     left = np.append(weight, 0.0)  # the last one is what −1 finds
     shown = np.unique(words[words >= 0])
+    # Of what any text shows: words that none of them shows could not be covered.
     whole = float(weight[shown].sum())
     chosen: list[int] = []
     covered: list[float] = []
+    # What is covered is submodular, so that greedy choice has at least 1 − 1/e of the best.
     for _ in range(min(count, len(words))):
         gain = left[words].sum(axis=1)
         best = int(gain.argmax())

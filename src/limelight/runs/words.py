@@ -25,6 +25,7 @@ _EXAMPLES, _AROUND = 5, 60  # texts of a word, and characters on either side of 
 _AT_ONCE = 20_000  # texts whose phrases are looked for together, so that memory stays flat
 _PART = 0.2  # of a phrase's score that each of its words must carry
 _OFTEN, _OFTEN_TEXTS = 0.1, 20  # the share of texts, and the texts, that have a function word
+# Counts as DOUBLE, too: NumPy adds and divides all of them alike.
 _SUMS = """count(*)::DOUBLE AS texts, sum(score) AS total, sum(score * score) AS square,
     sum(abs(score)) AS size, (count(*) FILTER (score > 0))::DOUBLE AS positive,
     sum(times)::DOUBLE AS occurrences"""
@@ -47,6 +48,7 @@ class RunWords:
         self.rows = f"(SELECT * FROM rows {only})"
         counted = tables.columns(f"SELECT count(error) AS failed FROM (FROM stored {only})")
         self.failed = int(counted["failed"][0])
+        # In the order of the run: methods as they were asked for, classes as they first come.
         found = tables.columns(f"SELECT view FROM {self.rows} GROUP BY view ORDER BY min(n)")
         self.views: dict[int, View] = {
             number: view_of(run.record, number) for number in found["view"].tolist()
@@ -100,6 +102,7 @@ class RunWords:
         found = shrunken(moments)
         size, sides = found.strength, np.sign(found.mean).astype(int)
         order, chosen = self.order(view, moments, found), dict[int, int]()
+        # Scores without signs are sizes, which have one side.
         for side in (1, -1) if signed else (1,):
             here = order[(sides[order] == side)] if signed else order
             # Of few words all are shown, also those that are not certain.
@@ -126,17 +129,20 @@ class RunWords:
         asked = pa.table(columns, schema=pa.schema(dict.fromkeys(columns, pa.int64())))
         words = pa.array([self.words[i] for i in numbers], pa.string())
         self.tables.put("asked", asked.append_column("word", words))
-        # Best first, texts afterwards: a text is fetched for the few rows that are shown.
+        # The best of each word are kept while rows go by: sorting all rows of frequent words would
+        # take gigabytes. Texts are fetched afterwards, for the few rows that are shown.
         found = self.tables.table(
-            f"""WITH best AS MATERIALIZED (
-                SELECT e.n, e.row, e.view, number, word, place, score, row_number()
-                    OVER (PARTITION BY view, word ORDER BY side * score DESC, e.row) AS rank
+            f"""WITH kept AS (
+                SELECT view, number, word, unnest(max(struct_pack(signed := side * score,
+                    earlier := -e.row, n := e.n, place := place, score := score), {_EXAMPLES})) AS b
                 FROM ({entries(self.run.record, self.rows)}) e JOIN asked USING (view, word)
-                QUALIFY rank <= {_EXAMPLES})
-            SELECT best.*, id, text, starts[place][1] AS start,
+                GROUP BY view, number, word),
+            best AS MATERIALIZED (SELECT view, number, word, b.n, -b.earlier AS row, b.place,
+                b.score, b.signed FROM kept)
+            SELECT best.* EXCLUDE (signed), id, text, starts[place][1] AS start,
                 ends[place][1] AS stop
             FROM best JOIN stored s ON s.row = best.row AND s.n = best.n
-            ORDER BY best.view, number, rank"""
+            ORDER BY best.view, number, signed DESC, best.row"""
         ).to_pylist()
         grouped: dict[tuple[int, int], tuple[Example, ...]] = {}
         for one in found:
@@ -153,6 +159,7 @@ class RunWords:
         every = max(1, -(-self.run.total // _LOOKED_AT))
         some = f"(SELECT * FROM {self.rows} WHERE row % {every} = 0)"
         # Of equal words the first in the vocabulary counts.
+        # A word that scores nothing represents nothing.
         found = self.tables.columns(f"""SELECT view, n, number,
                 row_number() OVER (PARTITION BY n ORDER BY abs(score) DESC, number) AS rank
             FROM ({entries(self.run.record, some)}) JOIN vocabulary USING (word)
