@@ -221,10 +221,10 @@ def test_all_spans_are_asked_about_together():
     assert asked <= 1.2 * again.engine.items
     np.testing.assert_allclose(one[0].scores, e.scores, atol=1e-9)
     assert [e.target for e in one] == [s.tag for s in spans]
-    for e, s in zip(one, spans, strict=True):
+    relevance = limelight.explain_spans(model, TEXT, "lrp")
+    for e, s, together in zip(one, spans, relevance, strict=True):
         assert (e.asked.start, e.asked.end) == (s.start, s.end)
         alone = limelight.explain(model, TEXT, "lrp", at=(s.start, s.end), target=s.tag)
-        together = limelight.explain_spans(model, TEXT, "lrp")[spans.index(s)]
         score = dict(zip(alone.features, alone.scores, strict=True))
         for word, found in zip(together.features, together.scores, strict=True):
             assert found == pytest.approx(score[word], abs=1e-9)
@@ -587,10 +587,10 @@ def test_a_stored_explanation_is_judged_at_its_own_place():
     model, text = limelight.wrap(by_water, tags=["LOC"]), "by river Jordan and by sea Jordan"
     stored = [limelight.explain(model, text, "loo", at=i) for i in (0, 1)]
     found = limelight.judge(model, [text], {"stored": stored}, columns=[])
-    assert [one.reasons for one in found.texts] == [(None,), (None,)]
+    assert [one.reasons for one in found.texts] == [{}, {}]
     for e in stored:
         alone = limelight.judge(model, [text], {"stored": [e]}, columns=[])
-        assert sorted(map(str, (one.reasons[0] for one in alone.texts))) == [
+        assert sorted(map(str, (one.reasons.get("stored") for one in alone.texts))) == [
             "None",
             "there is no stored explanation of this place of the text.",
         ]

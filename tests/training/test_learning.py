@@ -229,6 +229,7 @@ def test_another_model_and_other_questions_are_refused(function, of_function, of
             package.explain(bert, "a good film", of_bert, **asked)
 
 
+@pytest.mark.usefixtures("briefly")
 def test_a_share_of_one_text_has_no_interval(function):
     learned = package.learn(function, texts_of(VOCABULARY, 40, seed=0), judged=1)
     assert sum(one.endswith("on 1 of them: 1.00.") for one in learned.report["said"]) == 1
@@ -277,6 +278,7 @@ def test_shuffled_values_teach_nothing(bert):
     assert re.search(r"HAS (LEARNED NOTHING|NOT SHOWN)", found.report["notice"])
 
 
+@pytest.mark.usefixtures("briefly")
 def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
     texts = texts_of(VOCABULARY, 70, seed=4)
 
@@ -305,6 +307,7 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
             package.learn(function, texts, output=tmp_path / "a", judged=0)
 
 
+@pytest.mark.usefixtures("briefly")
 def test_values_that_are_stored_are_learned_from(function, tmp_path):
     found = package.explain(function, texts_of(VOCABULARY, 60, seed=11), "shapley")
     learned = package.learn(function, found, judged=0)
@@ -327,6 +330,7 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     np.testing.assert_allclose(again.scores, mine.scores, atol=1e-5)
 
 
+@pytest.mark.usefixtures("briefly")
 def test_an_output_that_never_moves_counts_for_nothing():
     def some(texts):
         return np.column_stack([additive(texts), np.ones(len(texts))])
@@ -357,6 +361,7 @@ def test_a_model_with_exact_values_needs_no_learning(tiny_model, function):
         package.explain(function, "w1 w2", "learned")
 
 
+@pytest.mark.usefixtures("briefly")
 def test_a_budget_means_fewer_pairs_then_fewer_texts(function):
     texts = texts_of(VOCABULARY, 60, seed=6)
     said = []
