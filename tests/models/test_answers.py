@@ -625,7 +625,7 @@ def test_a_stored_explanation_of_another_answer_is_not_judged():
     model = writer(max_new_tokens=3)
     stored = limelight.explain(model, TEXT, "loo", answer="bad film .")
     found = limelight.judge(model, [TEXT], {"stored": [stored]}, columns=[])
-    assert found.texts[0].reasons == ("there is no stored explanation of this answer.",)
+    assert found.texts[0].reasons == {"stored": "there is no stored explanation of this answer."}
 
 
 def test_an_unknown_word_of_an_answer_is_told_of():

@@ -587,10 +587,10 @@ def test_a_stored_explanation_is_judged_at_its_own_place():
     model, text = limelight.wrap(by_water, tags=["LOC"]), "by river Jordan and by sea Jordan"
     stored = [limelight.explain(model, text, "loo", at=i) for i in (0, 1)]
     found = limelight.judge(model, [text], {"stored": stored}, columns=[])
-    assert [one.reasons for one in found.texts] == [(None,), (None,)]
+    assert [one.reasons for one in found.texts] == [{}, {}]
     for e in stored:
         alone = limelight.judge(model, [text], {"stored": [e]}, columns=[])
-        assert sorted(map(str, (one.reasons[0] for one in alone.texts))) == [
+        assert sorted(map(str, (one.reasons.get("stored") for one in alone.texts))) == [
             "None",
             "there is no stored explanation of this place of the text.",
         ]

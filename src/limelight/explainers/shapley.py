@@ -175,7 +175,6 @@ def sampled_shapley(
     start = _start(settings, one)
     if draws.asks_all(d):
         return game.found(shapley_of_all_masks(game, d)[0], masks=2**d)
-    _check_pairs(settings, d)
     rng, regressed = text_rng(settings.seed, one.documents[0].text), settings.by_regression(d)
     if regressed:
         found = regression_shapley(game, d, rng, pairs=draws.first(d), known_range=game.known_range)

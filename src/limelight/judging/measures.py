@@ -103,7 +103,7 @@ _FERRET_SHARES = np.arange(0.1, 1.1, 0.1)
 def eraser_sets(order: Int[np.ndarray, " d"]) -> Bool[np.ndarray, "bins d"]:
     """The top 1, 5, 10, 20 and 50 % of the words, rounded up: every bin holds a word."""
     place = np.argsort(order)
-    counts = np.ceil(np.array(_ERASER_BINS) * len(order) - 1e-9)
+    counts = np.ceil(np.array(_ERASER_BINS) * len(order))
     return place[None, :] < counts[:, None]
 
 

@@ -268,14 +268,6 @@ class _Measured(NamedTuple):
         return float(np.mean(self.areas[known, i] >= best))
 
 
-# The fields of a method that hold its share of each measure, and the interval of that.
-_SHARES = {
-    "deletion": ("share", "interval"),
-    "insertion": ("insertion", "insertion_interval"),
-    "change": ("change", "change_interval"),
-}
-
-
 def judged_rows(
     candidates: Sequence[Candidate], texts: Sequence[JudgedText], *, seed: int
 ) -> tuple[tuple[JudgedMethod, ...], tuple[JudgedPair, ...], Number]:
@@ -284,20 +276,20 @@ def judged_rows(
     All are over texts that have room, the last over those where the search came to its end.
     """
     names = [one.name for one in candidates]
-    measures = {
-        name: _Measured.of([getattr(text, name) for text in texts], names) for name in _SHARES
-    }
-    shares = {name: one.shares(one.areas, seed=seed) for name, one in measures.items()}
-    deletion = measures["deletion"]
+    deletion, insertion, change = (
+        _Measured.of([getattr(text, name) for text in texts], names)
+        for name in ("deletion", "insertion", "change")
+    )
+    several = {"share": deletion, "insertion": insertion, "change": change}
+    shares = {name: one.shares(one.areas, seed=seed) for name, one in several.items()}
     columns = _columns(texts, names, seed=seed)
     methods = []
     for i, one in enumerate(candidates):
         count = int(np.isfinite(deletion.areas[:, i]).sum())
-        own: dict[str, Any] = {}
-        for name, (field, ends) in _SHARES.items():
-            # Signs claim a direction, and |change| does not ask for one.
-            if name != "change" or not one.signed:
-                own[field], own[ends] = shares[name].number(i, texts=count)
+        own = with_intervals(shares, i, texts=count)
+        own["interval"] = own.pop("share_interval")
+        if one.signed:  # which claims a direction, and |change| does not ask for one
+            own |= {"change": None, "change_interval": None}
         share = own["share"]
         reasons = (one.reason, *(text.reasons.get(one.name) for text in texts), _NO_TEXT)
         methods.append(

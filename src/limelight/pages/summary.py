@@ -74,7 +74,7 @@ def _sections(view: SummarizedView, noun: str) -> list[Section]:
         for title, several in lists.items()
         if several
     ]
-    if phrases := view.phrases[:_FEW]:
+    if phrases := view.phrases[: 2 * _FEW]:
         peak = max(abs(one.shrunken) for one in phrases)
         table = _words(phrases, "phrase", peak, signed=view.signed)
         found.append(Section("Phrases", tables=[table]))

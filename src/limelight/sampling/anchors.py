@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.sampling.masks import coin_masks
+from limelight.sampling.masks import Rng, coin_masks
 from limelight.sampling.sample import expect
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import all_keeps
 
+Shares = Float[np.ndarray, " n"]  # of each candidate
 Words = tuple[int, ...]
 # Whether the prediction stays the same under each mask.
 Holds = Callable[[Bool[np.ndarray, "n d"]], Bool[np.ndarray, " n"]]
@@ -51,9 +52,7 @@ class AnchorSearch:
     max_samples: int = 1_000_000
 
 
-def find_anchor(
-    holds: Holds, d: int, *, rng: np.random.Generator, search: AnchorSearch
-) -> FoundAnchor:
+def find_anchor(holds: Holds, d: int, *, rng: Rng, search: AnchorSearch) -> FoundAnchor:
     """Return the shortest anchor a beam search finds whose precision reaches the threshold.
 
     Precision is the chance that the prediction holds when every other word is kept or removed by
@@ -106,7 +105,7 @@ def anchor_of_all_masks(
 class _Trials:
     """How often each candidate has held so far."""
 
-    def __init__(self, holds: Holds, d: int, rng: np.random.Generator) -> None:
+    def __init__(self, holds: Holds, d: int, rng: Rng) -> None:
         self._holds, self.d, self._rng = holds, d, rng
         self._held, self._count = Counter[Words](), Counter[Words]()
         self.spent = 0
@@ -128,9 +127,7 @@ class _Trials:
         """Return the candidates without a single trial."""
         return [words for words in candidates if words not in self._count]
 
-    def of(
-        self, candidates: Sequence[Words]
-    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    def of(self, candidates: Sequence[Words]) -> tuple[Shares, Shares]:
         """Return the estimated precision of each candidate and its number of trials."""
         count = np.array([self._count[words] for words in candidates], dtype=float)
         return np.array([self._held[words] for words in candidates]) / count, count
@@ -183,9 +180,7 @@ def _confirmed(trials: _Trials, words: Words, search: AnchorSearch) -> bool:
         trials.draw([words], min(int(n[0]), _MOST_AT_ONCE))
 
 
-def kl_limit(
-    mean: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"], end: int
-) -> Float[np.ndarray, " n"]:
+def kl_limit(mean: Shares, level: Shares, end: int) -> Shares:
     """Return the q nearest to ``end``, 0 or 1, with KL(mean ‖ q) ≤ ``level``.
 
     With level = log(1/δ)/n the true chance lies beyond it with probability at most δ (Chernoff).
@@ -262,7 +257,7 @@ def _sum_from(k: int, n: int, odds: float) -> float:
     return 1 + float(np.cumprod((n - k - i) / (k + 1 + i) * odds).sum())
 
 
-def bernoulli_kl(p: Float[np.ndarray, " n"], q: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def bernoulli_kl(p: Shares, q: Shares) -> Shares:
     """Return KL(p ‖ q) = p log(p/q) + (1 − p) log((1 − p)/(1 − q)), with q inside (0, 1)."""
     kept, gone = (np.where(x > 0, x, 1.0) for x in (p, 1 - p))  # 0 log 0 is 0
     return p * np.log(kept / q) + (1 - p) * np.log(gone / (1 - q))

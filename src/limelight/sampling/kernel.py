@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.masks import sized_masks
+from limelight.sampling.masks import Masks, PerMask, Rng, sized_masks
 from limelight.sampling.orders import ShapleySample, end_masks
 from limelight.sampling.sample import Game
 from limelight.sampling.spread import ROUNDING, Spread, heavy_tailed
-from limelight.shapes import Bool, Float
 
 _PAIRS = 512  # asked at a time
 _SINGULAR = 1e-12
@@ -28,12 +27,12 @@ class PairedMasks(NamedTuple):
     ``unasked`` is the share of its size that a sample leaves out: 0 where all sets are asked.
     """
 
-    keep: Bool[np.ndarray, "n d"]
-    weight: Float[np.ndarray, " n"]
-    unasked: Float[np.ndarray, " n"]
+    keep: Masks
+    weight: PerMask
+    unasked: PerMask
 
 
-def paired_masks(d: int, pairs: int, rng: np.random.Generator) -> PairedMasks:
+def paired_masks(d: int, pairs: int, rng: Rng) -> PairedMasks:
     """Return ``pairs`` different masks whose sizes follow the Shapley kernel 1/(s (d − s)).
 
     A size of which a sample would hold every set is asked whole, smallest first, and each set then
@@ -74,9 +73,7 @@ def paired_masks(d: int, pairs: int, rng: np.random.Generator) -> PairedMasks:
     return PairedMasks(np.concatenate(keep), each[rows], np.maximum(1 - share[rows], 0.0))
 
 
-def _sets(
-    d: int, size: int, n: int, count: int, rng: np.random.Generator
-) -> Bool[np.ndarray, "n d"]:
+def _sets(d: int, size: int, n: int, count: int, rng: Rng) -> Masks:
     """Return ``n`` different sets of ``size`` words out of ``count``, every choice alike."""
     keep = np.zeros((n, d), bool)
     if 2 * n >= count:  # drawing until all differ would take long
@@ -95,7 +92,7 @@ def _sets(
 
 
 def regression_shapley(
-    game: Game, d: int, rng: np.random.Generator, *, pairs: int, known_range: float = 0.0
+    game: Game, d: int, rng: Rng, *, pairs: int, known_range: float = 0.0
 ) -> ShapleySample:
     r"""Shapley values as the constrained weighted least squares of KernelSHAP, on paired masks.
 

@@ -9,6 +9,11 @@ from limelight.errors import InputError, nearest
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.lime_weights import size_weight
 
+Masks = Bool[np.ndarray, "n d"]  # a row each, True where a word stays
+Indicators = Float[np.ndarray, "n d"]  # the same as numbers
+PerMask = Float[np.ndarray, " n"]
+Rng = np.random.Generator
+
 # Sizes are drawn in proportion to this power of their weight ψ(s). With 5000 samples of reviews of
 # 100 words 0.5 has 1.26 times less variance than 0, and 1 has 1.16. How often ±2 standard errors
 # hold does not depend on it (`benchmarks/coverage_study.py`).
@@ -28,12 +33,8 @@ def size_probabilities(d: int, sizes: str, bandwidth: float) -> Float[np.ndarray
 
 
 def lime_masks(
-    d: int,
-    n: int,
-    rng: np.random.Generator,
-    *,
-    probabilities: Float[np.ndarray, " d"] | None = None,
-) -> Bool[np.ndarray, "n d"]:
+    d: int, n: int, rng: Rng, *, probabilities: Float[np.ndarray, " d"] | None = None
+) -> Masks:
     """Return ``n`` masks: a size s from 1..d, then s words removed, every such set alike.
 
     ``probabilities`` of the sizes; None is uniform.
@@ -47,9 +48,7 @@ def lime_masks(
     return sized_masks(d, removed, rng)
 
 
-def sized_masks(
-    d: int, removed: Int[np.ndarray, " n"], rng: np.random.Generator
-) -> Bool[np.ndarray, "n d"]:
+def sized_masks(d: int, removed: Int[np.ndarray, " n"], rng: Rng) -> Masks:
     """Return a mask for each number of ``removed`` words, every such set alike."""
     # The s lowest of d random places are a uniform set: one sort for all rows, where drawing
     # without replacement would be a loop over them.
@@ -59,9 +58,7 @@ def sized_masks(
     return (place > last_removed[:, None]) | (removed == 0)[:, None]
 
 
-def coin_masks(
-    d: int, n: int, rng: np.random.Generator, *, held: Sequence[int] = ()
-) -> Bool[np.ndarray, "n d"]:
+def coin_masks(d: int, n: int, rng: Rng, *, held: Sequence[int] = ()) -> Masks:
     """Return ``n`` masks that keep every word with probability 1/2, and ``held`` always."""
     # A random byte holds eight coins: an eighth of the draws.
     bits = rng.integers(0, 256, (n, (d + 7) // 8), dtype=np.uint8)
@@ -70,7 +67,7 @@ def coin_masks(
     return keep
 
 
-def balanced_masks(d: int, n: int, rng: np.random.Generator) -> Bool[np.ndarray, "n d"]:
+def balanced_masks(d: int, n: int, rng: Rng) -> Masks:
     """Return ``n`` masks by fair coins that fall evenly, in blocks of 2^k > d independent ones.
 
     A block is d columns of a Hadamard matrix, but for the constant one, in random order, rows too,
@@ -89,7 +86,7 @@ def balanced_masks(d: int, n: int, rng: np.random.Generator) -> Bool[np.ndarray,
     return np.concatenate(blocks)
 
 
-def cosine_distance(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+def cosine_distance(keep: Masks) -> PerMask:
     """Return 100 × the cosine distance of each mask to the mask of ones, as `lime` does.
 
     The distance of k kept words out of d is 100 (1 − √(k/d)); with none kept it is 100.
@@ -97,15 +94,13 @@ def cosine_distance(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
     return 100 * (1 - np.sqrt(keep.sum(axis=1) / keep.shape[1]))
 
 
-def kernel_weight(
-    distance: Float[np.ndarray, " n"], *, bandwidth: float = 0.25
-) -> Float[np.ndarray, " n"]:
+def kernel_weight(distance: PerMask, *, bandwidth: float = 0.25) -> PerMask:
     """Return √exp(−distance²/width²) with width = 100 ν; ν = 0.25 is `lime`, ν = ∞ gives 1."""
     width = 100 * min(max(bandwidth, 1e-150), 1e150)  # past these only 0 and 1 are left
     return np.exp(-((distance / width) ** 2) / 2)
 
 
-def text_rng(seed: int, text: str) -> np.random.Generator:
+def text_rng(seed: int, text: str) -> Rng:
     """Return the stream of ``text`` under ``seed``: the same alone, in a list, and in any order."""
     if seed < 0:
         raise InputError(f"seed must be 0 or more; got {seed}.")

@@ -6,9 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from limelight.sampling.masks import Rng
 from limelight.sampling.sample import Game, expect
 from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, heavy_tailed, unseen_error
 from limelight.shapes import Bool, Float, Int
+
+PerWord = Float[np.ndarray, "m d"]  # of each output
+PerOutput = Float[np.ndarray, " m"]
+Orders = Int[np.ndarray, "n d"]  # of the words, first one first
+Levels = Int[np.ndarray, "L d"]  # the group of every word, from the outermost on
 
 FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
 _AGREE = 1e-4  # of the farthest draw: what rounding does to draws that agree
@@ -26,29 +32,29 @@ class ShapleySample(NamedTuple):
     how many draws each word had.
     """
 
-    values: Float[np.ndarray, "m d"]
-    stderr: Float[np.ndarray, "m d"]
-    base: Float[np.ndarray, " m"]
+    values: PerWord
+    stderr: PerWord
+    base: PerOutput
     pairs: int
     flat: Bool[np.ndarray, " m"]
-    size: Float[np.ndarray, " m"]
-    spike: Float[np.ndarray, " m"]
-    tail: Float[np.ndarray, " m"]
-    squared: Float[np.ndarray, "m d"]
+    size: PerOutput
+    spike: PerOutput
+    tail: PerOutput
+    squared: PerWord
     drawn: Int[np.ndarray, " d"]
 
 
 def permutation_shapley(
     game: Game,
     d: int,
-    rng: np.random.Generator,
+    rng: Rng,
     *,
     pairs: int,
     tolerance: float | None = None,
     most: int | None = None,
     known_range: float = 0.0,
     spare: int = 0,
-    levels: Int[np.ndarray, "L d"] | None = None,
+    levels: Levels | None = None,
     into: Float[np.ndarray, "d k"] | None = None,
 ) -> ShapleySample:
     r"""Mean of what each word adds to the words before it, over random orders.
@@ -139,7 +145,7 @@ def inner_shapley(
     game: Game,
     group: Int[np.ndarray, " d"],
     own: int,
-    rng: np.random.Generator,
+    rng: Rng,
     *,
     pairs: int,
     known_range: float = 0.0,
@@ -166,7 +172,7 @@ def inner_shapley(
     return draws[0] + powers.mean(drawn), _errors(powers.spread(drawn), pairs, size)[0]
 
 
-def _places(order: Int[np.ndarray, "n d"]) -> Int[np.ndarray, "two_n d"]:
+def _places(order: Orders) -> Int[np.ndarray, "two_n d"]:
     """Where each word stands in every order, and then in every reverse."""
     return np.argsort(np.concatenate([order, order[:, ::-1]]), axis=1)
 
@@ -175,8 +181,8 @@ class _Powers(NamedTuple):
     """Sums over draws of their powers, and the ends of their range; all relative to the first."""
 
     sums: Float[np.ndarray, "4 m d"]
-    low: Float[np.ndarray, "m d"]
-    high: Float[np.ndarray, "m d"]
+    low: PerWord
+    high: PerWord
 
     @staticmethod
     def zero(shape: tuple[int, ...]) -> "_Powers":
@@ -195,7 +201,7 @@ class _Powers(NamedTuple):
         more[0][:, words] = draw  # the range holds 0 already, which is the first draw
         return self.plus(more)
 
-    def mean(self, n: Int[np.ndarray, " d"]) -> Float[np.ndarray, "m d"]:
+    def mean(self, n: Int[np.ndarray, " d"]) -> PerWord:
         return self.sums[0] / n
 
     def spread(self, n: Int[np.ndarray, " d"]) -> Spread:
@@ -217,8 +223,8 @@ class _Powers(NamedTuple):
 
 
 def _errors(
-    spread: Spread, n: int, size: Float[np.ndarray, " m"]
-) -> tuple[Float[np.ndarray, "m d"], Bool[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    spread: Spread, n: int, size: PerOutput
+) -> tuple[PerWord, Bool[np.ndarray, " m"], PerOutput]:
     """Return the standard errors, where no draw differs, and the share of one draw in a spread."""
     farthest = spread.largest.max(axis=1, keepdims=True)
     flat = n * farthest[:, 0] <= ROUNDING * size
@@ -231,9 +237,7 @@ def _errors(
     return np.where(flat[:, None], unseen, errors), flat, spike
 
 
-def random_orders(
-    d: int, n: int, rng: np.random.Generator, levels: Int[np.ndarray, "L d"] | None = None
-) -> Int[np.ndarray, "n d"]:
+def random_orders(d: int, n: int, rng: Rng, levels: Levels | None = None) -> Orders:
     """Return ``n`` random orders of ``d`` words, in which groups of every level stay together."""
     # One sort for all rows, where drawing permutations would be a loop. Words are drawn before
     # groups: the same seed gives the same orders inside, whatever the groups.
@@ -249,16 +253,14 @@ def end_masks(d: int) -> Bool[np.ndarray, "two d"]:
     return np.repeat([[False], [True]], d, axis=1)
 
 
-def _prefixes(order: Int[np.ndarray, "n d"]) -> Bool[np.ndarray, "asked d"]:
+def _prefixes(order: Orders) -> Bool[np.ndarray, "asked d"]:
     """Masks of the first 1, 2, … d − 1 words of every order, and then of every reverse."""
     d = order.shape[1]
     return (_places(order)[:, None, :] < np.arange(1, d)[None, :, None]).reshape(-1, d)
 
 
 def _draws(
-    order: Int[np.ndarray, "n d"],
-    ends: Float[np.ndarray, "two m"],
-    inner: Float[np.ndarray, "asked m"],
+    order: Orders, ends: Float[np.ndarray, "two m"], inner: Float[np.ndarray, "asked m"]
 ) -> Float[np.ndarray, "n m d"]:
     """Return the pair means for each order, ``inner`` being the answers to its prefixes."""
     (n, d), m = order.shape, ends.shape[1]
@@ -279,7 +281,7 @@ def _pair_means(
 
 
 def _stretch(
-    game: Game, ends: Float[np.ndarray, "two m"], d: int, spare: int, rng: np.random.Generator
+    game: Game, ends: Float[np.ndarray, "two m"], d: int, spare: int, rng: Rng
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, "m k"]]:
     """Return some words of a random order, and what the order and its reverse give to each.
 

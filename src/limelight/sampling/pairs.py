@@ -8,11 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.sampling.masks import coin_masks, sized_masks
+from limelight.sampling.masks import Indicators, PerMask, Rng, coin_masks, sized_masks
 from limelight.sampling.regression import left_out_residuals
 from limelight.sampling.sample import Sample, WeightedMasks
 from limelight.sampling.spread import ROUNDING, Spread, unseen_error
 from limelight.shapes import Bool, Float
+
+PerPair = Float[np.ndarray, "d d"]
+PerSize = Float[np.ndarray, " sizes"]  # by the number of words kept, 0..d
 
 INDICES = ("shapley", "banzhaf")
 
@@ -20,15 +23,15 @@ INDICES = ("shapley", "banzhaf")
 class PairShares(NamedTuple):
     """Coefficients of f(S) by the number of words kept, 0..d, and how many of the two are."""
 
-    both: Float[np.ndarray, " sizes"]
-    one: Float[np.ndarray, " sizes"]
-    none: Float[np.ndarray, " sizes"]
+    both: PerSize
+    one: PerSize
+    none: PerSize
 
     def power(self, exponent: int) -> "PairShares":
         """Return every coefficient to a power."""
         return PairShares(*(share**exponent for share in self))
 
-    def over(self, chance: Float[np.ndarray, " sizes"]) -> "PairShares":
+    def over(self, chance: PerSize) -> "PairShares":
         """Return the coefficients over the chance of a mask of that size."""
         drawn = chance > 0
         return PairShares(*(np.where(drawn, x / np.where(drawn, chance, 1.0), 0.0) for x in self))
@@ -55,9 +58,7 @@ def pair_shares(d: int, index: str) -> PairShares:
     )
 
 
-def pair_sums(
-    keep: Float[np.ndarray, "n d"], f: Float[np.ndarray, " n"], shares: PairShares
-) -> Float[np.ndarray, "d d"]:
+def pair_sums(keep: Indicators, f: PerMask, shares: PairShares) -> PerPair:
     """Return Σ over the masks of f times the coefficient of each pair; 0 on the diagonal."""
     size = keep.sum(axis=1).astype(np.int64)
     both, one, none = (f * share[size] for share in shares)
@@ -98,11 +99,11 @@ class PairDraws:
         return float(np.sqrt(self._chances @ _mean_squares(self.d, self.shares)))
 
     @cached_property
-    def _chances(self) -> Float[np.ndarray, " sizes"]:
+    def _chances(self) -> PerSize:
         chance = np.sqrt(_mean_squares(self.d, shapley_shares(self.d)))
         return chance / chance.sum()
 
-    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
+    def __call__(self, n: int, rng: Rng) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
         if self.index == "banzhaf":
             return coin_masks(self.d, n, rng), np.ones(n)
@@ -121,7 +122,7 @@ def shapley_shares(d: int) -> PairShares:
     return PairShares(both, -one, none)
 
 
-def _mean_squares(d: int, shares: PairShares) -> Float[np.ndarray, " sizes"]:
+def _mean_squares(d: int, shares: PairShares) -> PerSize:
     """Return the mean over pairs of a squared coefficient, by the number of kept words."""
     m = np.arange(d + 1)
     chance = np.stack([m * (m - 1), 2 * m * (d - m), (d - m) * (d - m - 1)]) / (d * (d - 1))
@@ -170,18 +171,14 @@ def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) 
     )
 
 
-def pair_spread(
-    keep: Float[np.ndarray, "n d"], left: Float[np.ndarray, " n"], shares: PairShares
-) -> tuple[Float[np.ndarray, "d d"], Float[np.ndarray, "d d"]]:
+def pair_spread(keep: Indicators, left: PerMask, shares: PairShares) -> tuple[PerPair, PerPair]:
     """Return the mean over masks of each pair's coefficient times ``left``, and its error."""
     n, d = keep.shape
     spread = _influence(keep, left / n, shares)
     return spread.first, _error(spread, n, d)
 
 
-def _influence(
-    keep: Float[np.ndarray, "n d"], share: Float[np.ndarray, " n"], weights: PairShares
-) -> Spread:
+def _influence(keep: Indicators, share: PerMask, weights: PairShares) -> Spread:
     """Return what each mask adds to the interaction of each pair, as sums of powers."""
     first, second, fourth = (
         pair_sums(keep, share**power, weights.power(power)) for power in (1, 2, 4)
@@ -189,9 +186,7 @@ def _influence(
     return Spread(first, second, fourth, _largest(keep, np.abs(share), weights))
 
 
-def _largest(
-    keep: Float[np.ndarray, "n d"], share: Float[np.ndarray, " n"], weights: PairShares
-) -> Float[np.ndarray, "d d"]:
+def _largest(keep: Indicators, share: PerMask, weights: PairShares) -> PerPair:
     """Return the largest |addition| of a mask to each pair."""
     n, d = keep.shape
     size, kept = keep.sum(axis=1).astype(np.int64), keep.astype(np.int64)
@@ -208,7 +203,7 @@ def _largest(
     return largest
 
 
-def _error(spread: Spread, n: int, d: int) -> Float[np.ndarray, "d d"]:
+def _error(spread: Spread, n: int, d: int) -> PerPair:
     off = ~np.eye(d, dtype=bool)
     # Both sums are raised together: second and fourth powers must be of one law.
     low = spread.second < (mean := float(spread.second[off].mean()))

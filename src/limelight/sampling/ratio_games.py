@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.masks import sized_masks
-from limelight.sampling.pairs import PairShares, pair_spread, shapley_shares
+from limelight.sampling.masks import Indicators, Masks, PerMask, Rng, sized_masks
+from limelight.sampling.pairs import PairShares, PerPair, PerSize, pair_spread, shapley_shares
 from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, explained, unseen_error
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Float, Int
 from limelight.theory.lime_weights import lime_design
 from limelight.theory.ratio_game import RatioGame
+
+PerHead = Float[np.ndarray, "B H d"]  # of each fit and word
+PerFit = Float[np.ndarray, "B n"]  # of each mask
 
 FOLDS = 5  # parts of a sample, each left out of a fit
 MOST_HEADS = 3
@@ -35,8 +38,8 @@ class RatioFit(NamedTuple):
     """``B`` fits: constants, log weights and numerators. The value of word j is A_j e^{−l_j} √d."""
 
     c: Float[np.ndarray, " B"]
-    l: Float[np.ndarray, "B H d"]  # noqa: E741  (the letter of attention logits)
-    A: Float[np.ndarray, "B H d"]
+    l: PerHead  # noqa: E741  (the letter of attention logits)
+    A: PerHead
 
 
 class LeftOut(NamedTuple):
@@ -45,8 +48,8 @@ class LeftOut(NamedTuple):
     A mask's answer is compared with the game that was fitted without its ``part`` of the sample.
     """
 
-    keep: Bool[np.ndarray, "n d"]
-    left: Float[np.ndarray, " n"]
+    keep: Masks
+    left: PerMask
     part: Int[np.ndarray, " n"]
     size: float  # how far f is known to move
 
@@ -77,18 +80,14 @@ class CrossFits(NamedTuple):
     penalties: tuple[float, float]
 
 
-def paired_masks(d: int, n: int, rng: np.random.Generator) -> Bool[np.ndarray, "n d"]:
+def paired_masks(d: int, n: int, rng: Rng) -> Masks:
     """Return ``n`` masks, each followed by its complement; sizes uniform on 0..d. Even n."""
     masks = sized_masks(d, rng.integers(0, d + 1, n // 2), rng)
     return np.stack([masks, ~masks], axis=1).reshape(-1, d)
 
 
 def cross_fits(
-    keep: Bool[np.ndarray, "n d"],
-    f: Float[np.ndarray, " n"],
-    *,
-    heads: int | None = None,
-    known_range: float = 0.0,
+    keep: Masks, f: PerMask, *, heads: int | None = None, known_range: float = 0.0
 ) -> CrossFits:
     """Return the ratio game that suits ``f`` best; ``heads`` None: as many as masks left out want.
 
@@ -110,7 +109,7 @@ def cross_fits(
     left = sample.y - fitted_values(fit, sample.keep)[1:][part, np.arange(len(part))]
     total = (sample.y**2).sum()
 
-    def r2(left: Float[np.ndarray, " n"]) -> float:
+    def r2(left: PerMask) -> float:
         return float(explained((left**2).sum(), total))
 
     return CrossFits(
@@ -126,8 +125,8 @@ def cross_fits(
 class _Sample(NamedTuple):
     """Masks, their answers (mean 0, variance 1), and the part of the sample that each is in."""
 
-    keep: Float[np.ndarray, "n d"]
-    y: Float[np.ndarray, " n"]
+    keep: Indicators
+    y: PerMask
     part: Int[np.ndarray, " n"]
 
     def fitted(
@@ -177,7 +176,7 @@ def _joined(*fits: RatioFit) -> RatioFit:
     return RatioFit(*map(np.concatenate, zip(*fits, strict=True)))
 
 
-def _line_left(sample: _Sample, ridge: float) -> Float[np.ndarray, " n"]:
+def _line_left(sample: _Sample, ridge: float) -> PerMask:
     """What the linear model without a mask's part leaves of its answer."""
     x, y, left = sample.keep, sample.y, np.empty(len(sample.y))
     for one in range(FOLDS):
@@ -235,9 +234,7 @@ def word_errors(
     return WordErrors(np.sqrt(error**2 + np.mean((estimate - own) ** 2)), spike)
 
 
-def pair_errors(
-    out: LeftOut, own: Float[np.ndarray, "d d"], of_parts: Float[np.ndarray, "FOLDS d d"]
-) -> Float[np.ndarray, "d d"]:
+def pair_errors(out: LeftOut, own: PerPair, of_parts: Float[np.ndarray, "FOLDS d d"]) -> PerPair:
     """Return standard errors of Shapley interactions, as :func:`word_errors` has those of words."""
     d = len(own)
     shares = PairShares(*((d + 1) * share for share in shapley_shares(d)))
@@ -250,9 +247,7 @@ def pair_errors(
     return off * np.sqrt(error**2 + np.mean(distance**2))
 
 
-def _coefficients(
-    d: int, value: str
-) -> tuple[Float[np.ndarray, " sizes"], Float[np.ndarray, " sizes"]]:
+def _coefficients(d: int, value: str) -> tuple[PerSize, PerSize]:
     """κ by the number m of words kept, 0..d: where word j is kept, and where it is removed."""
     m = np.arange(d + 1)
     if value == "shapley":
@@ -271,9 +266,9 @@ def _coefficients(
 class _Rows(NamedTuple):
     """Masks with their answers and weights, which differ between the fits."""
 
-    keep: Float[np.ndarray, "n d"]
-    y: Float[np.ndarray, "B n"]
-    weight: Float[np.ndarray, "B n"]
+    keep: Indicators
+    y: PerFit
+    weight: PerFit
     penalty: Float[np.ndarray, "B 2"]
 
 
@@ -281,21 +276,16 @@ class _Point(NamedTuple):
     """A fit with what it makes of the masks: D and N/D of each head, and what is left of y."""
 
     c: Float[np.ndarray, " B"]
-    l: Float[np.ndarray, "B H d"]  # noqa: E741
-    A: Float[np.ndarray, "B H d"]
+    l: PerHead  # noqa: E741
+    A: PerHead
     D: Float[np.ndarray, "B H n"]
     ratio: Float[np.ndarray, "B H n"]
-    left: Float[np.ndarray, "B n"]
+    left: PerFit
     loss: Float[np.ndarray, " B"]
 
 
 def fitted_ratios(
-    keep: Float[np.ndarray, "n d"],
-    y: Float[np.ndarray, "B n"],
-    weight: Float[np.ndarray, "B n"],
-    *,
-    heads: int,
-    penalties: Float[np.ndarray, "B 2"],
+    keep: Indicators, y: PerFit, weight: PerFit, *, heads: int, penalties: Float[np.ndarray, "B 2"]
 ) -> RatioFit:
     r"""Return the ratio games of so many ``heads`` that are nearest to ``y``, one for each row.
 
@@ -317,7 +307,7 @@ def fitted_ratios(
     return _joined(*parts)
 
 
-def fitted_values(fit: RatioFit, keep: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "B n"]:
+def fitted_values(fit: RatioFit, keep: Indicators) -> PerFit:
     """g(Z) of every fit for each row Z of ``keep``."""
     _, ratio = _ratios(fit.l, fit.A, keep)
     return fit.c[:, None] + np.sum(ratio, axis=1)
@@ -336,9 +326,9 @@ def fitted_game(fit: RatioFit, *, mean: float, scale: float) -> RatioGame:
 
 
 def _ratios(
-    l: Float[np.ndarray, "B H d"],  # noqa: E741
-    A: Float[np.ndarray, "B H d"],
-    keep: Float[np.ndarray, "n d"],
+    l: PerHead,  # noqa: E741
+    A: PerHead,
+    keep: Indicators,
 ) -> tuple[Float[np.ndarray, "B H n"], Float[np.ndarray, "B H n"]]:
     """D and N/D of each head for each mask."""
     d = keep.shape[1]
@@ -346,7 +336,7 @@ def _ratios(
     return D, math.sqrt(d) * (A @ keep.T) / D
 
 
-def _point(rows: _Rows, l: Float[np.ndarray, "B H d"], A: Float[np.ndarray, "B H d"]) -> _Point:  # noqa: E741
+def _point(rows: _Rows, l: PerHead, A: PerHead) -> _Point:  # noqa: E741
     """What weights and numerators make of the rows, with the constant that suits them best."""
     D, ratio = _ratios(l, A, rows.keep)
     rest = rows.y - np.sum(ratio, axis=1)
@@ -398,7 +388,7 @@ def _descended(rows: _Rows, point: _Point) -> RatioFit:
 
 def _stepped(
     rows: _Rows, point: _Point, damping: Float[np.ndarray, " B"]
-) -> tuple[Float[np.ndarray, "B H d"], Float[np.ndarray, "B H d"]]:
+) -> tuple[PerHead, PerHead]:
     """Log weights and numerators after a step (JᵀWJ + penalties + damping)⁻¹ of the gradient."""
     B, H, d = point.l.shape
     # In (l, A), not in (l, u): at fixed numerators a weight acts on the denominator alone, and an

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limelight.errors import InputError, nearest
-from limelight.sampling.sample import Chunk, Moments, Sample
+from limelight.sampling.masks import Indicators, Masks, PerMask
+from limelight.sampling.sample import Answers, Chunk, Moments, Sample
 from limelight.sampling.spread import Spread, explained
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.lime_shift import lime_shift
@@ -203,9 +204,7 @@ def _ridge_fit(
     )
 
 
-def left_out_residuals(
-    sample: Sample,
-) -> Iterator[tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n m"]]]:
+def left_out_residuals(sample: Sample) -> Iterator[tuple[Indicators, Answers]]:
     """Yield masks with what f does there beyond the line fitted to the other rows, e/(1 − h)."""
     centred = sample.moments.centred()
     inverse = _inverse(centred.xx, 0.0)
@@ -235,11 +234,7 @@ class _Rests(NamedTuple):
         return _Rests(Spread.zero(m, k + 1), np.zeros(k + 1), np.zeros(m))
 
     def plus(
-        self,
-        chunk: Chunk,
-        residual: Float[np.ndarray, "n m"],
-        leverage: Float[np.ndarray, " n"],
-        spread: Float[np.ndarray, "n k"],
+        self, chunk: Chunk, residual: Answers, leverage: PerMask, spread: Float[np.ndarray, "n k"]
     ) -> "_Rests":
         free = 1 - leverage
         # Held away from 0 so that nothing is divided by it; such errors become infinite below.
@@ -302,9 +297,7 @@ _PARTS = 32  # of the rows, each left out once for the standard errors
 _STEPS, _CONVERGED = 1000, 1e-9
 
 
-def lasso_fit(
-    keep: Bool[np.ndarray, "n d"], y: Float[np.ndarray, " n"], *, penalty: float
-) -> LassoFit:
+def lasso_fit(keep: Masks, y: PerMask, *, penalty: float) -> LassoFit:
     r"""Minimise :math:`\frac{1}{2n} \sum (y - b - w \cdot z)^2 + \lambda \|w\|_1` over the rows.
 
     z are the columns of ``keep``, standardised; the coefficients are those of the columns as they

@@ -13,6 +13,10 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.sampling.masks import (
     SIZES,
+    Indicators,
+    Masks,
+    PerMask,
+    Rng,
     balanced_masks,
     cosine_distance,
     kernel_weight,
@@ -24,9 +28,10 @@ from limelight.shapes import Bool, Float
 from limelight.theory.lime_weights import size_weight
 
 _CHUNK = 1024  # masks at a time: what is held as floats
+Answers = Float[np.ndarray, "n m"]  # a row of outputs for every mask
 # Any model on one text: masks in (True: the word stays), one row of outputs per mask out.
-Game = Callable[[Bool[np.ndarray, "n d"]], Float[np.ndarray, "n m"]]
-WeightedMasks = tuple[Bool[np.ndarray, "n d"], Float[np.ndarray, " n"]]
+Game = Callable[[Masks], Answers]
+WeightedMasks = tuple[Masks, PerMask]
 
 
 @runtime_checkable
@@ -37,16 +42,16 @@ class Draws(Protocol):
     def d(self) -> int:
         """Number of features."""
 
-    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
+    def __call__(self, n: int, rng: Rng) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
 
 
 class Chunk(NamedTuple):
     """Some rows of a sample; ``drawn`` is False at the untouched document, which is not random."""
 
-    keep: Float[np.ndarray, "n d"]
-    weight: Float[np.ndarray, " n"]
-    outputs: Float[np.ndarray, "n m"]
+    keep: Indicators
+    weight: PerMask
+    outputs: Answers
     drawn: Bool[np.ndarray, " n"]
 
 
@@ -66,7 +71,7 @@ class LimeDraws:
         if not self.bandwidth > 0:
             raise InputError(f"bandwidth must be positive; got {self.bandwidth}.")
 
-    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
+    def __call__(self, n: int, rng: Rng) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
         if self.sizes == "uniform":
             keep = lime_masks(self.d, n, rng)
@@ -87,7 +92,7 @@ class CoinDraws:
 
     d: int
 
-    def __call__(self, n: int, rng: np.random.Generator) -> WeightedMasks:
+    def __call__(self, n: int, rng: Rng) -> WeightedMasks:
         """Return ``n`` masks and the weight of each."""
         return balanced_masks(self.d, n, rng), np.ones(n)
 
@@ -100,9 +105,9 @@ class Sample:
     the first one: a model that never moves has exactly zero sums.
     """
 
-    def __init__(self, game: Game, draws: Draws, rng: np.random.Generator, *, row0: bool) -> None:
+    def __init__(self, game: Game, draws: Draws, rng: Rng, *, row0: bool) -> None:
         self._game, self._draws, self._rng = game, draws, rng
-        self._rows: list[tuple[np.ndarray, Float[np.ndarray, " n"], Float[np.ndarray, "n m"]]] = []
+        self._rows: list[tuple[np.ndarray, PerMask, Answers]] = []
         self.d, self.row0, self.n = draws.d, row0, 0
         # Asked even where it is not a row: differences from a typical answer keep their digits when
         # all answers share a large offset.
@@ -138,12 +143,7 @@ class Sample:
             drawn = np.full(len(keep), not (self.row0 and i == 0))
             yield Chunk(keep, weight, outputs, drawn)
 
-    def _take(
-        self,
-        keep: Bool[np.ndarray, "n d"],
-        weight: Float[np.ndarray, " n"],
-        outputs: Float[np.ndarray, "n m"],
-    ) -> None:
+    def _take(self, keep: Masks, weight: PerMask, outputs: Answers) -> None:
         relative = outputs - self.origin
         least, most = relative.min(axis=0), relative.max(axis=0)
         self._ends = np.stack([np.minimum(self._ends[0], least), np.maximum(self._ends[1], most)])
@@ -169,12 +169,7 @@ class Moments(NamedTuple):
         zeros = np.zeros
         return Moments(0.0, zeros(d), zeros((d, d)), zeros(m), zeros((d, m)), zeros(m))
 
-    def plus(
-        self,
-        x: Float[np.ndarray, "n d"],
-        weight: Float[np.ndarray, " n"],
-        y: Float[np.ndarray, "n m"],
-    ) -> "Moments":
+    def plus(self, x: Indicators, weight: PerMask, y: Answers) -> "Moments":
         """Return the sums with some more rows."""
         own, of_x = float(weight.sum()), weight[:, None] * x
         more = own, of_x.sum(axis=0), of_x.T @ x, weight @ y, of_x.T @ y, weight @ y**2
@@ -222,7 +217,7 @@ def until(
     return found
 
 
-def _answer(game: Game, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n m"]:
+def _answer(game: Game, keep: Masks) -> Answers:
     outputs = game(keep)
     if outputs.shape[:1] != keep.shape[:1] or outputs.ndim != 2 or not np.isfinite(outputs).all():
         raise InputError(
