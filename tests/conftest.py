@@ -27,9 +27,9 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-def pytest_runtest_setup():
+def pytest_runtest_setup(item):
     """Check shapes anew in every test."""
-    shape_checks.begin_test()
+    shape_checks.begin_test(item.path)
 
 
 # A shell that runs the tests in the background has them ignore interrupts, and so would the
@@ -83,3 +83,11 @@ def shipped():
 def short_texts_are_sampled(monkeypatch):
     """Draw masks of short texts too, where all of them would be asked otherwise."""
     monkeypatch.setattr("limelight.sampling.all_masks._FEW", 0)
+
+
+@pytest.fixture
+def briefly(monkeypatch):
+    """Fit learned methods for a moment, where nothing hangs on how much they learn."""
+    from limelight.training import fitting
+
+    monkeypatch.setattr(fitting, "_EPOCHS", 3)

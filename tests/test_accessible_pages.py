@@ -13,7 +13,7 @@ from docs_site.paper_page import paper_page
 import limelight
 from limelight.live import live_page
 
-from browsing import browser, new_page, until  # noqa: F401  (a fixture)
+from browsing import browser, leave, new_page, until  # noqa: F401  (a fixture)
 
 STUMBLES = (Path(__file__).parent / "accessible.js").read_text("utf-8").partition("\n")[2]
 TEXT = "The plot is dull, but the acting is not bad: superb, and never boring."
@@ -60,7 +60,7 @@ def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):  # noqa
     page = new_page(browser, width=width, color_scheme=theme)
     page.goto((made / f"{name}.html").as_uri())
     assert stumbles(page) == []
-    page.close()
+    leave(page)
 
 
 @pytest.mark.parametrize(("theme", "width"), THEMES)
@@ -80,7 +80,7 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):  # no
         page.wait_for_selector("#one .w")
         assert page.get_attribute(".texts-window tr[data-place='1']", "aria-selected") == "true"
         assert stumbles(page) == []
-    page.close()
+    leave(page)
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_what_is_wrong_is_found(browser, markup, said):  # noqa: F811
     page = new_page(browser)
     page.set_content(f"<html lang=en><title>t</title><main><h1>h</h1>{markup}</main></html>")
     assert [one for one in page.evaluate(STUMBLES) if said in one]
-    page.close()
+    leave(page)

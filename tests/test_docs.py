@@ -233,7 +233,7 @@ def test_a_guide_begins_with_what_its_reader_can_do_afterwards():
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow) if page.stem == "learning" else page
+        pytest.param(page, marks=pytest.mark.slow) if page.stem in ("learning", "shap") else page
         for page in (*DOCS, *METHOD_PAGES)
     ],
     ids=lambda page: page.stem,

@@ -252,6 +252,15 @@ def test_the_site_works_from_a_disk(site, browser):  # noqa: F811
         until(opened, f"/\\d+ results.*bandwidth/s.test({shown})")
 
 
+@pytest.fixture(scope="module")
+def offline(site, tmp_path_factory):
+    """The site as its archive has it."""
+    folder = tmp_path_factory.mktemp("offline")
+    with zipfile.ZipFile(zipped(site, "0.0")) as file:
+        file.extractall(folder)
+    return folder / "limelight-docs-0.0"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "found"),
@@ -262,16 +271,8 @@ def test_the_site_works_from_a_disk(site, browser):  # noqa: F811
         "slow": "Ten questions",
     }.items(),
 )
-def test_the_search_of_the_offline_zip_finds_what_newcomers_type(
-    site,
-    browser,  # noqa: F811
-    tmp_path,
-    asked,
-    found,
-):
-    with zipfile.ZipFile(zipped(site, "0.0")) as file:
-        file.extractall(tmp_path)
-    with watched_page(browser, tmp_path / "limelight-docs-0.0" / "units.html") as opened:
+def test_the_search_of_the_offline_zip_finds_what_newcomers_type(offline, browser, asked, found):  # noqa: F811
+    with watched_page(browser, offline / "units.html") as opened:
         opened.keyboard.press("Control+k")
         until(opened, "Boolean(document.activeElement.shadowRoot)")
         opened.keyboard.type(asked)

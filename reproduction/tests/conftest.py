@@ -31,9 +31,9 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-def pytest_runtest_setup():
+def pytest_runtest_setup(item):
     """Check shapes anew in every test."""
-    shape_checks.begin_test()
+    shape_checks.begin_test(item.path)
 
 
 @pytest.fixture(scope="session")

@@ -163,11 +163,14 @@ def test_a_full_disk_leaves_no_half_written_model(setting, monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Fewer samples, and the fast toy network in place of every network."""
+    """Fewer samples, and toy networks of two layers at most in place of every network."""
     for module in (figure_6, next_checks):
         monkeypatch.setattr(module, "SAMPLES", 50)
     for name in {*next_checks.MODELS, appendix_e.MODEL, *appendix_e.AGAIN, *appendix_e.PLAIN}:
-        shape = replace(networks.PLANS[name].shape, heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13)
+        shape = networks.PLANS[name].shape
+        shape = replace(
+            shape, layers=min(2, shape.layers), heads=3, d_e=10, d_att=5, d_hidden=11, T_max=13
+        )
         monkeypatch.setitem(
             networks.PLANS, name, replace(networks.PLANS[name], shape=shape, epochs=1)
         )

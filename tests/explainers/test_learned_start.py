@@ -1,9 +1,11 @@
 """A learned start against drawn values whose truth is known."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
-from limelight.explainers.learned import Start
+from limelight.explainers.learned import Predicted
 from limelight.explainers.shapley import _combined
 from limelight.results import Finding
 from limelight.sampling.orders import permutation_shapley
@@ -11,8 +13,10 @@ from limelight.sampling.orders import permutation_shapley
 D = 40
 
 
-def game_of(rng):
+@cache
+def game_of(seed):
     """Return a game with pairs and a threshold, and its Shapley values from many orders."""
+    rng = np.random.default_rng(seed)
     alone, pairs = rng.standard_normal(D), np.triu(rng.standard_normal((D, D)), 1) / 3
 
     def game(keep):
@@ -26,17 +30,17 @@ def game_of(rng):
 @pytest.mark.parametrize("pairs", [1, 2, 6])
 def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
     rng, off, alone, unbiased, held = np.random.default_rng(0), [], [], [], []
-    for _ in range(6):
-        game, truth = game_of(rng)
+    for seed in range(6):
+        game, truth = game_of(seed)
         several = [permutation_shapley(game, D, rng, pairs=1).values[0] for _ in range(60)]
         spread = np.full(D, np.std(np.array(several) - truth))  # as learned from other texts
         for _ in range(8):
             error = rng.uniform(0.3, 2.0, D) * spread
-            start = Start(truth + error * rng.standard_normal(D), error, spread, ())
+            start = Predicted(truth + error * rng.standard_normal(D), error, spread, ())
             drawn = permutation_shapley(game, D, rng, pairs=pairs)
             found = _combined(start, drawn, False, Finding(scores=drawn.values[0]))
             off += list(found.scores - truth)
-            alone += list(start.scores - truth)
+            alone += list(start.values - truth)
             unbiased += list(drawn.values[0] - truth)
             held += list(np.abs(found.scores - truth) <= 2 * found.stderr)
             assert sum(found.scores) == pytest.approx(float(drawn.values.sum()))
@@ -47,9 +51,9 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
 
 def test_a_start_that_is_wrong_counts_for_little():
     rng = np.random.default_rng(1)
-    game, truth = game_of(rng)
+    game, truth = game_of(0)
     spread = np.full(D, np.std(permutation_shapley(game, D, rng, pairs=1).values[0] - truth))
-    wrong = Start(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
+    wrong = Predicted(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
     drawn = permutation_shapley(game, D, rng, pairs=1)
     found = _combined(wrong, drawn, False, Finding(scores=drawn.values[0]))
     assert found.diagnostics["learned_share"] < 0.01

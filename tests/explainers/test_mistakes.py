@@ -91,7 +91,8 @@ WRONG_TYPES = {
     'game(model, ["good film"])': "a game is about one text, a string; got list.",
     'surrogate(model, ["good film"])': "a surrogate is about one text, a string; got list.",
     'register("lime")': "a method is a limelight.explainers.Method; got 'lime'.",
-    'model.logits(["good film", None])': "text 1 must be a string; got NoneType.",
+    'model.logits(["good film", None])': "text 1 (counting from 0): a text must be a string; got "
+    "NoneType.",
 }
 
 

@@ -1,9 +1,10 @@
 """Progress inside one text: what a model was asked, of what it will be asked."""
 
+import contextlib
 import os
 import pty
-import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -138,49 +139,38 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
-def command(folder):
-    asked = [
-        "explain",
-        "-m",
-        "lime",
-        "--model",
-        str(folder),
-        "--set",
-        "samples=3000",
-        "a good film is bad .",
-    ]
-    return [sys.executable, "-m", "limelight", *asked]
+def asked(folder):
+    said = ("--set", "samples=3000", "a good film is bad .")
+    return "explain", "-m", "lime", "--model", folder, *said
 
 
-def test_a_terminal_sees_a_bar_with_the_time_left(folder):
+def test_a_terminal_sees_a_bar_with_the_time_left(folder, limelight, monkeypatch):
     outer, inner = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(
-        command(folder), stdout=subprocess.PIPE, stderr=inner, env=environment
-    ) as child:
-        os.close(inner)
-        shown = b""
-        while True:
-            try:
-                part = os.read(outer, 4096)
-            except OSError:  # Linux says so when the other side is closed
-                break
-            if not part:
-                break
-            shown += part
-        out = child.stdout.read()
+    shown = []
+
+    def read():
+        with contextlib.suppress(OSError):  # Linux says so when the other side is closed
+            while part := os.read(outer, 4096):
+                shown.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with monkeypatch.context() as patch, os.fdopen(inner, "w") as terminal:
+        patch.setattr(sys, "stderr", terminal)
+        done = limelight(*asked(folder))
+    reader.join()
     os.close(outer)
-    assert child.returncode == 0
-    assert b"explaining" in shown
-    assert b"left" in shown
-    assert b"explaining" not in out
+    assert done.code == 0
+    assert b"explaining" in b"".join(shown)
+    assert b"left" in b"".join(shown)
+    assert "explaining" not in done.out
 
 
-@pytest.mark.slow
-def test_a_pipe_sees_nothing_but_the_result(folder):
-    environment = {**os.environ, "FORCE_COLOR": "1"}
-    done = subprocess.run(
-        command(folder), capture_output=True, text=True, check=True, env=environment
-    )
-    assert "good" in done.stdout
-    assert "explaining" not in done.stderr + done.stdout
+def test_a_pipe_sees_nothing_but_the_result(folder, limelight, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    done = limelight(*asked(folder))
+    assert done.code == 0
+    assert "good" in done.out
+    assert "explaining" not in done.err + done.out

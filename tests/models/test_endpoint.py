@@ -78,15 +78,14 @@ def test_the_tokens_of_an_answer_are_found_however_a_server_writes_them(shows):
 ASKING = ("shapley", "banzhaf", "lime", "loo", "context-cite", "interactions", "owen", "surrogate")
 
 
-@pytest.mark.parametrize("per_token", [False, True])
 @pytest.mark.parametrize(
-    ("text", "answer"),
+    ("text", "answer", "per_token"),
     [
-        ("Good. Bad film. Superb.", "good. bad film."),
-        (" Good. Bad film. Superb.\n", " a film"),  # white space of their own
+        ("Good. Bad film. Superb.", "good. bad film.", True),
+        (" Good. Bad film. Superb.\n", " a film", False),  # white space of their own
     ],
 )
-def test_a_server_and_the_same_model_in_memory_say_the_same(server, per_token, text, answer):
+def test_a_server_and_the_same_model_in_memory_say_the_same(server, text, answer, per_token):
     network, tokenizer = language_model("gpt2")
     server.lm = NetworkLanguageModel(network, tokenizer)
     template = "So {text}\nthe"

@@ -193,10 +193,14 @@ def test_every_classifier_is_exact(classifier, classes):
 
 @pytest.mark.slow
 def test_every_vectorizer_with_every_classifier_is_exact():
-    """Two and three classes in turn; PIPELINE_SEEDS=8 tries two thousand, in two minutes."""
+    """A third of them, two and three classes in turn; PIPELINE_SEEDS=8 tries all, each 8 times."""
     seeds = range(int(os.environ.get("PIPELINE_SEEDS", "1")))
     every = itertools.product(enumerate(VECTORIZERS), enumerate(CLASSIFIERS), seeds)
-    several = [(one, other, 2 + (i + j + seed) % 2, seed) for (i, one), (j, other), seed in every]
+    several = [
+        (one, other, 2 + (i + j + seed) % 2, seed)
+        for (i, one), (j, other), seed in every
+        if len(seeds) > 1 or (i + j) % 3 == 0
+    ]
     worst = [
         check_exact(
             fitted(VECTORIZERS[one](), CLASSIFIERS[other](), classes=classes, seed=seed),
@@ -205,7 +209,7 @@ def test_every_vectorizer_with_every_classifier_is_exact():
         for one, other, classes, seed in several
         if not (one in SIGNED and other in COUNTING)
     ]
-    assert len(worst) > 250 * len(seeds)
+    assert len(worst) > (250 * len(seeds) if len(seeds) > 1 else 80)
     assert 1e-4 < max(worst) <= 1
 
 
@@ -501,8 +505,7 @@ def test_it_can_be_sent_to_another_process(classifier):
     np.testing.assert_array_equal(before.scores, after.scores)
 
 
-@pytest.mark.parametrize("workers", [2, None])
-def test_a_run_of_several_processes_is_that_of_one(tmp_path, monkeypatch, workers):
+def test_a_run_of_several_processes_is_that_of_one(tmp_path, monkeypatch):
     """Without a number they are as many as cores, if that saves time; here it always does."""
     from limelight.runs import job
 
@@ -514,7 +517,7 @@ def test_a_run_of_several_processes_is_that_of_one(tmp_path, monkeypatch, worker
     settings["progress"] = lambda progress: told.append(progress.estimate)
     one = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
     monkeypatch.setattr(job, "_START", -1.0)
-    two = limelight.explain_data(model, texts, output=tmp_path / "two", workers=workers, **settings)
+    two = limelight.explain_data(model, texts, output=tmp_path / "two", **settings)
     assert [one.workers for one in told if one is not None] == [1, 2]
     for first, second in zip(one, two, strict=True):
         np.testing.assert_allclose(first.scores, second.scores, rtol=1e-12)

@@ -221,10 +221,10 @@ def test_all_spans_are_asked_about_together():
     assert asked <= 1.2 * again.engine.items
     np.testing.assert_allclose(one[0].scores, e.scores, atol=1e-9)
     assert [e.target for e in one] == [s.tag for s in spans]
-    for e, s in zip(one, spans, strict=True):
+    relevance = limelight.explain_spans(model, TEXT, "lrp")
+    for e, s, together in zip(one, spans, relevance, strict=True):
         assert (e.asked.start, e.asked.end) == (s.start, s.end)
         alone = limelight.explain(model, TEXT, "lrp", at=(s.start, s.end), target=s.tag)
-        together = limelight.explain_spans(model, TEXT, "lrp")[spans.index(s)]
         score = dict(zip(alone.features, alone.scores, strict=True))
         for word, found in zip(together.features, together.scores, strict=True):
             assert found == pytest.approx(score[word], abs=1e-9)

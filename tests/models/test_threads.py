@@ -21,6 +21,7 @@ import limelight
 from limelight.explainers import usable_methods
 from limelight.models import why_not
 
+from known import DRAWN
 from tiny_models import tiny_model
 
 TEXTS = ("A superb film, but PREDICTABLE.", "the plot is bad")
@@ -39,8 +40,8 @@ def _eager_switches():
 
 
 def explained(model, method, text):
-    cheap = {} if why_not(model, "games") is None else CHEAP.get(method, {})
-    return limelight.explain(model, text, method, **cheap).scores
+    exact = why_not(model, "games") is None and method not in DRAWN
+    return limelight.explain(model, text, method, **({} if exact else CHEAP.get(method, {}))).scores
 
 
 def check_threads(*models, methods=None):

@@ -1,5 +1,6 @@
 """The page in a real browser."""
 
+from contextlib import ExitStack
 from itertools import pairwise
 
 import numpy as np
@@ -9,32 +10,21 @@ from limelight.pages.palette import ramp
 from limelight.results import SpanExplanations
 from limelight.text import Answer
 
-from browsing import browser, new_page, until  # noqa: F401  (a fixture)
+from browsing import browser, leave, new_page, until, watched_page  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, comparison, explanation
 
 
 @pytest.fixture
 def opened(browser, tmp_path):  # noqa: F811
     """Open a value's page; when the test ends, nothing may have been asked for or complained."""
-    pages, asked, complaints = [], [], []
+    with ExitStack() as pages:
 
-    def open_page(value, width=1200, **options):
-        file = tmp_path / f"page{len(pages)}.html"
-        value.save_html(file)
-        page = new_page(browser, width=width, **options)
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
-        page.goto(file.as_uri())
-        pages.append(page)
-        return page
+        def open_page(value, width=1200, **options):
+            file = tmp_path / f"page{len(list(tmp_path.iterdir()))}.html"
+            value.save_html(file)
+            return pages.enter_context(watched_page(browser, file, width=width, **options))
 
-    yield open_page
-    for page in pages:
-        page.close()
-    assert complaints == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+        yield open_page
 
 
 def colour(page, selector):
@@ -259,4 +249,4 @@ def test_without_a_script_every_sentence_of_an_answer_has_its_numbers(browser, t
     assert page.locator(".panel .scores").count() == len(found)
     assert page.locator(".panel .reading .w").count() == sum(map(len, found))
     assert "<b>The music</b> is good." in page.locator(".answer").inner_text()
-    page.close()
+    leave(page)

@@ -13,7 +13,7 @@ from limelight.pages.bundle import PACKAGE, bundled
 from limelight.pages.html import score_table, words
 from limelight.pages.markup import whole_page
 
-from browsing import browser, new_page, watched_page  # noqa: F401  (a fixture)
+from browsing import browser, leave, new_page, watched_page  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, REVIEW, explanation
 
 ELEMENTS = PACKAGE / "pages" / "elements"
@@ -137,7 +137,7 @@ def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, 
     page = new_page(browser)
     page.evaluate(bundled(main))
     assert page.evaluate("found") == [1, 3, 1]
-    page.close()
+    leave(page)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from limelight.pages.palette import hex_colour, ramp
 
-from browsing import browser, new_page  # noqa: F401  (a fixture)
+from browsing import browser, leave, new_page  # noqa: F401  (a fixture)
 from render_samples import HOSTILE, SENTENCE, comparison, explanation
 
 
@@ -64,4 +64,4 @@ def test_in_the_dark_the_sheet_wins_over_the_light_colours(browser):  # noqa: F8
     deepest = "rgb({}, {}, {})".format(*ramp("for", "dark")[-1])
     assert page.eval_on_selector("[data-f='0']", colour) == deepest
     assert page.eval_on_selector("h1", colour) == "rgba(0, 0, 0, 0)"
-    page.close()
+    leave(page)

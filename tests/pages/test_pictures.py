@@ -9,6 +9,7 @@ from rich.console import Console
 
 from limelight.pages.palette import FAINTEST, cover, full_colour, mixed, strengths
 from limelight.pages.pictures import features_of_pixels, outlines, pixels_of
+from limelight.pages.wording import error_text, score_text
 from limelight.results import Comparison, Explanation
 
 from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
@@ -170,12 +171,14 @@ def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_colour():
     assert shown == pytest.approx(np.array(mixed((pale,) * 3, full, cover(1.0))), abs=3)
 
 
-def test_without_colours_a_sign_and_tenths_stand_in_every_cell():
-    e = pictured(scores=np.array([1.0, -0.5, 0.02, *[0.0] * 18]), stderr=None)
-    plain = printed(e, 40, no_color=True, color_system=None)
-    assert "  +*-5 . . . . .\n" in re.sub(r" +\n", "\n", plain)
-    unsigned = pictured("alpha-avg", scores=np.array([1.0, 0.5, *[0.0] * 19]))
-    assert "   * 5 . . . . ." in printed(unsigned, 40, no_color=True, color_system=None)
+def test_without_colours_methods_are_a_table_of_their_scores():
+    several = compared_pictures()
+    plain = printed(several, 100, no_color=True, color_system=None)
+    first = several.explanations[0]
+    j = int(np.abs(first.scores).argmax())
+    (row,) = [line for line in plain.splitlines() if line.startswith(f"{first.names[j]}  ")]
+    known = [said for e in several for said in (score_text(e, j), error_text(e, j)) if said]
+    assert re.findall(r"[+-]?\d\.\d+", row) == known
 
 
 def test_a_figure_has_every_part_of_every_method(tmp_path):

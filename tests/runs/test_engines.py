@@ -112,14 +112,15 @@ def test_dask_writes_the_same(model, whole, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["here", "pool"])
-def test_a_run_that_is_killed_at_random_moments_ends_up_equal(engine, tmp_path):
+def test_a_run_that_is_killed_at_random_moments_ends_up_equal(tmp_path):
+    """In processes of its own and in one; scripts/kill_runs.py kills more, in other engines too."""
     data = kill_runs.synthetic(tmp_path / "texts.csv", 600, words=20)
     kill_runs.run(kill_runs.command("here", data, tmp_path / "whole", 4))
-    asked = kill_runs.command(engine, data, tmp_path / "run", 4)
-    moments = kill_runs.killed(asked, tmp_path / "run", kills=2, seed=len(engine))
-    assert len(moments) == 2
-    assert kill_runs.contents(tmp_path / "run") == kill_runs.contents(tmp_path / "whole")
+    for engine in ("here", "pool"):
+        asked = kill_runs.command(engine, data, tmp_path / engine, 4)
+        moments = kill_runs.killed(asked, tmp_path / engine, kills=2, seed=len(engine))
+        assert len(moments) == 2
+        assert kill_runs.contents(tmp_path / engine) == kill_runs.contents(tmp_path / "whole")
 
 
 def test_a_worker_refuses_another_model_in_a_sentence(folder, model):

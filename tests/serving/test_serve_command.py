@@ -23,7 +23,7 @@ from limelight.cli.pages import serve as serve_command
 from limelight.errors import InputError
 from limelight.models.attention.folder import save_folder
 from limelight.serving import serve
-from limelight.serving.server import _check, _path, _usual
+from limelight.serving.server import _check, _opened, _usual
 
 from tiny_models import tiny_model
 
@@ -171,7 +171,7 @@ def test_what_is_no_path_is_said_in_a_sentence(name):
     with pytest.raises(
         InputError, match=rf"^{name} must be a {name.title()} or its path; got 5\.$"
     ):
-        _path(5, name)
+        _opened(5, name, dict, dict)
 
 
 @pytest.fixture(scope="module")

@@ -85,8 +85,9 @@ def test_what_is_shown_first_is_faithful_and_does_not_wait(shipped):
     assert "shapley" not in quick
 
 
-def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path):
+def test_a_learned_method_is_shown_first_and_by_no_folder(serving, tmp_path, request):
     pytest.importorskip("torch", reason="a method is learned with torch")
+    request.getfixturevalue("briefly")
     words = ["superb", "dull", "film", "plot", "music"]
     rng = np.random.default_rng(0)
     texts = sorted({" ".join(rng.choice(words, 6)) for _ in range(40)})

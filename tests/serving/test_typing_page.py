@@ -295,6 +295,9 @@ def test_two_models_stand_side_by_side(serving, opened, shipped):
     assert [title[:2] for title in titles] == ["A:", "B:"]
 
 
+LASTING = 60  # words, which take a slow model a minute: nobody is too late to see it at work
+
+
 def test_a_slow_model_shows_progress_and_can_be_stopped(serving, opened):
     def slow(texts):
         time.sleep(0.02 * len(texts))
@@ -302,7 +305,7 @@ def test_a_slow_model_shows_progress_and_can_be_stopped(serving, opened):
 
     page_served = serving(limelight.wrap(slow, classes=["no", "yes"], batch_size=4))
     page = opened(
-        link(text=" ".join(f"w{i}" for i in range(12)), methods='["shapley"]'),
+        link(text=" ".join(f"w{i}" for i in range(LASTING)), methods='["shapley"]'),
         url=page_served.url,
     )
     page.wait_for_selector(".outcome.chosen")  # the prediction is there before the scores
@@ -310,7 +313,7 @@ def test_a_slow_model_shows_progress_and_can_be_stopped(serving, opened):
     page.fill("#text", "a few words")  # and a key goes before them
     page.wait_for_function("() => document.querySelector('.waiting') === null")
     settled(page, "a few words", "shapley")
-    page.fill("#text", " ".join(f"v{i}" for i in range(12)))
+    page.fill("#text", " ".join(f"v{i}" for i in range(LASTING)))
     page.wait_for_selector("progress")
     page.click(".bar-of-time button")
     assert page.inner_text(".bar-of-time") == "stopped"
@@ -448,7 +451,7 @@ def test_a_server_that_ends_in_the_middle_of_an_answer_is_said(opened):
 
     model = limelight.wrap(slow, classes=["no", "yes"], batch_size=4)
     page_served = serve(model, port=0)
-    words = " ".join(f"w{i}" for i in range(12))
+    words = " ".join(f"w{i}" for i in range(LASTING))
     page = opened(link(text=words, methods='["shapley"]'), url=page_served.url, allowed=("ERR_",))
     page.wait_for_function("() => document.querySelector('progress')?.value > 0")
     page_served.stop()

@@ -1,6 +1,7 @@
 """The rounding part of every bound: two words, values that share a huge offset, exact fractions."""
 
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import comb
 
@@ -128,18 +129,27 @@ def first_word(f, many, few, *, bandwidth):
     return found | {leave_one_out: last, lime: slope, lime_by_recurrence: slope}
 
 
+@cache
+def weights_by_counts(many, few, bandwidth):
+    """LIME's weight of the sets with i and j words of the two kinds, all words left out."""
+    d, nu, found = many + few, mp.mpf(bandwidth), {}
+    for i, j in product(range(many + 1), range(few + 1)):
+        if i + j < d:
+            weight = mp.exp(-((1 - mp.sqrt(mp.mpf(i + j) / d)) ** 2) / (2 * nu**2))
+            found[i, j] = weight * mp.mpf(comb(many, i) * comb(few, j)) / comb(d, i + j)
+    return found
+
+
 def least_squares(f, many, few, bandwidth):
     """LIME's coefficient of the first word: three unknowns, as words of a kind have the same."""
-    d, nu = many + few, mp.mpf(bandwidth)
-    gram, right = mp.zeros(3, 3), mp.zeros(3, 1)
-    for i, j in product(range(many + 1), range(few + 1)):
-        if i + j == d:
-            continue
-        weight = mp.exp(-((1 - mp.sqrt(mp.mpf(i + j) / d)) ** 2) / (2 * nu**2))
-        weight *= mp.mpf(comb(many, i) * comb(few, j)) / comb(d, i + j)
-        row = mp.matrix([1, i, j])
-        gram, right = gram + weight * row * row.T, right + weight * f[i, j] * row
-    return mp.lu_solve(gram, right)[1]
+    gram, right = [[mp.mpf(0)] * 3 for _ in range(3)], [mp.mpf(0)] * 3
+    for (i, j), weight in weights_by_counts(many, few, bandwidth).items():
+        row = (1, i, j)
+        for k, m in product(range(3), range(3)):
+            gram[k][m] += weight * (row[k] * row[m])
+        for k in range(3):
+            right[k] += weight * f[i, j] * row[k]
+    return mp.lu_solve(mp.matrix(gram), mp.matrix(right))[1]
 
 
 @pytest.mark.parametrize(("offset", "tolerance"), [(0.0, 1e-13), (1e10, 1e-6), (1e13, 1e-6)])

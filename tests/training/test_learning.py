@@ -169,7 +169,7 @@ def scored(rng, texts, pairs):
     draws = truth + 0.8 * rng.standard_normal((pairs, len(owner), 1))
     inputs = Inputs(np.empty((len(owner), 0)), np.empty((texts, 0)), owner, np.empty(0, int))
     spread, count = draws.var(axis=0, ddof=1), np.full(len(owner), pairs)
-    values = fitting.Examples(inputs, draws.mean(axis=0), spread, count, owner)
+    values = fitting.Examples(inputs, draws.mean(axis=0), spread, count, by_word=False)
     return truth, np.stack([scores + 0.1 * apart, scores - 0.1 * apart]), values
 
 
@@ -182,11 +182,10 @@ def test_errors_that_rest_on_few_texts_and_noisy_draws_hold(texts, pairs):
         rng = np.random.default_rng(seed)
         _, members, aside = scored(rng, texts, pairs)
         noise = np.full(aside.values.shape, 0.8**2 / pairs)
-        theta, _ = fitting._error_model(members, aside, np.ones(1), noise)
+        theta, _ = fitting._error_model(members, aside, noise)
         truth, members, new = scored(rng, 100, pairs)
-        d = np.bincount(new.inputs.owner)[new.inputs.owner]
         off = members.mean(axis=0) - truth
-        design = error_design(members.mean(axis=0), np.abs(members[0] - members[1]) / 2, d)
+        design = error_design(members, new.inputs.owner)
         variance = np.exp(design @ theta)
         held.append(np.mean(off**2 <= 4 * variance))
         wide.append(np.sqrt(np.mean(variance) / np.mean(off**2)))
@@ -230,6 +229,7 @@ def test_another_model_and_other_questions_are_refused(function, of_function, of
             package.explain(bert, "a good film", of_bert, **asked)
 
 
+@pytest.mark.usefixtures("briefly")
 def test_a_share_of_one_text_has_no_interval(function):
     learned = package.learn(function, texts_of(VOCABULARY, 40, seed=0), judged=1)
     assert sum(one.endswith("on 1 of them: 1.00.") for one in learned.report["said"]) == 1
@@ -278,6 +278,7 @@ def test_shuffled_values_teach_nothing(bert):
     assert re.search(r"HAS (LEARNED NOTHING|NOT SHOWN)", found.report["notice"])
 
 
+@pytest.mark.usefixtures("briefly")
 def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
     texts = texts_of(VOCABULARY, 70, seed=4)
 
@@ -306,6 +307,7 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
             package.learn(function, texts, output=tmp_path / "a", judged=0)
 
 
+@pytest.mark.usefixtures("briefly")
 def test_values_that_are_stored_are_learned_from(function, tmp_path):
     found = package.explain(function, texts_of(VOCABULARY, 60, seed=11), "shapley")
     learned = package.learn(function, found, judged=0)
@@ -328,6 +330,7 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     np.testing.assert_allclose(again.scores, mine.scores, atol=1e-5)
 
 
+@pytest.mark.usefixtures("briefly")
 def test_an_output_that_never_moves_counts_for_nothing():
     def some(texts):
         return np.column_stack([additive(texts), np.ones(len(texts))])
@@ -358,6 +361,7 @@ def test_a_model_with_exact_values_needs_no_learning(tiny_model, function):
         package.explain(function, "w1 w2", "learned")
 
 
+@pytest.mark.usefixtures("briefly")
 def test_a_budget_means_fewer_pairs_then_fewer_texts(function):
     texts = texts_of(VOCABULARY, 60, seed=6)
     said = []

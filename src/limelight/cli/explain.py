@@ -1,7 +1,7 @@
 """``limelight explain``, of texts or of a whole data set, ``compare`` and ``plan``."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,6 +19,7 @@ from limelight.cli.console import (
     tell_notices,
 )
 from limelight.cli.options import (
+    AnswerColumn,
     Argument,
     Asking,
     AskingOrData,
@@ -35,13 +36,14 @@ from limelight.cli.texts import Answers, OneText
 from limelight.errors import InputError, nearest
 from limelight.explainers.lime import plan as planned
 from limelight.question import FIELDS
-from limelight.results import Explanation
+from limelight.results import Explanation, SpanExplanations
 from limelight.results.explanation import explanations_csv
 
 if TYPE_CHECKING:
     from limelight.runs import Run
 
-_OF_CLASSES = ("at", "target", "against", "scale")  # which an answer has not
+_ONE_CLASS = ("target", "against")
+_OF_CLASSES = ("at", *_ONE_CLASS, "scale")  # which an answer has not
 ENGINES = ("pool", "here", "ray")
 _SAME = (  # options that are keywords of ``explain_data``
     "text_column", "pair_column", "id_column", "label_column", "at_column", "answer_column",
@@ -67,8 +69,6 @@ class DataRun:
     at_column
         With a model that finds spans: column of the place that each text is asked about, its
         words or START:END; by default every span that is found has a row.
-    answer_column
-        With a language model: column of the answers that are explained; by default what it writes.
     limit
         Explain so many rows, the first ones; by default all.
     engine
@@ -98,7 +98,7 @@ class DataRun:
     id_column: str | None = None
     label_column: str | None = None
     at_column: str | None = None
-    answer_column: str | None = None
+    answer_column: AnswerColumn = None
     limit: WholeNumberOrNone = None
     engine: str | None = None
     workers: WholeNumberOrNone = None
@@ -236,10 +236,9 @@ def explain(
         --data each has a row.
     """
     asked = question.keywords()
-    if all_classes and question.target is not None:
-        raise InputError("give --target or --all-classes, not both.")
-    if all_classes and question.against is not None:
-        raise InputError("give --against or --all-classes, not both.")
+    for name in _ONE_CLASS:
+        if all_classes and asked[name] is not None:
+            raise InputError(f"give --{name} or --all-classes, not both.")
     if spans and (all_classes or asked["at"] is not None or asked["answer"] is not None):
         raise InputError(
             "--spans explains every span that is found, each for its class; leave out --at, "
@@ -262,27 +261,26 @@ def explain(
             f"a text is explained by one method; got {method}. Use limelight compare, or --data "
             "for a whole data set."
         )
-    if all_classes:
-        del asked["target"], asked["against"]
-    if spans or sentences:
-        for name in ("at", "answer") if spans else _OF_CLASSES:
-            del asked[name]
-        verb = verbs.explain_spans if spans else verbs.explain_sentences
-        answers = asking.asked(verb, text, method, **asked)
-        _show(_apart(answers, form), answers, form, asking.out.output)
-        return
-    either = verbs.explain_classes if all_classes else verbs.explain
-    answers = asking.asked(either, text, method, **asked)
-    # Several classes of a text share its number.
-    each = ((i, e) for i, found in answers for e in (found.values() if all_classes else [found]))
-    _show(each, answers, form, asking.out.output)
+    verb: Callable[..., Any] = verbs.explain
+    without: tuple[str, ...] = ()
+    if spans:
+        verb, without = verbs.explain_spans, ("at", "answer")
+    elif sentences:
+        verb, without = verbs.explain_sentences, _OF_CLASSES
+    elif all_classes:
+        verb, without = verbs.explain_classes, _ONE_CLASS
+    kept = {name: value for name, value in asked.items() if name not in without}
+    answers = asking.asked(verb, text, method, **kept)
+    _show(_apart(answers, form), answers, form, asking.out.output)
 
 
 def _apart(answers: Answers[Any], form: str) -> Iterable[tuple[int, Any]]:
-    """Yield the spans of every text together where people read them, else each by itself."""
+    """Yield every class of a text by itself, and its spans too unless people read them together."""
     for number, found in answers:
-        for one in [found] if form in ("terminal", "html") else found:
-            yield number, one
+        several: Iterable[Any] = found.values() if isinstance(found, dict) else [found]
+        if isinstance(found, SpanExplanations) and form not in ("terminal", "html"):
+            several = found
+        yield from ((number, one) for one in several)
 
 
 def _show(

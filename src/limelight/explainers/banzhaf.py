@@ -95,7 +95,6 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     if draws.asks_all(d):
         return game.found(banzhaf_of_all_masks(game, d)[0], masks=2**d)
-    _check_enough(settings, d)
 
     # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
     # difference of a mask and its opposite has the same one: what an even number of words do
@@ -134,9 +133,7 @@ def _exactly(settings: Interactions, one: Reading) -> Finding:
 
 def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
     """Score every pair of features by the answers of the model to random masks."""
-    d, draws = len(one.features[0]), settings.draws
-    _check_enough(settings, d)
-    game = TargetGame(one, settings.replacement)
+    game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     if draws.asks_all(d):
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
         pairs = strongest(matrix, None, settings.top)

@@ -301,7 +301,9 @@ def checked_counts(budget: Budget | None, several: Sequence[Chosen], d: int) -> 
     if budget is not None and budget.calls is not None:
         several = _dealt(budget, several, d)
     for one in several:
-        one.check_feasible(d)
+        fitted = one.fitted(d)
+        if one.way.feasible is not None:
+            one.way.feasible(fitted.settings, d)
 
 
 def _pace(budget: Budget, game: TextGame) -> dict[str, Any]:

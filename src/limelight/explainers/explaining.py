@@ -41,15 +41,20 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
             f"method {chosen.method.id!r} has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."
         )
+    # Asked here again, since not every verb asks before the texts are read.
+    feasible, explain, settings = chosen.way.feasible, chosen.way.explain, chosen.settings
     try:
-        found = chosen.way.explain(chosen.settings, reading)
+        if feasible is not None:
+            for features in reading.features:
+                feasible(settings, len(features))
+        found = explain(settings, reading)
     except DomainError:
         for one in reading.apart():  # of several texts, say which is outside the method's domain
-            with (
-                about_text(one.first),
-                advising(one.model, one.documents[0], one.features[0]),
-            ):
-                chosen.way.explain(chosen.settings, one)
+            (document,), (features,) = one.documents, one.features
+            with about_text(one.first), advising(one.model, document, features):
+                if feasible is not None:
+                    feasible(settings, len(features))
+                explain(settings, one)
         raise
     return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]
 

@@ -289,12 +289,6 @@ class Chosen(NamedTuple):
             )
         return self._replace(settings=way.fitted(self.settings, d, calls))
 
-    def check_feasible(self, d: int) -> None:
-        """Refuse settings that cannot work for a text of ``d`` features."""
-        fitted = self if self.allowance is None else self.fitted(d)
-        if self.way.feasible is not None:
-            self.way.feasible(fitted.settings, d)
-
     def expected_calls(self, d: int) -> int:
         """Return how often the model will be asked, as far as that is known."""
         if self.allowance is not None:

@@ -125,9 +125,7 @@ def _fitted(one: Reading, settings: Surrogate) -> tuple[SurrogateGame, CrossFits
 
     Beside it come the fits that its errors are computed from, and who was asked.
     """
-    d = len(one.features[0])
-    _check_enough(settings, d)
-    game = TargetGame(one, settings.replacement)
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
     rng = text_rng(settings.seed, one.documents[0].text)
     keep = paired_masks(d, settings.draws.first(d), rng)
     answers = game(keep)[:, 0]

@@ -25,20 +25,18 @@ from limelight.pages.palette import (
     FAINTEST,
     TERMINAL_INK,
     Side,
-    laid_over,
     largest,
-    level,
     marked,
     side,
     strengths,
     strongest,
     terminal_colour,
 )
-from limelight.pages.pictures import features_of_pixels, grey, pixels_of
+from limelight.pages.pictures import pixels_of, tinted
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Section, Table
-from limelight.shapes import Int, Num
+from limelight.shapes import Num
 from limelight.text import Image, plural
 
 if TYPE_CHECKING:  # which a command that explains does without
@@ -224,7 +222,7 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     if e.image is None:
         yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
     else:
-        yield _pictures([e], e.image, look)
+        yield from _pictures([e], e.image, look)
     yield Text()
     yield legend([e], look)
     yield Text()
@@ -259,14 +257,8 @@ def spans_text(found: SpanExplanations, look: Look) -> Iterator[RenderableType]:
     first = found[0]
     yield look.line(f"{first.label} of {found.of}", "bold")
     yield Padding(_with_spans(found, look), (1, 0, 1, 2))
-    each = 12 if first.stderr is None else 20
-    room = max((look.width - 14) // each, 1)  # so that the words stay beside them
-    at_a_time = min(room, SHOWN_SPANS)
-    for start in range(0, len(found), at_a_time):
-        chosen = slice(start, start + at_a_time)
-        labels = wording.span_labels(found, "for {}")[chosen]
-        yield table_text(span_table(found.explanations[chosen], labels), look)
-        yield Text()
+    yield from _score_tables(found.explanations, wording.span_labels(found, "for {}"), look)
+    yield Text()
     if said := wording.protected_sentence(found):
         yield look.line(said, "dim")
     yield look.line(wording.precision_sentence(first), "dim")
@@ -285,14 +277,24 @@ def _with_spans(found: SpanExplanations, look: Look) -> Text:
     return text
 
 
-def span_table(
-    several: Sequence[Explanation], labels: Sequence[str], count: int = SHOWN_FEATURES
-) -> Table:
-    """Return the strongest words with their score for each span, and its standard error."""
+def _score_tables(
+    several: Sequence[Explanation], labels: Sequence[str], look: Look
+) -> Iterator[RenderableType]:
+    """Yield tables of the strongest features and their scores, as many side by side as fit."""
+    each = 12 if several[0].stderr is None else 20
+    at_a_time = min(max((look.width - 14) // each, 1), SHOWN_SPANS)  # the words stay beside them
+    for start in range(0, len(several), at_a_time):
+        chosen = slice(start, start + at_a_time)
+        yield from [Text()] * bool(start)
+        yield table_text(_score_table(several[chosen], labels[chosen]), look)
+
+
+def _score_table(several: Sequence[Explanation], labels: Sequence[str]) -> Table:
+    """Return the strongest features with their score in each, and its standard error."""
     scores = np.array([e.scores for e in several])
     peaks = [largest(e) for e in several]
     sizes = np.abs(scores) / np.array([peak or 1.0 for peak in peaks])[:, None]
-    order = sorted(strongest(sizes.max(axis=0), count))
+    order = sorted(strongest(sizes.max(axis=0), SHOWN_FEATURES))
     columns = [Column(several[0].noun, widest=60 if several[0].in_blocks else 24)]
     values: list[list[Any]] = [[several[0].names[j] for j in order]]
     for e, label, peak, size in zip(several, labels, peaks, sizes, strict=True):
@@ -312,7 +314,7 @@ def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
     """Yield the paper's Figure 1: one line per method, then where they disagree."""
     yield from _headings(c.explanations, f"{len(c)} methods", look)
     if (image := c.explanations[0].image) is not None:
-        yield _pictures(c.explanations, image, look)
+        yield from _pictures(c.explanations, image, look)
     else:
         yield from _stacked(c, look) if look.width < NARROW else [_side_by_side(c, look)]
     yield Text()
@@ -399,29 +401,29 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
     return f"*{shown}[{number}]*" if strongest else f"{shown}[{number}]"
 
 
-def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> RenderableType:
-    """Return the picture and its scores, as many as there is room for in a line.
+def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Iterator[RenderableType]:
+    """Yield the picture and its scores, as many as there is room for in a line.
 
-    Two pixels are one letter, its upper and its lower half. Without colours every cell is a sign
-    and tenths of the largest score, and there is no picture to see.
+    Two pixels are one letter, its upper and its lower half. Without colours there is nothing to
+    see, and several methods are read from a table of their scores.
     """
-    drawn = look.colour and not look.ascii
-    columns, rows = _cells(image, min(look.width - _GAP, PICTURE), drawn)
-    at, wide = features_of_pixels(image, columns, rows), columns if drawn else 2 * columns
-    pixels = pixels_of(image, columns, rows) if drawn else None  # nothing is decoded for signs
-    beside = max(1, look.width // (wide + _GAP))
+    if look.ascii or not look.colour:
+        if len(several) > 1:
+            yield from _score_tables(several, [e.label for e in several], look)
+        return
+    width, height = image.size
+    columns = min(width * max(1, PICTURE // 2 // width), look.width - _GAP, PICTURE)
+    rows = 2 * max(1, round(columns * height / width / 2))
+    beside = max(1, look.width // (columns + _GAP))
     cards = [
-        (
-            f"{e.label}  {wording.scale_note(e)}",
-            _signs(e, at) if pixels is None else _blocks(_tinted(e, at, pixels)),
-        )
+        (f"{e.label}  {wording.scale_note(e)}", _blocks(tinted(e, image, columns, rows)))
         for e in several
     ]
-    if pixels is not None and (len(several) > 1 or beside > 1):
-        cards.insert(0, (several[0].text, _blocks(pixels)))
+    if len(several) > 1 or beside > 1:
+        cards.insert(0, (several[0].text, _blocks(pixels_of(image, columns, rows))))
     grid = RichTable.grid(padding=(0, _GAP, 0, 0))
     for _ in range(min(beside, len(cards))):
-        grid.add_column(max_width=wide)
+        grid.add_column(max_width=columns)
     for i in range(0, len(cards), beside):
         labels, pictures = zip(*cards[i : i + beside], strict=True)
         if len(cards) > 1:
@@ -429,34 +431,7 @@ def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Rende
         grid.add_row(*pictures)
         if i + beside < len(cards):
             grid.add_row("")
-    return Padding(grid, (0, 0, 0, 2))
-
-
-def _cells(image: Image, room: int, drawn: bool) -> tuple[int, int]:
-    """Return how many cells a picture is drawn in: those of its grid where it shows signs alone."""
-    width, height = image.size
-    if not drawn:
-        across = {left for left, _, _, _ in image.boxes}
-        down = {top for _, top, _, _ in image.boxes}
-        if image.regions is None and 2 * len(across) <= room:
-            return len(across), len(down)
-        columns = min(24, room // 2)
-        return columns, max(1, round(columns * height / width))
-    columns = min(width * max(1, PICTURE // 2 // width), room)
-    return columns, 2 * max(1, round(columns * height / width / 2))
-
-
-def _tinted(
-    e: Explanation, at: Int[np.ndarray, "h w"], pixels: Num[np.ndarray, "h w 3"]
-) -> Num[np.ndarray, "h w 3"]:
-    sizes = np.append(strengths(e), 0.0)  # the last one is of pixels that are no feature's
-    pale = 128 + grey(pixels).astype(int) // 2
-    return np.array(
-        [
-            [laid_over(tuple(x), side(e, sizes[j]), sizes[j]) for j, x in zip(*row, strict=True)]
-            for row in zip(at.tolist(), pale.tolist(), strict=True)
-        ]
-    )
+    yield Padding(grid, (0, 0, 0, 2))
 
 
 def _blocks(pixels: Num[np.ndarray, "h w 3"]) -> Text:
@@ -469,19 +444,6 @@ def _blocks(pixels: Num[np.ndarray, "h w 3"]) -> Text:
             colours = Color.from_rgb(*above), Color.from_rgb(*below)
             text.append("▀", Style(color=colours[0], bgcolor=colours[1]))
     return text
-
-
-def _signs(e: Explanation, at: Int[np.ndarray, "h w"]) -> Text:
-    """Return "+7" where a score is seven tenths of the largest, "+*" at the strongest feature."""
-    sizes, top = strengths(e), marked(e)
-
-    def cell(j: int) -> str:
-        if j < 0 or not (step := level(sizes[j])):
-            return " ."
-        sign = " " if not e.signed else "+" if sizes[j] >= 0 else "-"
-        return sign + ("*" if j == top else str(min(step, 9)))
-
-    return Text("\n".join("".join(map(cell, row)) for row in at.tolist()), no_wrap=True)
 
 
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
@@ -503,9 +465,7 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
         neutral, below = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
-        rest = [f"*strongest {noun}*", f"bare {plural(noun)} are {below}"]
-        if pictured:
-            rest = [f"tenths of the largest score, which is *; . is {below}"]
+        rest = [] if pictured else [f"*strongest {noun}*", f"bare {plural(noun)} are {below}"]
         text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *rest])))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {wording.all_occurrences(explanations[0])}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from limelight.data.columns import DataColumns
 from limelight.errors import InputError, nearest
 from limelight.results.summary import Example, SummarizedWord
-from limelight.runs.sql import MARK, Database, View, database, entries, literal, view_of
+from limelight.runs.sql import MARK, Database, View, database, entries, literal
 from limelight.runs.statistics import FEWEST, Moments, Shrunken, greedy_cover, shrunken
 from limelight.shapes import Bool, Float, Int
 
@@ -49,10 +49,10 @@ class RunWords:
         counted = tables.columns(f"SELECT count(error) AS failed FROM (FROM stored {only})")
         self.failed = int(counted["failed"][0])
         # In the order of the run: methods as they were asked for, classes as they first come.
-        found = tables.columns(f"SELECT view FROM {self.rows} GROUP BY view ORDER BY min(n)")
-        self.views: dict[int, View] = {
-            number: view_of(run.record, number) for number in found["view"].tolist()
-        }
+        found = tables.table(f"""SELECT view, any_value(method) AS method,
+                any_value(target) AS target, any_value(against) AS against
+            FROM {self.rows} GROUP BY view ORDER BY min(n)""").to_pylist()
+        self.views: dict[int, View] = {one.pop("view"): View(**one) for one in found}
 
     def add_up(self, slices: pa.Table | None = None) -> None:
         """Make the sums, by view, predicted class, whether that is right, slice and word."""

@@ -15,7 +15,7 @@ from limelight.explainers.budget import Budget, allotted
 from limelight.explainers.explaining import explanations, readings, together
 from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import Chosen
-from limelight.explainers.reading import Reading, advising
+from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured
 from limelight.models import Model
 from limelight.models.loading import ModelSource
@@ -123,9 +123,6 @@ class ShardWork:
 
     def _of_method(self, chosen: Chosen, reading: Reading) -> Sequence[Found]:
         try:
-            for document, features in zip(reading.documents, reading.features, strict=True):
-                with advising(reading.model, document, features):
-                    chosen.check_feasible(len(features))
             return explanations(chosen, reading)
         except Exception as error:
             # Which of them it is, the caller finds by halving.

@@ -9,9 +9,9 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvicorn
 
@@ -31,6 +31,7 @@ from limelight.text.features import OF_PICTURES
 if TYPE_CHECKING:
     from limelight.runs import Run
 
+T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
 _PORT = 8737  # the first that is tried where none is named: an address that is easy to find again
 _SECONDS_TO_START = 20.0
@@ -83,7 +84,12 @@ def serve(
     known = (*FEATURES, "tokens", *OF_PICTURES)
     if not (features is None or callable(features) or features in known):
         raise InputError(nearest("features", features, known))
-    models, opened, judged = _models(model), _run(run), _judgement(judgement)
+    models, opened = _models(model), None
+    if run is not None:
+        from limelight.runs import Run
+
+        opened = _opened(run, "run", Run, Run)
+    judged = _opened(judgement, "judgement", Judgement, _stored)
     if not models:
         models = _usual(opened, judged)
     named = tuple(
@@ -308,25 +314,10 @@ def _name(model: Model, number: int, models: list[Model]) -> str:
     return own if len(models) == 1 else f"{'AB'[number]}: {own}"
 
 
-def _run(given: Any) -> "Run | None":
-    if given is None:
-        return None
-    from limelight.runs import Run
-
-    return given if isinstance(given, Run) else Run(_path(given, "run"))
-
-
-def _judgement(given: Any) -> Judgement | None:
-    if given is None or isinstance(given, Judgement):
-        return given
-    return Judgement.from_json(bounded_bytes(_path(given, "judgement"), 1 << 30))
-
-
 def _learned(given: Any, models: list[Model]) -> list[Learned | None]:
     """Return the method beside the model that it was learned from; there must be one."""
-    if given is None:
+    if (learned := _opened(given, "learned", Learned, Learned.load)) is None:
         return [None] * len(models)
-    learned = given if isinstance(given, Learned) else Learned.load(_path(given, "learned"))
     own = learned.record["model"]
     found = [learned if model.fingerprint == own else None for model in models]
     if not any(found):
@@ -338,7 +329,14 @@ def _learned(given: Any, models: list[Model]) -> list[Learned | None]:
     return found
 
 
-def _path(given: Any, name: str) -> Path:
+def _opened(given: Any, name: str, kind: type[T], read: Callable[[Path], T]) -> T | None:
+    """Return what was given, or what is at its path."""
+    if given is None or isinstance(given, kind):
+        return given
     if not isinstance(given, str | os.PathLike):
         raise InputError(f"{name} must be a {name.capitalize()} or its path; got {given!r}.")
-    return Path(given)
+    return read(Path(given))
+
+
+def _stored(path: Path) -> Judgement:
+    return Judgement.from_json(bounded_bytes(path, 1 << 30))
