@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.models.engine import Engine
-from limelight.models.hugging_face.masking import MaskedText
-from limelight.models.hugging_face.pieces import Pieces, feature_of_piece
+from limelight.models.hugging_face.pieces import MaskedText, Pieces, feature_of_piece
 from limelight.text import Features
 
 torch = pytest.importorskip("torch")

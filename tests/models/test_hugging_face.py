@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from tokenizers import pre_tokenizers
 
 import limelight
 from limelight import InputError
@@ -75,6 +76,26 @@ def test_byte_level_words_lose_their_space_and_keep_their_case():
     e = limelight.explain(loaded("gpt2"), "A film is a Film", "gxi")
     assert e.features == ("A", "film", "is", "a", "Film")
     assert e.spans[1] == ((2, 6),)
+
+
+def test_a_tokenizer_without_a_notion_of_words_has_those_between_white_space():
+    network, tokenizer = tiny("gpt2")
+    # As Gemma's: a whole text is one word to it.
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False, use_regex=False
+    )
+    model = limelight.wrap(network, tokenizer=tokenizer)
+    text = "A film  is a Film é."
+    assert model.read(text).tokens.strings == ("A", "film", "is", "a", "Film", "é.")
+    keep = np.ones((2, 6), bool)
+    keep[1, 2] = False
+    with torch.no_grad():  # the space before a word goes with it
+        known = [
+            network(torch.tensor([tokenizer(one)["input_ids"]])).logits[0].numpy()
+            for one in (text, "A film a Film é.")
+        ]
+    found = limelight.game(model, text, replacement="delete")(keep)
+    np.testing.assert_allclose(found, known, atol=1e-5)
 
 
 def test_pieces_are_shown_on_request():

@@ -285,6 +285,8 @@ def affine(compute):
         (lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6), None),
         (lambda x: x / (x.std(-1, keepdim=True) + 1e-6), None),
         (lambda x: torch.softmax(x @ x.T, -1) @ x, None),
+        (lambda x: torch.rms_norm(x, (3,), torch.arange(1.0, 4).double(), 0.5), None),
+        (lambda x: torch.rms_norm(x, (3,)) + torch.layer_norm(x, (3,), None, x[0] * 0 + 1), None),
         (lambda x: torch.relu(x) ** 2, None),
         (lambda x: torch.fft.fft(x).real, None),
         (lambda x: x.max(-1).values, None),

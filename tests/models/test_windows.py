@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import limelight
 from limelight import InputError
-from limelight.models.hugging_face.windows import window_ends
+from limelight.models.hugging_face.pieces import window_ends
 
 from tiny_models import tiny_model
 from tiny_transformers import LIMIT, tiny

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, check_count
 from limelight.models.engine import Engine, said
 from limelight.models.functions import Function, segments
 from limelight.models.protocol import (
@@ -29,16 +29,17 @@ from limelight.models.protocol import (
     OTHER_TOKENS,
     Capability,
     Link,
+    adjoins,
     check_writing,
     cut_after,
-    no_token,
     notes_of_one,
+    tokens_of,
 )
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Answer, Document, Features, checked_text, one_line
 
-_TEXT, _CLOSING = "{text}", ".,;:!?)]}…%”’"
+_TEXT = "{text}"
 _MARKS = ">]}|"  # end what marks a turn of a chat, after which an answer begins without a space
 _LARGEST = 1 << 26  # bytes of an answer that are read
 _ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT = 5, 0.5, 120.0  # times, seconds
@@ -53,6 +54,7 @@ _WHO_CAN = (
     " The server must give the log-probabilities of a prompt: vLLM does, and the server of "
     "llama-cpp-python with logits_all; llama.cpp's own llama-server does not."
 )
+# By names of our own, so that tests wait for no clock.
 _sleep, _now = time.sleep, time.monotonic
 
 
@@ -140,8 +142,7 @@ class Endpoint:
         if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that has {_TEXT} in it once.")
         check_writing(self.max_new_tokens, self.per_token)
-        if type(self.parallel) is not int or self.parallel < 1:
-            raise InputError(f"parallel must be a whole number from 1; got {self.parallel!r}.")
+        check_count("parallel", self.parallel)
         for name in ("requests_per_minute", "timeout"):
             amount = getattr(self, name)
             known = isinstance(amount, int | float) and not isinstance(amount, bool)
@@ -161,6 +162,7 @@ class Endpoint:
     @property
     def fingerprint(self) -> str:
         """The name and address of the model, and what it is asked: nobody can see its weights."""
+        # A mean per token is another number than a sum: one must not stand for the other.
         asked = sha256(repr((self.template, self.per_token)).encode()).hexdigest()[:12]
         return f"{self.model} at {self.url} asked {asked}"
 
@@ -194,13 +196,16 @@ class Endpoint:
         asked = asked or (self.written(text),)
         notices, key = notes_of_one(asked), (self._prompt(document.text), asked[0].text)
         self._traffic.keep(key, echo := self._echoed(*key))
-        known = (
-            replace(one, length=len(_logs_of(one, echo)), per_token=self.per_token) for one in asked
-        )
+        counts = [len(tokens_of(one, echo.letters)) for one in asked]
+        known = [
+            replace(one, length=count, per_token=self.per_token)
+            for one, count in zip(asked, counts, strict=True)
+        ]
         return replace(document, asked=tuple(known), notices=notices)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
         """Return the log-probability of what is asked about, after each text."""
+        # What is estimated next is about these texts alone.
         self._traffic.tokens = 0
         items = [(self._prompt(one.text), one.asked) for one in documents]
         return self._engine(items) if items else np.empty((0, 1))
@@ -252,8 +257,7 @@ class Endpoint:
         end of the template says it, and where the text is the end, there is a space.
         """
         end = self.template.split(_TEXT)[1].rstrip(" ")[-1:]
-        bare = answer[:1].isspace() or answer[:1] in _CLOSING
-        return "" if bare or end.isspace() or (end and end in _MARKS) else " "
+        return "" if adjoins(answer) or end.isspace() or (end and end in _MARKS) else " "
 
     def _written(self, prompt: str, most: int) -> tuple[str, str]:
         """Return what the server writes, and what must be said about it.
@@ -270,11 +274,12 @@ class Endpoint:
             notes.append(cut_after(most, "max_new_tokens"))
         if answer.strip():
             self._traffic.keep((prompt, answer), echo := self._echoed(prompt, answer))
+            # A server may also show the token that ends an answer.
             own = wrote[: len(echo.tokens)]
-            if [token for _, token, _ in own] != [token for _, token, _ in echo.tokens]:
+            if [token for _, token, _ in own] != echo.tokens:
                 notes.append(OTHER_TOKENS)
                 own = []  # there is nothing to compare
-            for (_, token, log), (_, _, given) in zip(own, echo.tokens, strict=False):
+            for (_, token, log), given in zip(own, echo.logs, strict=False):
                 if log is None:
                     raise self._refusal(f"wrote {token!r} and gives no log-probability for it")
                 if abs(log - given) > _SAME:
@@ -294,21 +299,24 @@ class Endpoint:
             try:
                 return np.array([one.result() for one in asked], dtype=np.float64)
             except BaseException:
+                # What is not sent yet need not be paid for.
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
     def _scored(self, prompt: str, asked: tuple[Answer, ...]) -> list[float]:
         """Return the log-probability of each part of an answer that is asked about."""
+        # Reading has asked this already. Once: a server may be given another model meanwhile.
         echo = self._traffic.kept.pop((prompt, asked[0].text), None)
         echo = echo or self._echoed(prompt, asked[0].text)
         self._traffic.tokens = max(self._traffic.tokens, echo.length)
-        each = [_logs_of(one, echo) for one in asked]
+        each = [[echo.logs[i] for i in tokens_of(one, echo.letters)] for one in asked]
         return [sum(own) / (len(own) if self.per_token else 1) for own in each]
 
     def _echoed(self, prompt: str, answer: str) -> "_Echo":
         """Return the tokens of a given answer as the server reads it after a prompt."""
         gap = self._gap(answer)
         whole = gap + answer
+        # One token is written and left out: to some servers none means as many as fit.
         found = self._posted({"prompt": prompt + whole, "max_tokens": 1, "echo": True})
         match found:
             case {"usage": {"completion_tokens": int(written)}}:
@@ -328,6 +336,7 @@ class Endpoint:
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
                 f"the last tokens that it shows are {one_line(repr(last), 80)}"
             )
+        # A prompt of nothing can be scored only where the first token that is read has a number.
         known = [at for at, _, log in tokens if log is not None]
         self._traffic.scores_first = min(known) <= first - len(prompt)
         letters = []
@@ -335,8 +344,8 @@ class Endpoint:
             if not math.isfinite(log):
                 raise self._refusal(f"gives {token!r} the logarithm {log}, which is not finite")
             letter = len(token) - len(token.lstrip()) if token.strip() else 0
-            letters.append((max(start - len(gap) + letter, 0), token, log))
-        return _Echo(letters, len(shown))
+            letters.append(max(start - len(gap) + letter, 0))
+        return _Echo(letters, [token for _, token, _ in own], [x for *_, x in own], len(shown))
 
     def _posted(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the server answers to a request; one that fails for now is sent again."""
@@ -355,6 +364,8 @@ class Endpoint:
                         return dict(found)
                 told = self._told(data)
                 failed = f"answers {status}: {told}" if status != 200 else "sends no completion"
+                # What llama-server cannot do it calls a fault of its own, 500: asking again is in
+                # vain.
                 if status != 200 and ("echo" in told or status not in (*_AGAIN, *range(500, 600))):
                     raise self._refusal(failed, status)
                 if (wait := _retry_after(headers, wait)) > _LONGEST_WAIT:
@@ -370,6 +381,7 @@ class Endpoint:
         if self.key_variable is not None:
             headers["Authorization"] = f"Bearer {_key(self.key_variable)}"
         secure = address.scheme == "https"
+        # Not by urllib, which follows redirects and takes proxies from the environment.
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = kind(str(address.hostname), address.port, timeout=self.timeout)
         try:
@@ -430,6 +442,7 @@ class _Traffic:
         """Wait for the turn of a request, evenly spread over a minute."""
         if per_minute is None:
             return
+        # A turn is taken under the lock and waited for outside, so that others take theirs.
         with self._lock:
             now = _now()
             turn = max(now, self._next)
@@ -444,16 +457,10 @@ class _Echo(NamedTuple):
     ``length`` is how many were read, those of the prompt included.
     """
 
-    tokens: list[tuple[int, str, float]]
+    letters: list[int]
+    tokens: list[str]
+    logs: list[float]
     length: int
-
-
-def _logs_of(one: Answer, echo: _Echo) -> list[float]:
-    """Return the log-probabilities of a part: tokens whose first letter stands in it."""
-    own = [log for place, _, log in echo.tokens if one.start <= place < one.end]
-    if not own:
-        raise no_token(one)
-    return own
 
 
 def _shown(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
@@ -505,6 +512,7 @@ def _key(variable: Any) -> str:
             "key_variable must be the name of an environment variable; what was given is none."
         )
     key = os.environ.get(variable, "").strip()
+    # http.client would quote such a key in its error.
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         why = "holds what no key is made of" if key else "is not set"
         raise InputError(
@@ -522,6 +530,7 @@ def _address(url: Any) -> str:
         known = None
     if not known:
         raise InputError("url must be the address of a server, such as http://localhost:8000/v1.")
+    # They would stand in fingerprints, sentences and stored results.
     if found.username is not None or found.password is not None or found.query or found.fragment:
         raise InputError(
             "url must be an address without a user, a key or a query; a key is read from the "

@@ -1,12 +1,11 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, nearest
+from limelight.errors import DomainError, InputError, check_count, nearest
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import (
@@ -223,10 +222,6 @@ class Pieces(Protocol):
     """Capability "pieces": a network with a tokenizer and a configuration of its own."""
 
     @property
-    def numbers(self) -> tuple[int, ...] | None:
-        """The number that the configuration gives to each class, None where it has names alone."""
-
-    @property
     def withdrawn(self) -> Mapping[str, str]:
         """Replacements of its kind that did not work when it was tried out, and why not."""
 
@@ -295,8 +290,7 @@ def asks(model: Model) -> bool:
 
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
     """Refuse what does not say how long an answer may be, or whether a mean is explained."""
-    if type(max_new_tokens) is not int or max_new_tokens < 1:  # True is no number of tokens
-        raise InputError(f"max_new_tokens must be a whole number from 1; got {max_new_tokens!r}.")
+    check_count("max_new_tokens", max_new_tokens)
     if not isinstance(per_token, bool):
         raise InputError(f"per_token must be True or False; got {per_token!r}.")
 
@@ -330,12 +324,20 @@ def notes_of_one(asked: Sequence[Answer]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.note for one in asked if one.note))
 
 
-def no_token(one: Answer) -> InputError:
-    """Return the error of a part of an answer in which no token begins."""
-    return InputError(
-        f"no token of the answer begins at {one.start}:{one.end}; ask about a part of it that the "
-        "tokenizer reads by itself."
-    )
+def adjoins(answer: str) -> bool:
+    """Whether no space belongs between a prompt and this answer: it has one, or closes a word."""
+    return answer[:1].isspace() or answer[:1] in ".,;:!?)]}…%”’"
+
+
+def tokens_of(part: Answer, letters: Sequence[int]) -> list[int]:
+    """Return which tokens of an answer a part of it has: those whose first letter is in it."""
+    own = [i for i, letter in enumerate(letters) if part.start <= letter < part.end]
+    if not own:
+        raise InputError(
+            f"no token of the answer begins at {part.start}:{part.end}; ask about a part of it "
+            "that the tokenizer reads by itself."
+        )
+    return own
 
 
 def why_not(model: Model, capability: Capability) -> str | None:
@@ -405,20 +407,6 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
     return cast(Games, model).asked_about(features, scale) if exact else model
 
 
-def class_numbers(model: Model) -> tuple[int, ...] | None:
-    """Return the number that ``model`` itself gives to each class, None where it has names alone.
-
-    A network says so as ``numbers``; else classes that are called by whole numbers have these.
-    Where None comes, a number in a file says nothing about which class is meant: the place of a
-    class among the others is ours, and not the model's.
-    """
-    own = cast(Pieces, model).numbers if why_not(model, "pieces") is None else None
-    # Eighteen digits fit into the 64 bits of a column of labels; longer ones are names.
-    if own is None and all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in model.classes):
-        own = tuple(map(int, model.classes))
-    return own
-
-
 def class_probabilities(
     outputs: Float[np.ndarray, "n C"], link: str = "softmax"
 ) -> Float[np.ndarray, "n classes"]:
@@ -483,9 +471,7 @@ def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
     An ``AskedText`` brings along what is asked of it, or a name for that (see :func:`asked_of`).
     """
     text = given.given if isinstance(given, AskedText) else given
-    # Of a string the model itself says whether it reads it, but for what data have for a picture.
-    if not isinstance(text, str) or text.startswith(("data:", "/")) or text[1:3] == ":\\":
-        _check_kind(model, text)
+    _check_kind(model, text)
     return read_asking(model, text, asked_of(model, given), pieces=pieces)
 
 

@@ -28,6 +28,7 @@ def attended(network: Any, ids: Row, weigh: Slopes | None) -> Attended:
     ):
         out = network(**given_ids(network, ids, 1), output_attentions=True)
         layers = _layers(network, out, len(ids))
+        # Before the other gradient, which frees the graph that both need.
         reads = _reads(network, out.logits, layers[-1], weigh)
         alpha = _stacked(layers)
         gradient = np.broadcast_to(np.nan, alpha.shape)  # takes no memory
@@ -123,6 +124,7 @@ def why_not_attention_alone(network: Any, ids: Row, layers: int) -> str | None:
         moved, _ = _hidden(network, ids, away)
     if still is None or moved is None or still.shape[0] != len(ids):
         return f"what {name} holds at each token cannot be seen"
+    # Another softmax over tokens is attention that the network computes and does not show.
     if seen != layers:
         return f"{name} shows {layers} layers of attention and computes {seen}"
     felt = np.abs(moved - still).max(axis=1) > _ROUNDING * np.abs(still).max()

@@ -7,7 +7,7 @@ import inspect
 import itertools
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 from weakref import WeakKeyDictionary
@@ -17,7 +17,7 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
-from limelight.models.engine import answers_of
+from limelight.models.engine import Engine, answers_of
 from limelight.models.protocol import Capability
 from limelight.shapes import Bool, Float, Int
 
@@ -39,19 +39,24 @@ class Pixels:
     """A picture as a network reads it, in the place of a row of ids: ``len`` counts positions.
 
     Before those of its ``patches`` stand ``special`` ones, such as [CLS]; ``frame`` is the part of
-    the picture that is seen.
+    the picture that is seen. It costs as much as a text of ``size`` pieces.
     """
 
     values: Float[np.ndarray, "C h w"]
     patches: int = 0
     special: int = 0
     frame: tuple[int, int, int, int] = (0, 0, 0, 0)
+    size: int = 1
 
     def __len__(self) -> int:
         return self.special + self.patches
 
     def __getitem__(self, axis: None) -> Float[np.ndarray, "1 C h w"]:
         return self.values[axis]  # as ids[None] is a batch of one row
+
+    def tobytes(self) -> bytes:
+        """Return what tells this picture from another."""
+        return repr(self.values.shape).encode() + self.values.tobytes()
 
 
 Row = Int[np.ndarray, " T"] | Pixels
@@ -60,10 +65,10 @@ Ask = Callable[[Any, Rows], tuple[np.ndarray, ...]]  # a network about rows
 
 
 def with_segments(
-    ids: Int[np.ndarray, " L"],
-    segment: Int[np.ndarray, " L"] | Literal[0],
-    mark: Int[np.ndarray, " L"] | Literal[0],
-) -> Int[np.ndarray, " L"]:
+    ids: Int[np.ndarray, "*n L"],
+    segment: Int[np.ndarray, "*n L"] | Literal[0],
+    mark: Int[np.ndarray, "*n L"] | Literal[0],
+) -> Int[np.ndarray, "*n L"]:
     """Return ids, segments and marks as one row."""
     return ids + (segment << _BITS) + (mark << _MARK_BITS)
 
@@ -98,12 +103,12 @@ def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dic
     if most >> (_MARK_BITS - _BITS):
         inputs["marks"] = (given >> _MARK_BITS).masked_fill(~there, 0)
         most = int(((rows[rows >= 0] >> _BITS) & _SEGMENT).max())
-    if most and tells_apart(network, most):
+    if most and _tells_apart(network, most):
         inputs["token_type_ids"] = ((given >> _BITS) & _SEGMENT).masked_fill(~there, 0)
     return inputs
 
 
-def tells_apart(network: Any, most: int) -> bool:
+def _tells_apart(network: Any, most: int) -> bool:
     """Whether the network has segments up to ``most``; RoBERTa's table has one row only."""
     # The table itself where there is one, rather than what a configuration says of it.
     weights = network.named_parameters()
@@ -130,17 +135,21 @@ def input_table(network: Any) -> Any:
 def embedding_rows(network: Any) -> int | None:
     """Return how many tokens the input embedding knows; None where there is not one table."""
     try:
-        return int(input_table(network).weight.shape[0])
+        table = input_table(network)
     except DomainError:
         return None
+    return len(table.weight) if hasattr(table, "weight") else None  # pixels are no tokens
 
 
-def takes_batches(network: Any) -> bool:
-    """Whether it may be asked about several texts at once; of a picture nothing is padded."""
+def takes_batches(network: Any, rows: Iterable[Any] = ()) -> bool:
+    """Whether it may be asked about several ``rows`` at once."""
+    # A processor that cuts nothing leaves pictures of different sizes, of which nothing is padded.
+    pictures = {row.values.shape for row in rows if isinstance(row, Pixels)}
     # Heads that look for the last piece refuse batches if they do not know the padding.
-    return getattr(network.config, "pad_token_id", 0) is not None
+    return len(pictures) < 2 and getattr(network.config, "pad_token_id", 0) is not None
 
 
+# Weak: a lock must not keep a network in memory.
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
 _KERNELS = threading.RLock()
@@ -176,12 +185,19 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
             model.eval()
             if eager and usual != "eager":
                 model.set_attn_implementation("eager")
-            for one in [] if hook is None else _embeddings(model):
-                one.register_forward_hook(hook)
+            if hook is not None:
+                table = input_table(model)
+                table.register_forward_hook(hook)
+                # An encoder and its decoder may embed by two layers that share a weight.
+                for one in model.modules():
+                    shared = isinstance(one, torch.nn.Embedding) and one is not table
+                    if shared and one.weight is getattr(table, "weight", 0):
+                        one.register_forward_hook(hook)
             yield
         finally:
             if eager and usual != "eager":
                 model.set_attn_implementation(usual)
+            # Also after a failure: a hook left behind would answer for every text to come.
             for module, training, hooks, installed in before:
                 module.training = training
                 for number in module._forward_hooks.keys() - hooks:
@@ -199,6 +215,7 @@ def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
     """
     backend = tokenizer.backend_tokenizer
     with alone_with(backend):
+        # A call that asks for neither takes them off, for whoever lent the tokenizer too.
         truncation, padding = backend.truncation, backend.padding
         try:
             yield
@@ -209,22 +226,47 @@ def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
                 backend.enable_padding(**padding)
 
 
-def _embeddings(model: Any) -> list[Any]:
-    """The input embedding, and others that share its weight: those of encoder and decoder."""
-    first = input_table(model)
-    others = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
-    return [
-        first,
-        *(one for one in others if one is not first and one.weight is getattr(first, "weight", 0)),
-    ]
-
-
-def rectangle(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "n T"]:
-    """Return rows of ids, each at least one long, as one array; the shorter ones are padded."""
+def rectangle(rows: Sequence[Any]) -> Rows:
+    """Return rows of ids, each at least one long, as one array, padded; or pixels of pictures."""
+    if isinstance(rows[0], Pixels):
+        return np.stack([row.values for row in rows])
     ids = np.full((len(rows), max(map(len, rows))), MASKED_OUT)
     for line, row in zip(ids, rows, strict=True):
         line[: len(row)] = row
     return ids
+
+
+def found_by_row(
+    network: Any,
+    rows: Sequence[Any],
+    ask: Callable[[list[int]], tuple[Any, ...]],
+    *,
+    budget: int,
+    most: int,
+    alike: bool,
+) -> tuple[list[tuple[Any, ...]], Float[np.ndarray, "n C"]]:
+    """Return what ``ask`` finds of each row, and the outputs, which it gives last.
+
+    It is asked about the places of a few rows at a time: at most so many, of at most so many
+    positions together, and of one length if the network is to be shown such ``alike``.
+    """
+    found: list[tuple[Any, ...]] = [()] * len(rows)
+
+    def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
+        *others, outputs = ask(places)
+        for i, *own in zip(places, *others, strict=True):
+            found[i] = tuple(own)
+        return outputs
+
+    engine = Engine(
+        answer,
+        size=lambda i: len(rows[i]),
+        key=int,
+        budget=budget,
+        most=most if takes_batches(network, rows) else 1,
+        alike=alike,
+    )
+    return found, engine(range(len(rows)))
 
 
 def network_outputs(
@@ -288,6 +330,7 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
         try:
             return super().__getattr__(name)
         except AttributeError:
+            # Else what is not there yet would be looked for without end.
             if name.startswith("__") or name == self.held:  # while it is being copied
                 raise
             return getattr(getattr(self, self.held), name)
@@ -341,6 +384,7 @@ class NetworkFingerprint:
 
     def __call__(self) -> str:
         """Return the fingerprint."""
+        # By name: in which order layers were made is no part of a model.
         tensors = sorted(self._network.state_dict().items())
         stamp = tuple((name, *changes(tensor)) for name, tensor in tensors)
         if stamp != self._stamp:
@@ -376,6 +420,7 @@ def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
     digest = hashlib.sha256()
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        # As bytes: NumPy has no bfloat16, and a cast would make two precisions one.
         flat = tensor.detach().cpu().contiguous().flatten()
         digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
     return digest.digest()

@@ -8,24 +8,24 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError
-from limelight.models.engine import Engine, answers_of
+from limelight.models.engine import answers_of
 from limelight.models.hugging_face.forward import (
-    Pixels,
     Row,
+    Rows,
     alone_with,
+    found_by_row,
     input_table,
     network_input,
     network_name,
-    plain_ids,
     rectangle,
     restoring,
     takes_batches,
     without_plans,
 )
 from limelight.models.hugging_face.lrp import FrozenWeights, check_affine
-from limelight.models.hugging_face.pieces import ids_read
+from limelight.models.hugging_face.pieces import rows_read
 from limelight.models.protocol import Differentiated, Points, Slopes, TimesInput
-from limelight.shapes import Float, Int
+from limelight.shapes import Float
 from limelight.text import Document
 
 _POINTS = 2048  # pieces in a batch of points whose gradient is taken
@@ -34,17 +34,20 @@ _PIECES, _TEXTS = 32_768, 256  # that are differentiated together, at most
 
 def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
     """Return the rows of the input embedding."""
-    picture = isinstance(ids, Pixels)
-    with torch.inference_mode(), alone_with(network):
-        given = ids[None] if isinstance(ids, Pixels) else plain_ids(ids)
-        placed = torch.as_tensor(given).to(network.device, network.dtype if picture else None)
-        rows = input_table(network)(placed)
-        if not isinstance(rows, torch.Tensor):
-            raise DomainError(f"{network_name(network)} embeds its tokens in more than vectors.")
-        found: np.ndarray = rows.double().cpu().numpy()
-    if not isinstance(ids, Pixels):
-        return found
-    return np.pad(found[0], ((ids.special, 0), (0, 0)))  # nothing is read at special positions
+    with torch.inference_mode():
+        rows = _embedding(network, network_input(network, ids[None]))
+        found: np.ndarray = rows[0].double().cpu().numpy()
+    # Nothing is read at the special positions before the patches of a picture.
+    return np.pad(found, ((getattr(ids, "special", 0), 0), (0, 0)))
+
+
+def _embedding(network: Any, given: dict[str, Any]) -> Any:
+    """Return what the network embeds of its input, which must be vectors."""
+    with alone_with(network):  # another thread may have put a text into its embedding
+        rows = input_table(network)(next(iter(given.values())))
+    if not isinstance(rows, torch.Tensor):
+        raise DomainError(f"{network_name(network)} embeds its tokens in more than vectors.")
+    return rows
 
 
 def differentiated(
@@ -58,6 +61,7 @@ def differentiated(
     gradients, outputs, done = [], [], 0
     for here in _batches(network, points):
         now = weigh if callable(weigh) else weigh[done : done + len(here)]
+        # Whoever calls may stand in no_grad or inference mode, where there are no gradients.
         with torch.inference_mode(mode=False), torch.enable_grad():
             given = given_ids(network, ids, len(here))
             gradient, found = _gradient(network, given, here.requires_grad_(), now, frozen=frozen)
@@ -76,6 +80,7 @@ def _gradient(
         logits = _logits_at(network, given, here)
     if frozen:
         check_affine(network, logits)
+    # Not by backward, which would leave gradients in somebody's weights.
     (gradient,) = torch.autograd.grad(aimed(logits, weigh), here)
     return gradient.double(), logits.detach().double().cpu().numpy()
 
@@ -91,27 +96,35 @@ def frozen_times_input(
 
     An ``alike`` network is shown texts of one length together: padding changes its answers.
     """
-    rows = [ids_read(document) for document in documents]
-    products: list[Any] = [None] * len(rows)
+    several = [rows_read(document) for document in documents]
+    rows = [row for some in several for row in some]
+    whose = np.repeat(np.arange(len(several)), [len(some) for some in several])
+    # A text in W windows has the mean of their outputs, so each of them ∂F/∂f / W.
+    slopes = weights[whose] / np.bincount(whose)[whose][:, None]
 
-    def together(places: list[int]) -> Float[np.ndarray, "_ C"]:
-        padded = rectangle([rows[i] for i in places])
-        found, outputs = times_input(network, padded, weights[places])
-        for i, product in zip(places, found, strict=True):
-            products[i] = product[: len(rows[i])]
-        return outputs
+    def together(places: list[int]) -> tuple[Any, ...]:
+        return times_input(network, rectangle([rows[i] for i in places]), slopes[places])
 
-    engine = Engine(
+    found, outputs = found_by_row(
+        network,
+        rows,
         lambda places: answers_of(
-            together, places, who=network_name(network), shown=lambda i: documents[i].text
+            together, places, who=network_name(network), shown=lambda i: documents[whose[i]].text
         ),
-        size=lambda i: len(rows[i]),
-        key=int,
         budget=_PIECES,
         most=frozen_together(network),
         alike=alike,
     )
-    return TimesInput(products, engine(range(len(rows))))
+    # As there: nothing is read at special positions.
+    products = [
+        np.pad(product, (getattr(row, "special", 0), 0))[: len(row)]
+        for (product,), row in zip(found, rows, strict=True)
+    ]
+    own = [np.flatnonzero(whose == number) for number in range(len(several))]
+    return TimesInput(
+        [np.concatenate([products[i] for i in places]) for places in own],
+        np.array([outputs[places].mean(axis=0) for places in own]),
+    )
 
 
 def frozen_together(network: Any) -> int:
@@ -124,13 +137,12 @@ def frozen_together(network: Any) -> int:
 
 
 def times_input(
-    network: Any, rows: Int[np.ndarray, "n T"], weights: Float[np.ndarray, "n C"]
+    network: Any, rows: Rows, weights: Float[np.ndarray, "n C"]
 ) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, "n C"]]:
-    """Return e_t · ∇F at every place of ``rows``, texts that may be padded, and the outputs."""
+    """Return e_t · ∇F at every place of ``rows``, which may be padded, and the outputs."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         given = network_input(network, rows)
-        with alone_with(network):  # another thread may have put a text into its embedding
-            here = input_table(network)(given["input_ids"]).detach().requires_grad_()
+        here = _embedding(network, given).detach().requires_grad_()
         gradient, outputs = _gradient(network, given, here, weights, frozen=True)
         product = (gradient * here.detach().double()).sum(-1)
     return product.cpu().numpy(), outputs
@@ -151,6 +163,7 @@ def _batches(network: Any, points: Points) -> Iterator[Any]:
     step = max(1, _POINTS // points.shape[1]) if takes_batches(network) else 1
     weight = getattr(input_table(network), "weight", network)  # of pictures there is no table
     for start in range(0, len(points), step):
+        # A tensor that is made in inference mode can never ask for a gradient.
         with torch.inference_mode(mode=False):
             here = torch.as_tensor(
                 points[start : start + step], dtype=weight.dtype, device=weight.device
@@ -164,21 +177,9 @@ def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
     embedding = _InPlace(network, next(iter(given.values())), here)
     with restoring(network, hook=embedding), without_plans(network.device.type):
         logits = network(**given).logits
+    # A network that never asked its table answered about the text, not about the points.
     embedding.check_used()
     return logits
-
-
-def one_by_one(
-    model: Any, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-) -> TimesInput:
-    """Return what ``frozen_times_input`` does, of a model that differentiates single documents."""
-    products, outputs = [], []
-    for document, weight in zip(documents, weights, strict=True):
-        points = model.embedded(document)[None]
-        found = model.frozen_gradient(document, points, weight[None])
-        products.append((found.gradient * points).sum(-1)[0])
-        outputs.append(found.outputs[0])
-    return TimesInput(products, np.array(outputs))
 
 
 @final
@@ -224,6 +225,7 @@ class _InPlace:
 
 def given_ids(network: Any, ids: Row, copies: int) -> dict[str, Any]:
     """Return what the network is called with: ``copies`` of one text without padding."""
+    # Views of one row: a hundred points need no hundred copies of it.
     one = network_input(network, ids[None])
     return {name: rows.expand(copies, *rows.shape[1:]) for name, rows in one.items()}
 

@@ -5,8 +5,8 @@ and carry a mark, which travels with their ids through masks, batches and deleti
 that is given, 2 + s at one whose log-probability counts to the part s that is asked about.
 """
 
+import contextlib
 import copy
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,39 +16,40 @@ from typing import Any, final
 import numpy as np
 import torch
 from transformers import GenerationConfig
+from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
 from limelight.models.hugging_face.forward import (
+    MASKED_OUT,
     AnotherHead,
+    alone_with,
     changes,
     network_input,
     restoring,
     restoring_tokenizer,
+    with_segments,
     without_plans,
 )
-from limelight.models.hugging_face.pieces import longest_input, pieces_in
+from limelight.models.hugging_face.pieces import longest_input
 from limelight.models.protocol import (
     NOTHING_WRITTEN,
     OTHER_TOKENS,
     Capability,
+    adjoins,
     check_writing,
     cut_after,
-    no_token,
     notes_of_one,
+    tokens_of,
 )
 from limelight.shapes import Int
 from limelight.text import Answer, Document, Span, one_line
 
 TEXT = "{text}"
-_CLOSING = ".,;:!?)]}…%”’"  # what stands right after a word
 _ANY = "A film."  # what stands in the place of the text while a template is looked at
 _SHARED = 8  # tokens that all rows of a batch begin with, from which on they are computed once
 _SAME = 1e-4  # by which log-probabilities may differ when they are
 _ASIDE, COUNTS = 1, 2  # marks
-# Where a configuration says how far back a layer reads, and which layers do.
-_WINDOWS = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
-_LAYERS = ("layer_types", "attention_layers", "attention_types")
 
 
 @final
@@ -88,6 +89,7 @@ class PromptTokenizer:
                 "times."
             )
         before, after = whole.split(TEXT)
+        # A chat template writes the special tokens itself.
         special = isinstance(template, str)
         return PromptTokenizer(tokenizer, before, after.rstrip(" "), special, closed)
 
@@ -129,6 +131,7 @@ class PromptTokenizer:
             gap = "" if word[:1].isspace() else self.gap
             going_on = self.ids(_ANY, gap + word)
             rest = going_on[len(asked) :]
+            # A word that changes the tokens before it does not come after this prompt.
             if going_on[: len(asked)] != asked or len(rest) != 1:
                 pieces = ", ".join(repr(self.decode([i])) for i in rest)
                 raise InputError(
@@ -154,45 +157,22 @@ class PromptTokenizer:
         lead, text = len(text) - len(text.lstrip()), text.strip()
         encoded = self._encoded(self.before, text, self.after)
         length = len(encoded["input_ids"]) if self.closed else _continued(encoded)
-        kinds = encoded.word_ids()[:length]
-        places = [self._place(text, span) for span in encoded["offset_mapping"][:length]]
-        words: list[int | None] = []
-        last, number = None, -1
-        for i, (place, kind) in enumerate(zip(places, kinds, strict=True)):
-            if place is None:
-                words.append(None)
-                continue
-            if place[0] == place[1]:  # white space, which goes with the word that it begins
-                follows = i + 1 < length and kinds[i + 1] == kind and places[i + 1]
-                words.append(number + 1 if follows else None)
-                continue
-            # Tokenizers without a notion of words call everything one: white space tells them.
-            apart = last is None or kind != last[0] or place[0] > last[1]
-            number, last = number + apart, (kind, place[1])
-            words.append(number)
-        found = [(place[0] + lead, place[1] + lead) if place else (0, 0) for place in places]
-        ids = list(encoded["input_ids"][:length])
-        return SimpleNamespace(ids=ids, word_ids=words, offsets=found)
-
-    def _place(self, text: str, span: Span) -> Span | None:
-        """Return where in ``text`` a piece shows, None if it is the prompt's."""
-        start, end = (place - len(self.before) for place in span)
-        outside = self.before[start:] if start < 0 else ""
-        # A space before the first word that is a piece of its own goes with the word, too.
-        if not 0 <= end <= len(text) or start == end or outside.strip(" "):
-            return None
-        inner = text[max(start, 0) : end]
-        if not inner.strip():
-            return end, end
-        return end - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+        first, words, places = len(self.before), list[int | None](), list[Span]()
+        for word, (start, end) in zip(encoded.word_ids(), encoded["offset_mapping"], strict=True):
+            # A space before the first word that is a piece of its own goes with the word, too.
+            inside = start < end and first <= end <= first + len(text)
+            own = inside and not self.before[start:].strip(" ")
+            words.append(word if own else None)
+            places.append((max(start - first, 0) + lead, end - first + lead) if own else (0, 0))
+        ids = list(encoded["input_ids"])
+        return SimpleNamespace(ids=ids[:length], word_ids=words[:length], offsets=places[:length])
 
     def answer_pieces(self, answer: str) -> tuple[list[int], list[Span]]:
         """Return the tokens of an ``answer`` that follows the prompt, and where each stands in it.
 
         They are those of the whole, prompt and answer; by itself where both share a token.
         """
-        bare = self.closed or answer[0].isspace() or answer[0] in _CLOSING
-        gap, asked = "" if bare else self.gap, self.ids(_ANY)
+        gap, asked = "" if self.closed or adjoins(answer) else self.gap, self.ids(_ANY)
         found = self._encoded(self.before, _ANY, self.after, gap, answer)
         start, first = len(asked), len(f"{self.before}{_ANY}{self.after}{gap}")
         if self.closed or list(found["input_ids"][:start]) != asked:
@@ -255,20 +235,27 @@ class AskedLanguageModel(AnotherHead):
         if self.config.pad_token_id is None:  # padding is masked out, so any token will do
             choices = (prompt.pad_token_id, prompt.eos_token_id)
             self.config.pad_token_id = next((int(one) for one in choices if one), 0)
-        # Whether it turns only the places that it is asked about into words.
-        given = inspect.signature(language_model.forward).parameters
-        self.keeps_logits = "logits_to_keep" in given
 
     def logits_at(self, ids: Any, mask: Any, places: Any, asked: dict[str, Any]) -> Any:
         """Return what the network says, and its logits at the ``places`` (n, k) of each row."""
-        # Where the network can, only these places are turned into words: 50,000 logits at each of
-        # 500 places would be most of the work.
-        kept, column = torch.unique(places, return_inverse=True)
-        if self.keeps_logits:
-            asked["logits_to_keep"] = kept
-        out = self.language_model(input_ids=ids, attention_mask=mask, use_cache=False, **asked)
         rows = torch.arange(len(ids), device=ids.device)[:, None]
-        return out, out.logits[rows, column if self.keeps_logits else places]
+
+        def picked(_module: Any, given: Any) -> Any:
+            return (given[0][rows, places],) if given[0].dim() == 3 else None  # states, not ids
+
+        # Before states are turned into words: 50,000 logits at each of 500 places would be most of
+        # the work, and logits_to_keep would keep every place that any row is asked about.
+        words = self.language_model.get_output_embeddings()
+        # Alone also with a copy of ours: a hook belongs to the layer, not to the thread.
+        with alone_with(self.language_model), contextlib.ExitStack() as after:
+            if words is not None:
+                after.callback(words.register_forward_pre_hook(picked).remove)
+            out = self.language_model(
+                **{"input_ids": ids, "attention_mask": mask, "use_cache": False, **asked}
+            )
+        # A network without such a layer answers at all places; an answer has fewer than its row.
+        known = out.logits.shape[1] == places.shape[1]
+        return out, out.logits if known else out.logits[rows, places]
 
 
 @final
@@ -341,10 +328,8 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         self.per_token, self.max_new_tokens = per_token, max_new_tokens
         self.encodes = prompt.closed
         self._prefix: tuple[Any, Any] = (None, None)
-        given = inspect.signature(language_model.forward).parameters
-        windows = _has_window(self.config.to_dict())
-        able = not self.encodes and "position_ids" in given and not windows
-        self.shares = able and self._shares_rightly()
+        self.shares = not self.encodes
+        self.shares = self.shares and self._shares_rightly()
 
     def longest(self, limit: int) -> int:
         """Return how many tokens the model may write, a quarter of what it reads at most."""
@@ -373,27 +358,23 @@ class AnswerForSequenceClassification(AskedLanguageModel):
 
         A token belongs to the part in which the first of its letters stands.
         """
-        answer, pieces, notes = asked[0].text, pieces_in(document), notes_of_one(asked)
+        answer, pieces, notes = asked[0].text, document.input, notes_of_one(asked)
         ids, spans = prompt.answer_pieces(answer)
         # What a piece has before its first letter is space, or the prompt's.
         inner = [answer[max(start, 0) : end] for start, end in spans]
-        letters = np.array(
-            [
-                max(start, 0) + (len(one) - len(one.lstrip()) if one.strip() else 0)
-                for (start, _), one in zip(spans, inner, strict=True)
-            ]
-        )
+        letters = [
+            max(start, 0) + (len(one) - len(one.lstrip()) if one.strip() else 0)
+            for (start, _), one in zip(spans, inner, strict=True)
+        ]
         mark, parts = np.full(len(ids), _ASIDE), list[Answer]()
         for number, one in enumerate(asked):
-            own = (one.start <= letters) & (letters < one.end)
-            if not own.any():
-                raise no_token(one)
+            own = tokens_of(one, letters)
             if (mark[own] != _ASIDE).any():
                 raise InputError(
                     "parts of an answer that are asked about together must not overlap."
                 )
             mark[own] = COUNTS + number
-            parts.append(replace(one, length=int(own.sum()), per_token=self.per_token))
+            parts.append(replace(one, length=len(own), per_token=self.per_token))
         none = np.full(len(ids), -1)
         marked = replace(
             pieces,
@@ -432,6 +413,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         )
         with restoring(self), torch.inference_mode(), without_plans(self.device.type):
             found = self.language_model.generate(**given, generation_config=plain)[0].tolist()
+        # A decoder begins with its start token, and a causal model repeats the prompt.
         new = found[1:] if self.encodes else found[len(row) :]
         ends = np.atleast_1d([] if own.eos_token_id is None else own.eos_token_id).tolist()
         finished = bool(new) and new[-1] in ends
@@ -468,16 +450,18 @@ class AnswerForSequenceClassification(AskedLanguageModel):
             # Of a shorter answer, its first token stands for what is missing, and does not count.
             end = torch.where(own > 0, end, end[:, :1])
             tokens, part = input_ids.gather(1, end), own - COUNTS
+            # An encoder must not read the answer that is asked about.
             hidden = attention_mask * (marks == 0)
         if self.encodes:
             out, logits = self._decoded(input_ids, hidden, tokens, asked)
         elif self.shares and not asked and torch.is_inference_mode_enabled():
-            out, logits = None, self._aligned(input_ids, attention_mask, end - 1)
+            out, logits = self._going_on(input_ids, attention_mask, end - 1)
         else:
             out, logits = self.logits_at(input_ids, attention_mask, end - 1, asked)
         chance = _log_probability(logits, tokens)
         own = part[:, None] == torch.arange(int(part.max()) + 1, device=part.device)[:, None]
-        own = own.to(chance.dtype)
+        # In double precision: single rounds the −100 of a long answer to 1e-5.
+        own = own.double()
         found = (own * chance[:, None]).sum(-1)
         if self.per_token:
             found = found / own.sum(-1).clamp(min=1)
@@ -499,86 +483,50 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         )
         return out, out.logits
 
-    def _aligned(self, ids: Any, mask: Any, places: Any) -> Any:
-        """Return the same logits: what all rows begin with is computed once, and all end together.
-
-        Rows that end at one place need logits at as many places as the answer has tokens: 50,000 of
-        them at each place of a prompt would be most of the work, and of the memory.
-        """
-        (n, T), device = ids.shape, ids.device
+    def _going_on(self, ids: Any, mask: Any, places: Any) -> Any:
+        """Return the same logits, what all rows begin with being computed once."""
         same = ((ids == ids[:1]) & (mask > 0)).all(dim=0).long().cumprod(dim=0)
-        shared = min(int(same.sum()), int(places.min())) if n > 1 else 0
-        shared = shared if shared >= _SHARED else 0
-        shift = mask.flip(1).argmax(dim=1)[:, None]  # places of padding at the end of a row
-        there = torch.arange(T - shared, device=device)
-        source = (there - shift) % (T - shared)
-        rest, seen = ids[:, shared:].gather(1, source), mask[:, shared:].gather(1, source)
-        given: dict[str, Any] = {"use_cache": False}
-        if shared:
-            cache = copy.deepcopy(self._begun(ids[:1, :shared]))
-            cache.batch_repeat_interleave(n)
-            given = {"past_key_values": cache, "use_cache": True}
-            seen = torch.cat([mask[:, :shared], seen], dim=1)
-        first = int((places + shift).min())
-        if self.keeps_logits:
-            given["logits_to_keep"] = T - first
-        out = self.language_model(
-            input_ids=rest,
-            attention_mask=seen,
-            position_ids=shared + (there - shift).clamp(min=0),
-            **given,
-        )
-        rows = torch.arange(n, device=device)[:, None]
-        return out.logits[rows, places + shift - (first if self.keeps_logits else shared)]
+        shared = min(int(same.sum()), int(places.min())) if len(ids) > 1 else 0
+        if shared < _SHARED:
+            return self.logits_at(ids, mask, places, {})
+        cache = copy.deepcopy(self._begun(ids[:1, :shared]))  # each batch writes into its own
+        cache.batch_repeat_interleave(len(ids))
+        asked = {"past_key_values": cache, "use_cache": True}
+        return self.logits_at(ids[:, shared:], mask, places - shared, asked)
 
     def _begun(self, ids: Any) -> Any:
         """Return the keys and values of what rows begin with, kept from one batch to the next."""
+        # Somebody may train the network between two questions, which begin alike.
         weights = tuple(changes(one) for one in self.language_model.parameters())
-        key = (ids.cpu().numpy().tobytes(), weights)
-        if self._prefix[0] != key:
-            mask = torch.ones_like(ids)
-            options = {"logits_to_keep": 1} if self.keeps_logits else {}
-            out = self.language_model(input_ids=ids, attention_mask=mask, use_cache=True, **options)
-            self._prefix = (key, out.past_key_values)
-        return self._prefix[1]
+        key, (known, cache) = (ids.cpu().numpy().tobytes(), weights), self._prefix
+        if known != key:
+            last = torch.full_like(ids[:, :1], ids.shape[1] - 1)
+            out, _ = self.logits_at(ids, torch.ones_like(ids), last, {"use_cache": True})
+            cache = out.past_key_values
+            self._prefix = (key, cache)
+        return cache
 
     def _shares_rightly(self) -> bool:
         """Whether rows computed together from what they share are what each is by itself."""
-        size = min(self.config.vocab_size, 61)
-        rows = np.arange(3 * _SHARED) % size + (np.arange(3)[:, None] * (np.arange(24) > 11))
-        rows[1:, -4:-2] = rows[1:, -2:]
-        rows[1:, -2:] = -1
-        marks = np.zeros(rows.shape, dtype=np.int64)
-        marks[0, -3:] = marks[1:, -5:-2] = COUNTS
-        rows = np.where(rows < 0, rows, rows % size + (marks << 40))
-        self.shares = True
         try:
+            # Three rows that differ from the middle on, two of them shorter than the first.
+            rows = np.arange(24) + np.arange(3)[:, None] * (np.arange(24) > 11)
+            mark = np.zeros_like(rows)
+            mark[:, -5:-2] = COUNTS
+            rows = with_segments(rows % min(self.config.vocab_size, 61), 0, mark)
+            rows[1:, -2:] = MASKED_OUT
             with restoring(self), torch.inference_mode(), without_plans(self.device.type):
-                together = self(**network_input(self, rows)).logits
-                self.shares = False
-                alone = self(**network_input(self, rows)).logits
-            return bool((together - alone).abs().max() <= _SAME * (1 + alone.abs().max()))
+                together, *alone = (
+                    self(**network_input(self, some)).logits for some in (rows, *rows[:, None])
+                )
+            each = torch.cat(alone)
+            # A layer that forgets what lies far back is not seen to in a trial as short as this.
+            keeps = all(type(layer) is DynamicLayer for layer in self._prefix[1].layers)
+            return keeps and bool((together - each).abs().max() <= _SAME * (1 + each.abs().max()))
         except Exception:  # a cache of its own kind: each row is then computed whole
             return False
         finally:
             self._prefix = (None, None)
-
-
-def _has_window(config: Any) -> bool:
-    """Whether a layer reads only so many places back, in a configuration or a part of it.
-
-    Places are counted in the row, whatever its position_ids: padding in the middle would use up the
-    window. A short trial does not show that.
-    """
-    if isinstance(config, str):
-        return any(kind in config for kind in ("sliding", "local", "chunked"))
-    if isinstance(config, Mapping):
-        return any(
-            bool(value) if name in _WINDOWS else _has_window(value)
-            for name, value in config.items()
-            if name in (*_WINDOWS, *_LAYERS) or isinstance(value, Mapping)
-        )
-    return isinstance(config, list | tuple) and any(map(_has_window, config))
 
 
 def _log_probability(logits: Any, tokens: Any) -> Any:
@@ -625,6 +573,7 @@ def asked_language_model(
         )
     tokens = prompt.label_tokens(dict(words))
     head = NextTokenForSequenceClassification(language_model, prompt, tokens)
+    # Refused here, or every text would be cut to nothing.
     around, limit = len(prompt.ids("")), longest_input(head, tokenizer)
     if around >= limit:
         raise InputError(

@@ -62,6 +62,7 @@ def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFac
         network, tokenizer = asked_language_model(network, tokenizer, **asked)
     elif is_kind(network, "TokenClassification", "QuestionAnswering"):
         network = PlaceForSequenceClassification(network)
+    # Heads of ours are sequence classifiers by name, so that what follows knows one kind.
     kind = HuggingFacePictures if is_kind(network, _PICTURES) else HuggingFace
     model = kind(network=network, tokenizer=tokenizer)
     _ = model.check
@@ -79,6 +80,8 @@ def from_pretrained(
         with _quiet():
             _check_fetched(name, local_files_only=not network)
             kind = _kind(name, asked=asked, **options)
+            # In single precision, whatever was saved: half has three digits, and a word may move
+            # the fourth.
             model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
@@ -91,6 +94,7 @@ def from_pretrained(
         raise InputError(
             f"the Hugging Face model '{name}' cannot be loaded: {_reason(error)}"
         ) from None
+    # transformers fills them with random numbers, and only warns.
     if missing := sorted(found["missing_keys"]):
         head = "classification head" if asked is None else "head of words"
         raise InputError(

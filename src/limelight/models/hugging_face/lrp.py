@@ -63,27 +63,19 @@ def _attention(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, An
 
 def _norm(_func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """(x − mean x) · w/σ + b with the deviation σ frozen; of an RMS norm, x · w/ρ with ρ frozen."""
-    return _normed(*args, **named, centred=name == "layer_norm")
-
-
-def _normed(
-    input: Any,
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float | None = 1e-5,
-    *,
-    centred: bool,
-) -> Any:
-    axes = tuple(range(-len(normalized_shape), 0))
+    bias = ("bias",) if name == "layer_norm" else ()  # the other has eps in its place
+    order = ("input", "normalized_shape", "weight", *bias, "eps")
+    given = {"eps": 1e-5 if bias else None, **dict(zip(order, args, strict=False)), **named}
+    input, eps = given["input"], given["eps"]
+    axes = tuple(range(-len(given["normalized_shape"]), 0))
     # Half precision is normalised in single, as torch does.
     x = input if input.dtype in (torch.float32, torch.float64) else input.float()
-    if centred:
+    if name == "layer_norm":
         x = x - x.mean(axes, keepdim=True)
     least = torch.finfo(input.dtype).eps if eps is None else eps
     y = x * (x.detach().square().mean(axes, keepdim=True) + least).rsqrt()
-    y = y if weight is None else y * weight
-    return (y if bias is None else y + bias).to(input.dtype)
+    y = y if given.get("weight") is None else y * given["weight"]
+    return (y if given.get("bias") is None else y + given["bias"]).to(input.dtype)
 
 
 def _activation(func: Any, _name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -232,16 +224,12 @@ def not_affine(output: Any) -> str | None:
             continue
         before = [parent for parent, _ in node.next_functions]
         name = re.sub(r"(Backward)?\d*$", "", node.name().rpartition("::")[2])
-        if not _affine(name, before):
+        # Attention has a name of its own for each way to compute it.
+        kind = "ScaledDotProduct" if name.startswith("ScaledDotProduct") else name
+        places, most = _FEW_DEPEND.get(kind, ((), 0))
+        known = kind in _FEW_DEPEND or name in _LINEAR or name in _CHOICES
+        if not known or sum(i < len(before) and before[i] is not None for i in places) > most:
             return name
         waiting += [parent for parent in before if parent not in seen]
         seen.update(before)
     return None
-
-
-def _affine(name: str, before: list[Any]) -> bool:
-    name = "ScaledDotProduct" if name.startswith("ScaledDotProduct") else name
-    if name not in _FEW_DEPEND:
-        return name in _LINEAR or name in _CHOICES
-    places, most = _FEW_DEPEND[name]
-    return sum(i < len(before) and before[i] is not None for i in places) <= most

@@ -2,19 +2,19 @@
 
 import contextlib
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, naming
-from limelight.models.hugging_face import attention, gradients, masking, selfcheck, signals
+from limelight.models.hugging_face import attention, gradients, selfcheck, signals
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     AnotherHead,
@@ -31,22 +31,23 @@ from limelight.models.hugging_face.forward import (
     takes_batches,
 )
 from limelight.models.hugging_face.language_models import AnswerForSequenceClassification
-from limelight.models.hugging_face.lrp import NotAffineError
 from limelight.models.hugging_face.pieces import (
+    MaskedText,
     Pieces,
     document_of,
     encodings,
     feature_of_piece,
-    ids_read,
+    ids_moved,
+    in_windows,
     longest_input,
-    mean_over_windows,
-    pieces_in,
+    nothing_token,
     pieces_of,
+    replacement_tokens,
     rows_read,
+    window_size,
     windows_in,
 )
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification
-from limelight.models.hugging_face.windows import in_windows, window_size
 from limelight.models.protocol import (
     Attended,
     Capability,
@@ -91,8 +92,6 @@ _IN_WINDOWS: Mapping[Capability, str] = {
 _EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _TOGETHER = 256  # texts that the tokenizer is given at a time
-# Pieces in a batch, to begin with. A core is busy with few, and few of alike length pad little.
-_BUDGET = {"cpu": 1024, "cuda": 262_144}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,6 +102,9 @@ class HuggingFace:
     ``window``, pieces at most, special ones included, it is :math:`f(x) = \frac1W \sum_w g(x_w)` of
     a whole text cut into W windows: every method explains that one function.
     """
+
+    # In a batch, to begin with. A core is busy with few, and few of alike length pad little.
+    positions: ClassVar[Mapping[str, int]] = {"cpu": 1024, "cuda": 262_144}
 
     network: Any
     tokenizer: Any
@@ -138,6 +140,7 @@ class HuggingFace:
         """
         config = self.network.config
         named = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+        # A target is chosen by its name, which must be that of one class.
         if len(named) > 1:
             return tuple(f"{n} #{i}" if named.count(n) > 1 else n for i, n in enumerate(named))
         if self.link == "none":
@@ -145,22 +148,12 @@ class HuggingFace:
         return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
 
     @property
-    def numbers(self) -> tuple[int, ...] | None:
-        """The number of each class by ``id2label``, None where the network has not learned any.
-
-        A single output is that of number 1; of a language model the labels were given names here.
-        """
-        if self.link == "none" or isinstance(self.network, AnotherHead):
-            return None
-        known = self.network.config.id2label
-        return tuple(sorted(known)) if len(known) > 1 else (0, 1)
-
-    @property
     def link(self) -> Link:
         """How outputs become probabilities: by sigmoids of independent labels, else softmax.
 
         A regression has none.
         """
+        # Nothing else tells: logits of independent labels look like those of classes.
         links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
         return links.get(str(getattr(self.network.config, "problem_type", None)), "softmax")
 
@@ -188,31 +181,27 @@ class HuggingFace:
         found = {**_CAPABILITIES, **own, **self._head.capabilities, **refused, **windows}
         return MappingProxyType(found)
 
+    def _why_not(self, ask: Callable[[Document], object]) -> str | None:
+        """None where the network can be asked about a short example, else why it cannot."""
+        return selfcheck.tried(lambda: ask(self.read(self._example)))
+
     @cached_property
     def _why_not_frozen(self) -> str | None:
-        """None where all weights can be frozen, else why not: found by freezing them once."""
-        try:
-            document = self.read(self._example)
-            self.frozen_gradient(document, self.embedded(document)[None], np.ones_like)
-        except NotAffineError as error:
-            return str(error).partition(";")[0]
-        except Exception:  # no gradients at all: whoever asks for them is told why
-            return None
-        return None
+        return self._why_not(
+            lambda one: self.frozen_gradient(one, self.embedded(one)[None], np.ones_like)
+        )
+
+    @cached_property
+    def _why_no_signals(self) -> str | None:
+        def ask(one: Document) -> object:
+            unit = "words" if one.picture is None else "patches"
+            return self.signals([one], [features_of(one, unit)])
+
+        return self._why_not(ask)
 
     @property
     def _example(self) -> Given:
         return _EXAMPLE
-
-    @cached_property
-    def _why_no_signals(self) -> str | None:
-        try:
-            document = self.read(self._example)
-            unit = "words" if document.picture is None else "patches"
-            self.signals([document], [features_of(document, unit)])
-        except Exception as error:  # whatever it is, nothing can be learned from such states
-            return str(error).partition(";")[0].rstrip(".")
-        return None
 
     @cached_property
     def _reads(self) -> str:
@@ -223,6 +212,7 @@ class HuggingFace:
             (found,) = self.attended(self.read(self._example))
         except InputError:
             return "mean"
+        # Of a mean, or of a place that depends on the text, the mean of all states stands in.
         return {0: "first", len(found.reads) - 1: "last"}.get(
             int(found.reads.argmax()) if found.reads.max() == 1 else -1, "mean"
         )
@@ -266,7 +256,7 @@ class HuggingFace:
         """Return what the model writes after a text, the likeliest token each time."""
         document = self.read(text)
         with self._naming(document):
-            return self._head.written(ids_read(document), self.tokenizer, self.limit)
+            return self._head.written(*rows_read(document), self.tokenizer, self.limit)
 
     def with_classes(self, names: Collection[Any]) -> "HuggingFace":
         """Return a tagger whose classes are its tags where one of the ``names`` is no type."""
@@ -275,6 +265,7 @@ class HuggingFace:
 
     @cached_property
     def _by_tag(self) -> "HuggingFace":
+        # Once: what is seen of a network is kept with its model, and takes some calls.
         head = PlaceForSequenceClassification(self.network.network, types=False)
         return replace(self, network=head)
 
@@ -298,7 +289,7 @@ class HuggingFace:
         (document,) = self._documents([text], limit=limit, pieces=pieces)
         if asked:
             document = self.network.asking(document, asked, self.tokenizer, self.limit)
-            self._check_ids(pieces_in(document).ids)
+            self._check_ids(document.input.ids)
         return document
 
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
@@ -317,7 +308,7 @@ class HuggingFace:
                 if_cut=self._head.if_cut,
                 encoding=encoding,
             )
-            self._check_ids(pieces_in(document).ids)
+            self._check_ids(document.input.ids)
             yield replace(document, notices=document.notices + self.check.notices)
 
     def _in_windows(self, text: Any, size: int, *, pieces: bool) -> Document:
@@ -337,7 +328,7 @@ class HuggingFace:
 
     def _check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Refuse tokens that the embedding does not know; not every network has one table."""
-        rows, most = self._rows, int(ids.max(initial=0))
+        rows, most = embedding_rows(self.network), int(ids.max(initial=0))
         if rows is not None and most >= rows:
             token = self.tokenizer.convert_ids_to_tokens(most)
             raise InputError(
@@ -345,15 +336,11 @@ class HuggingFace:
                 f"model has {rows} rows; load the tokenizer that belongs to the model."
             )
 
-    @cached_property
-    def _rows(self) -> int | None:
-        return embedding_rows(self.network)
-
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for texts that the model has read."""
         if self.window is not None and documents:  # reading found them
-            return np.concatenate([mean_over_windows(document) for document in documents])
-        return self._outputs_of([ids_read(document) for document in documents])
+            return np.array([cast(Windows, one.windows).outputs.mean(axis=0) for one in documents])
+        return self._outputs_of([row for document in documents for row in rows_read(document)])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for every text, cut to its window.
@@ -369,13 +356,16 @@ class HuggingFace:
             for text, own in zip(some, self._encodings(some), strict=True):
                 pieces, _ = pieces_of(self.tokenizer, text, limit=self.limit, encoding=own)
                 self._check_ids(pieces.ids)
-                rows.append(pieces.row[pieces.inside])
+                row = pieces.row[pieces.inside]
+                # Not every tokenizer puts something around an empty text.
+                rows.append(row if len(row) else np.array([nothing_token(self.tokenizer)]))
         return self._outputs_of(rows)
 
-    def _outputs_of(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
+    def _outputs_of(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
         if self._head.unasked and not all(is_marked(row).any() for row in rows):
+            # Else the head would answer as it does when a network is looked at: about any place.
             raise InputError(self._head.unasked)
         self._forward.renew()
         return self.engine(rows)
@@ -398,31 +388,38 @@ class HuggingFace:
     @property
     def _tokens(self) -> dict[str, int]:
         """Tokens that may stand in the place of another, by name."""
-        return masking.replacement_tokens(self.network, self.tokenizer)
+        return replacement_tokens(self.network, self.tokenizer)
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
         self._forward.renew()
+        # Once for a game, not for every mask: each weight is looked at.
         games = [self._game(part, features, replacement) for part in windows_in(document)]
         if document.windows is None:
             return games[0]
 
         def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            # A progress bar counts masks, each of which is asked in every window.
             with in_parts(len(games)):
                 return np.mean([game(keep) for game in games], axis=0)
 
         return mean
 
-    def _game(self, pieces: Pieces, features: Features, replacement: str) -> masking.MaskedText:
+    def _game(self, pieces: Pieces, features: Features, replacement: str) -> MaskedText:
         feature, other, nothing = feature_of_piece(pieces, features), None, 0
-        if replacement in ("delete", "pad"):
-            masking.check_asked_stay(pieces, feature, replacement)
+        leaves = replacement not in ("delete", "pad")
+        if not leaves and (feature[is_marked(pieces.row)] >= 0).any():
+            raise InputError(
+                f"with protect_span=False the words that are asked about are removed, and "
+                f"{replacement!r} leaves nothing in their place; use replacement='mask' or 'unk', "
+                "if the model has one, or protect the span."
+            )
         if replacement == "delete":
             writes = isinstance(self.network, AnswerForSequenceClassification)
-            nothing = self._begins if writes else masking.nothing_token(self.tokenizer)
+            nothing = self._begins if writes else nothing_token(self.tokenizer)
         else:  # a piece that becomes padding is masked out; any other token is attended to
-            other = MASKED_OUT if replacement == "pad" else self._tokens[replacement]
-        return masking.MaskedText(
+            other = self._tokens[replacement] if leaves else MASKED_OUT
+        return MaskedText(
             engine=self.engine,
             forward=self._forward,
             pieces=pieces,
@@ -442,7 +439,9 @@ class HuggingFace:
         """
         rows, slopes = rows_read(document), cast(Slopes | None, weigh)
         if weigh is not None and document.windows is not None:
-            slopes = weigh(mean_over_windows(document)) / len(rows)
+            mean = document.windows.outputs.mean(axis=0, keepdims=True)
+            slopes = weigh(mean) / len(rows)
+        # One window at a time: the attention of each head has T² numbers.
         for row in rows:
             with self._naming(document):
                 found = attention.attended(self.network, row, slopes)
@@ -454,9 +453,10 @@ class HuggingFace:
         """Return the embedded pieces, those of ``features`` replaced."""
         rows = rows_read(document)
         if features is not None:
+            # A token that the network cannot read was withdrawn, and is no place to start from.
             tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
             parts = windows_in(document)
-            rows = [masking.ids_moved(pieces, features, tokens, replacement) for pieces in parts]
+            rows = [ids_moved(pieces, features, tokens, replacement) for pieces in parts]
         with self._naming(document):
             return np.concatenate([gradients.embedded(self.network, row) for row in rows])
 
@@ -491,15 +491,13 @@ class HuggingFace:
 
     @property
     def together(self) -> int:
-        """How many texts are differentiated at a time; of one in windows these are many already."""
-        return gradients.frozen_together(self.network) if self.window is None else 1
+        """How many texts or pictures are differentiated at a time."""
+        return gradients.frozen_together(self.network)
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
     ) -> TimesInput:
         """Return the gradient of the network with frozen weights times its embedded input."""
-        if self.window is not None:
-            return gradients.one_by_one(self, documents, weights)
         return gradients.frozen_times_input(
             self.network, documents, weights, alike=self.check.alike
         )
@@ -517,7 +515,7 @@ class HuggingFace:
         asked = any(document.asked for document in documents)
         return signals.signals(
             self._forward,
-            [ids_read(document) for document in documents],
+            [row for document in documents for row in rows_read(document)],
             owners,
             [len(own) for own in features],
             reads=self._reads,
@@ -548,6 +546,7 @@ class HuggingFace:
                 if weight.is_floating_point():
                     places = torch.randperm(weight.numel(), generator=drawn).to(weight.device)
                     weight.copy_(weight.flatten()[places].reshape(weight.shape))
+        # With nothing of what was seen: a shuffled network is looked at anew.
         return replace(self, network=twin)
 
     @cached_property
@@ -570,9 +569,9 @@ class HuggingFace:
         """The one way to the model's outputs."""
         return Engine(
             self._answers,
-            size=len,
-            key=lambda ids: ids.tobytes(),
-            budget=_BUDGET.get(self.network.device.type, 1024),
+            size=lambda row: int(row.size),
+            key=lambda row: row.tobytes(),
+            budget=self.positions.get(self.network.device.type, 1024),
             most=4096 if takes_batches(self.network) else 1,
             alike=self.check.alike,
         )
@@ -581,9 +580,9 @@ class HuggingFace:
     def _forward(self) -> ForwardPass:
         return ForwardPass(self.network, half=self.half, shown=self._shown)
 
-    def _answers(self, rows: list[Int[np.ndarray, " _"]]) -> Float[np.ndarray, "n C"]:
-        nothing = np.array([masking.nothing_token(self.tokenizer)])
-        return self._forward(rectangle([row if len(row) else nothing for row in rows]))
+    def _answers(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
+        groups = [rows] if takes_batches(self.network, rows) else [[row] for row in rows]
+        return np.concatenate([self._forward(rectangle(some)) for some in groups])
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
         with restoring_tokenizer(self.tokenizer):

@@ -5,32 +5,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 
 from limelight.errors import InputError
-from limelight.models.engine import Engine, said
+from limelight.models.engine import said
 from limelight.models.hugging_face.forward import (
     ForwardPass,
-    NetworkFingerprint,
     Pixels,
     network_name,
     restoring,
 )
-from limelight.models.hugging_face.gradients import embedded, one_by_one
+from limelight.models.hugging_face.gradients import embedded
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.models.hugging_face.selfcheck import ExampleIds, NetworkCheck, checked_network
-from limelight.models.protocol import Capability, TimesInput
+from limelight.models.protocol import Capability
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int, Num
 from limelight.text import Box, Document, Features, Picture, Pictured, picture_of
 from limelight.text.pictures import blurred, grid_boxes
 
 _GRID = 7  # patches a side, of a network that shows none of its own
-_BUDGET = {"cpu": 1024, "cuda": 131_072}  # positions in a batch, to begin with
-_TOGETHER = 64  # pictures, on a device
 _CAPABILITIES: Mapping[Capability, str] = {
     "pieces": "a picture has no pieces of words",
     "cuts": "a picture is read whole",
@@ -53,6 +50,9 @@ class _Grid(NamedTuple):
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HuggingFacePictures(HuggingFace):
     """An image classifier with its processor, which stands where others have a tokenizer."""
+
+    # Half as many as of texts: a picture is masked on the device, pixel by pixel.
+    positions: ClassVar[Mapping[str, int]] = {"cpu": 1024, "cuda": 131_072}
 
     def __post_init__(self) -> None:
         if not callable(self.tokenizer) or not hasattr(self.tokenizer, "to_dict"):
@@ -85,12 +85,8 @@ class HuggingFacePictures(HuggingFace):
         self._forward.renew()
         one = self._pixels(self._example.pixels)
         other = self._pixels(self._example.pixels[::-1, ::-1].copy())
-        example = ExampleIds(one, other, (), one, 1, None)
+        example = ExampleIds(one, other, (), one, 1)
         return checked_network(self.network, example, {}, asked=self._forward)
-
-    @cached_property
-    def _fingerprint(self) -> NetworkFingerprint:
-        return NetworkFingerprint(self.network, self.tokenizer)
 
     @property
     def _channels(self) -> int:
@@ -107,6 +103,7 @@ class HuggingFacePictures(HuggingFace):
             rows = len(embedded(self.network, Pixels(values)))
             with torch.inference_mode(), restoring(self.network):
                 given = torch.as_tensor(values[None]).to(self.network.device, self.network.dtype)
+                # Networks that merge patches from layer to layer show fewer positions later on.
                 states = self.network(given, output_hidden_states=True).hidden_states
             side = self.network.config.patch_size
             high, wide = (side, side) if isinstance(side, int) else side
@@ -154,7 +151,8 @@ class HuggingFacePictures(HuggingFace):
 
     def _pixels(self, pixels: Num[np.ndarray, "H W C"], frame: Box = (0, 0, 0, 0)) -> Pixels:
         patches = self._grid.rows * self._grid.columns if self._grid.own else 0
-        return Pixels(self._values(pixels), patches, self._grid.special, frame)
+        size = max(1, self._grid.special + self._grid.rows * self._grid.columns)
+        return Pixels(self._values(pixels), patches, self._grid.special, frame, size)
 
     def _values(self, pixels: Num[np.ndarray, "H W C"], **how: Any) -> Float[np.ndarray, "C h w"]:
         """Return what the processor makes of the pixels."""
@@ -187,6 +185,7 @@ class HuggingFacePictures(HuggingFace):
             found = self._values(np.rint(rising).astype(np.uint8), **plain).mean(axis=(0, 1 + axis))
             n = len(found)
             inner = np.arange(n // 5, n - n // 5)  # borders may be filled up
+            # A line through many pixels, each of which resampling has rounded.
             slope, start = np.polyfit(inner, found[inner] / 255 * (length - 1) + 0.5, 1)
             low, high = start - slope / 2, start + (n - 0.5) * slope
             edges.append((max(0, round(low)), min(length, round(high))))
@@ -197,13 +196,6 @@ class HuggingFacePictures(HuggingFace):
     @cached_property
     def _frames(self) -> dict[tuple[int, int], Box]:
         return {}
-
-    def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs for pictures that the model has read."""
-        self._forward.renew()
-        if not documents:
-            return np.empty((0, len(self.network.config.id2label)))
-        return self.engine([document.input for document in documents])
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for every picture."""
@@ -258,7 +250,7 @@ class HuggingFacePictures(HuggingFace):
             return self._forward(torch.where(stays[:, None], whole, gone))
 
         return lambda keep: self.engine.rows(
-            np.full(len(keep), self._cost), lambda some: asked(keep[some])
+            np.full(len(keep), document.input.size), lambda some: asked(keep[some])
         )
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
@@ -280,42 +272,9 @@ class HuggingFacePictures(HuggingFace):
         with self._naming(document):
             return embedded(self.network, own)
 
-    @property
-    def together(self) -> int:
-        """How many pictures are asked about at a time; they are differentiated one by one."""
-        return _TOGETHER if self.network.device.type == "cuda" else 1
-
-    def frozen_times_input(
-        self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-    ) -> TimesInput:
-        """Return the gradient of the network with frozen weights times its embedded patches."""
-        return one_by_one(self, documents, weights)
-
-    @property
-    def _cost(self) -> int:
-        return max(1, self._grid.special + self._grid.rows * self._grid.columns)
-
-    @cached_property
-    def engine(self) -> Engine:
-        """The one way to the model's outputs."""
-        return Engine(
-            self._answers,
-            size=lambda _: self._cost,
-            key=lambda pixels: (pixels.values.shape, pixels.values.tobytes()),
-            budget=_BUDGET.get(self.network.device.type, 1024),
-        )
-
     @cached_property
     def _forward(self) -> ForwardPass:
         example = self._values(self._example.pixels)[None]
         return ForwardPass(
             self.network, half=self.half, shown=lambda _: "of a picture", example=example
-        )
-
-    def _answers(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
-        # A processor that cuts nothing leaves pictures of different sizes.
-        alike = len({pixels.values.shape for pixels in rows}) == 1
-        groups = [rows] if alike else [[one] for one in rows]
-        return np.concatenate(
-            [self._forward(np.stack([one.values for one in some])) for some in groups]
         )

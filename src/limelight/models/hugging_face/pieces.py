@@ -1,6 +1,10 @@
-"""A text as a Hugging Face model reads it: its words by the model's own tokenizer, in pieces."""
+"""A text as a Hugging Face model reads it: its words by the model's own tokenizer, in pieces.
 
-from collections.abc import Hashable, Iterator, Sequence
+Whole or window by window, and with words removed, as rows of ids and as a game.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, final
@@ -8,8 +12,14 @@ from typing import Any, Literal, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.engine import said
-from limelight.models.hugging_face.forward import restoring_tokenizer, with_segments
+from limelight.models.engine import Engine, said
+from limelight.models.hugging_face.forward import (
+    MASKED_OUT,
+    ForwardPass,
+    is_marked,
+    restoring_tokenizer,
+    with_segments,
+)
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,
@@ -22,11 +32,13 @@ from limelight.text import (
     inside_character,
     joined,
     one_line,
+    sentence_spans,
     side_at,
 )
 from limelight.text.characters import unspaced
 
 _ENDLESS = 10**30  # what transformers says where nobody set a limit
+_WHOLE = 1 << 62  # what limits a text that is cut later
 # What configurations call the number of places that were trained.
 _NAMES = ("max_position_embeddings", "max_seq_len")
 # Names of classes that only two texts together can have.
@@ -87,6 +99,7 @@ class Pieces:
         room = rooms(counts, self.room)
         fits = left.copy()
         for own, most in zip(self._sides, room.T, strict=True):
+            # What is removed leaves room: words beyond the limit are read instead.
             fits[:, own] &= np.cumsum(left[:, own], axis=1) <= most[:, None]
         return fits
 
@@ -125,15 +138,9 @@ def rooms(lengths: Int[np.ndarray, "n sides"], room: int) -> Int[np.ndarray, "n 
     return np.stack([np.where(swapped, long, short), np.where(swapped, short, long)], axis=1)
 
 
-def pieces_in(document: Document) -> Pieces:
-    """Return what a Hugging Face model made of a text."""
-    found: Pieces = document.input
-    return found
-
-
-def windows_in(document: Document) -> tuple[Pieces, ...]:
-    """Return the same for each window in which a text was read; there may be one alone."""
-    return document.input if document.windows is not None else (pieces_in(document),)
+def windows_in(document: Document) -> tuple[Any, ...]:
+    """Return the pieces of each window in which a text was read; there may be one alone."""
+    return document.input if document.windows is not None else (document.input,)
 
 
 def rows_read(document: Document) -> list[Any]:
@@ -141,19 +148,6 @@ def rows_read(document: Document) -> list[Any]:
     if document.picture is not None:
         return [document.input]
     return [pieces.row[pieces.inside] for pieces in windows_in(document)]
-
-
-def mean_over_windows(document: Document) -> Float[np.ndarray, "1 C"]:
-    """Return the outputs for a text that was read in windows."""
-    if document.windows is None:
-        raise TypeError("this document was not read in windows")
-    return document.windows.outputs.mean(axis=0, keepdims=True)
-
-
-def ids_read(document: Document) -> Any:
-    """Return the row of a text that is read in one window, or pixels of a picture."""
-    (row,) = rows_read(document)
-    return row
 
 
 def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"]:
@@ -188,6 +182,7 @@ def document_of(
     """
     pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart, encoding=encoding)
     text, parts = joined(given)
+    # A word of which the first pieces are read counts as read.
     count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
     if not parts and not count:
         raise InputError("the text has no words; give at least one word.")
@@ -273,7 +268,7 @@ def pieces_of(
     starts = np.array([start for start, _ in parts] or [0])
     places = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     places = places + starts[np.maximum(side, 0)][:, None]
-    token, spans = _tokens(word, side, _stripped(text, places), text, apart=apart)
+    token, spans = _tokens(word, side, places, text, apart=apart)
     # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
     same = str.lower if lowers(tokenizer) else str
     told = bool(parts) and "token_type_ids" in tokenizer.model_input_names  # else it knows of none
@@ -365,8 +360,16 @@ def _tokens(
     Pieces of the same character, such as the bytes of an emoji or its skin tone, are one: a page
     could not show them apart.
     """
-    key = np.where(word < 0, -1, np.maximum(side, 0) * (1 << 32) + word)
+    characters = np.frombuffer(text.encode("utf-32-le"), "<U1")
+    solid = np.append(~np.char.isspace(characters), False)
+    # Byte-level tokenizers include the white space before a word in its first piece.
+    known = np.concatenate([[-1], np.flatnonzero(solid), [len(text)]])
     start, end = places.T
+    start = np.minimum(known[np.searchsorted(known, start)], end)
+    end = np.maximum(known[np.searchsorted(known, end) - 1] + 1, start)
+    # Tokenizers without a notion of words call everything one: white space tells them.
+    run = np.cumsum(np.append(False, solid[:-1] & ~solid[1:]))
+    key = np.where(word < 0, -1, (np.maximum(side, 0) << 62) + (run[start] << 31) + word)
     shown = (key >= 0) & (start < end)
     new = np.diff(key[shown], prepend=-1)
     if not apart and text.isascii() and (new >= 0).all():
@@ -379,7 +382,7 @@ def _tokens(
         number = np.minimum(np.searchsorted(known, key), len(known) - 1)
         joined_places = zip(*(x.tolist() for x in ends), strict=True)
         return np.where(known[number] == key, number, -1), list(joined_places)
-    listed = [(a, b) for a, b in places.tolist()]
+    listed = list(zip(start.tolist(), end.tolist(), strict=True))
     words: list[Hashable | None] = [None if one < 0 else one for one in key.tolist()]
     if not text.isascii():
         words = _parted(words, listed, text)
@@ -401,16 +404,6 @@ def _tokens(
     return token, spans
 
 
-def _stripped(text: str, places: Int[np.ndarray, "L 2"]) -> Int[np.ndarray, "L 2"]:
-    """Return the places without the white space that byte-level tokenizers include."""
-    characters = np.frombuffer(text.encode("utf-32-le"), "<U1")
-    solid = np.concatenate([[-1], np.flatnonzero(~np.char.isspace(characters)), [len(text)]])
-    start, end = places.T
-    start = np.minimum(solid[np.searchsorted(solid, start)], end)
-    end = np.maximum(solid[np.searchsorted(solid, end) - 1] + 1, start)
-    return np.stack([start, end], axis=1)
-
-
 def longest_input(network: Any, tokenizer: Any) -> int:
     """Return how many pieces the model reads, special ones included."""
     most = tokenizer.model_max_length  # stands in a file and may be anything
@@ -424,7 +417,216 @@ def longest_input(network: Any, tokenizer: Any) -> int:
         for name, module in network.named_modules()
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
     ]
+    # Tokenizer and network may name different limits: the least of them can be read.
     trained = [getattr(network.config, name, None) for name in _NAMES]
     first = max(offsets, default=0)
     places = [count - first for count in trained if isinstance(count, int) and count > 0]
     return min([int(min(most, _ENDLESS)), *places])
+
+
+def window_size(window: Any, limit: int) -> int:
+    """Return how many tokens a window has: "auto" as many as a model reads, or fewer."""
+    size = limit if window == "auto" else window
+    whole = isinstance(size, int) and not isinstance(size, bool)
+    if not whole or not 1 <= size <= limit:
+        raise InputError(
+            f"window must be 'auto' or a number of tokens up to {limit}, all that this model "
+            f"reads; got {window!r}."
+        )
+    return int(size)
+
+
+def in_windows(
+    tokenizer: Any, text: str, size: int, *, apart: bool
+) -> tuple[Document, tuple[Span | None, ...]]:
+    """Return all of a text, its input the pieces of each window, and where these stand in it.
+
+    Each window has the special pieces of the whole around it. Windows adjoin, each word belongs to
+    one, and where they end does not depend on which words are removed.
+    """
+    whole = document_of(tokenizer, text, limit=_WHOLE, apart=apart)
+    pieces: Pieces = whole.input
+    special = int(np.count_nonzero(pieces.side < 0))
+    if (room := size - special) < 1:
+        raise InputError(f"a window must have at least {special + 1} tokens; got {size}.")
+    words, spans = pieces, list(whole.tokens.spans)
+    if apart:  # words are whole whatever is explained
+        words, spans = pieces_of(tokenizer, text, limit=_WHOLE)
+    inner = words.token[words.text]
+    last = np.flatnonzero(np.diff(inner, append=-2))  # the last piece of every word
+    starts = [first for first, _ in spans]
+    stops = {bisect_left(starts, stop) - 1 for _, stop in sentence_spans(text)}
+    ends = window_ends(
+        len(inner),
+        room,
+        words=[int(i) + 1 for i in last],
+        sentences=[int(i) + 1 for i in last if inner[i] in stops],
+    )
+    window = np.full(len(pieces.ids), -1)  # the number of each piece's own
+    window[pieces.text] = np.searchsorted(ends, np.arange(len(inner)), side="right")
+    parts = []
+    for number in range(len(ends)):
+        # Special pieces stand in every window: no network was trained without them.
+        own = (window == number) | (window < 0)
+        some = {name: getattr(pieces, name)[own] for name in ("ids", "token", "side")}
+        parts.append(replace(pieces, **some, room=room))
+    several: tuple[str, ...] = ()
+    if len(parts) > 1:
+        several = (
+            f"The text was read in {len(parts)} windows; what is explained is the mean of "
+            "the model's outputs over them.",
+        )
+    whole = replace(whole, input=tuple(parts), notices=several + whole.notices)
+    return whole, tuple(_span(whole, part) for part in parts)
+
+
+def _span(whole: Document, window: Pieces) -> Span | None:
+    """Return the first and last character of the words of a window."""
+    words, spans = window.token[window.token >= 0], whole.tokens.spans
+    return (spans[words[0]][0], spans[words[-1]][1]) if len(words) else None
+
+
+def window_ends(
+    total: int, room: int, *, words: Collection[int], sentences: Collection[int]
+) -> list[int]:
+    """Return the ends of windows of at most ``room`` pieces that together hold all ``total``.
+
+    ``words`` and ``sentences`` are the numbers of pieces before their ends. Windows are made
+    alike: of the sentence ends in the second half of what fits, the one nearest to an equal share
+    of the rest is taken, else such a word end, else the last piece that fits.
+    """
+    ends, start = [], 0
+    while (rest := total - start) > room:
+        # An equal share of what is left: a full window and a rest of three words would give those
+        # three as much say as all the others.
+        share = start + rest / -(-rest // room)
+        half, most = start + room // 2, start + room
+        for choices in (sentences, words):
+            if inside := [end for end in choices if half < end <= most]:
+                start = min(inside, key=lambda end: abs(end - share))
+                break
+        else:
+            start = most
+        ends.append(start)
+    return [*ends, total]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaskedText:
+    """The outputs for each mask of one text, by rows of ids that are padded on the right.
+
+    ``other`` is the id in the place of every piece of a removed word. Where it is None the pieces
+    are taken out, and what lay beyond the window moves up into it; ``nothing`` is then the id that
+    stands for a text of no pieces at all.
+    """
+
+    engine: Engine
+    forward: ForwardPass
+    pieces: Pieces
+    feature: Int[np.ndarray, " L"]  # of every piece, -1 where nothing is removed
+    other: int | None = None
+    nothing: int = 0
+
+    def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs of the model for each mask."""
+        return self.engine.rows(self.sizes(keep), lambda rows: self.forward(self.ids(keep[rows])))
+
+    def sizes(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
+        """Return how many pieces each mask leaves."""
+        if self.other is not None:
+            return np.full(len(keep), len(self.pieces.inside))
+        return self.pieces.fitting(self._stays(keep)).sum(axis=1)
+
+    def ids(self, keep: Bool[np.ndarray, "n d"]) -> Int[np.ndarray, "n T"]:
+        """Return the row of each mask."""
+        pieces = self.pieces
+        if self.other is not None:
+            row, inside = pieces.row[pieces.inside], pieces.inside
+            # Its segment stays that of the place; what is masked out has none.
+            segment = 0 if self.other == MASKED_OUT else row - pieces.ids[inside]
+            return np.where(self._stays(keep, inside), row, self.other + segment)
+        left = pieces.fitting(self._stays(keep))
+        sizes = left.sum(axis=1)
+        # A stable sort moves what is left to the front in its order, for all masks at once.
+        order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
+        ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.row[order], MASKED_OUT)
+        # Neither is an answer written after nothing: a token stands where it would begin the row.
+        bare = np.flatnonzero((sizes == 0) | is_marked(ids[:, 0]))
+        if len(bare):
+            ids = np.pad(ids, ((0, 0), (0, 1)), constant_values=MASKED_OUT)
+            ids[bare] = np.roll(ids[bare], 1, axis=1)
+            ids[bare, 0] = self.nothing
+        return ids
+
+    def _stays(
+        self, keep: Bool[np.ndarray, "n d"], places: Any = slice(None)
+    ) -> Bool[np.ndarray, "n T"]:
+        """Which of the pieces stay: those of kept features, and those that belong to none."""
+        always = np.ones((len(keep), 1), bool)
+        found: np.ndarray = np.concatenate([keep, always], axis=1)[:, self.feature[places]]
+        return found
+
+    @property
+    def joins(self) -> object:
+        """What games that may be asked together have in common: the engine of their model."""
+        return self.engine
+
+    @staticmethod
+    def joint(
+        games: Sequence[Any], masks: Sequence[Bool[np.ndarray, "_ _d"]]
+    ) -> list[Float[np.ndarray, "_ C"]]:
+        """Return the outputs for the masks of each text, asked as if they were one text's."""
+        # Short texts alone would leave a device idle: one batch may hold masks of many.
+        sizes = np.concatenate([game.sizes(keep) for game, keep in zip(games, masks, strict=True)])
+        counts = [len(keep) for keep in masks]
+        owner = np.repeat(np.arange(len(games)), counts)
+        starts = np.cumsum([0, *counts[:-1]])
+
+        def answer(places: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
+            whose = owner[places]
+            rows = [
+                (own, games[g].ids(masks[g][places[own] - starts[g]]))
+                for g in np.unique(whose)
+                for own in [whose == g]
+            ]
+            ids = np.full((len(places), max(part.shape[1] for _, part in rows)), MASKED_OUT)
+            for own, part in rows:
+                ids[own, : part.shape[1]] = part
+            found: np.ndarray = games[0].forward(ids)
+            return found
+
+        return np.split(games[0].engine.rows(sizes, answer), starts[1:])
+
+
+def replacement_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
+    """Return the tokens that may stand in the place of another, by name."""
+    pad, unknown = network.config.pad_token_id, tokenizer.unk_token_id
+    known = {
+        "mask": tokenizer.mask_token_id,
+        # Decoders read the last piece that is not padding: one that is both moves the head.
+        "unk": None if unknown == pad else unknown,
+        "pad": pad,
+    }
+    return {name: int(token) for name, token in known.items() if token is not None}
+
+
+def nothing_token(tokenizer: Any) -> int:
+    """Return what stands for a text of no pieces at all: the token that begins or ends others."""
+    # The padding last: decoders look for the last piece that is not padding.
+    choices = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
+    return next(int(token) for token in choices if token is not None)
+
+
+def ids_moved(
+    pieces: Pieces, features: Features, tokens: Mapping[str, int], replacement: str
+) -> Int[np.ndarray, " T"]:
+    """Return the ids that are read, those of ``features`` moved to the token of that name."""
+    if replacement not in tokens:
+        named = " or ".join(map(repr, tokens))
+        raise InputError(
+            "integrated gradients move every word to a token in its own place; "
+            + (f"use replacement {named}." if named else "use 'lime' or 'shapley'.")
+        )
+    feature = feature_of_piece(pieces, features)[pieces.inside]
+    return np.where(feature >= 0, tokens[replacement], pieces.ids[pieces.inside])

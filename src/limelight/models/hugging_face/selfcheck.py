@@ -55,6 +55,7 @@ def checked_network(
     cannot answer at all is refused.
     """
     whole = _answer(network, example.ids[None])
+    # A dropout that is always on shows by the second answer.
     again = _answer(network, example.ids[None])
     # Reformer hashes longer texts at random; a length that a network does not take is no noise.
     longer = _unless_it_fails(
@@ -91,7 +92,6 @@ class ExampleIds:
     """Ids of a short text, of another of the same length, of shorter ones and of a longer one.
 
     ``middle`` is the place of an ordinary piece in the first two, which differ at all such places.
-    ``rows`` is how many tokens the embedding knows, None where that cannot be seen.
     """
 
     ids: Any  # or pixels
@@ -99,7 +99,6 @@ class ExampleIds:
     shorter: tuple[Int[np.ndarray, " _"], ...]
     longer: Any
     middle: int
-    rows: int | None
 
 
 def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
@@ -124,7 +123,6 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
         shorter=tuple(around(known[:few]) for few in _FEW if few < short),
         longer=around((known * many)[:many]),
         middle=start + short // 2,
-        rows=rows,
     )
 
 
@@ -184,55 +182,54 @@ def _withdrawn(
     network: Any, example: ExampleIds, tokens: Mapping[str, int], rounding: float
 ) -> dict[str, str]:
     """Say which tokens cannot stand for a removed word, and why."""
+    rows = embedding_rows(network)
     found = {
         name: f"its token has the number {token}, and the embedding of the model has only "
-        f"{example.rows} rows"
+        f"{rows} rows"
         for name, token in tokens.items()
-        if example.rows is not None and not 0 <= token < example.rows
+        if rows is not None and not 0 <= token < rows
     }
-    if "pad" in tokens and "pad" not in found and not _masks(network, example, rounding):
-        found["pad"] = "masking a token out does not hide it from this model"
-    return found
-
-
-def _masks(network: Any, example: ExampleIds, rounding: float) -> bool:
-    """Whether a piece that is masked out has no say: whatever it is, the answer is the same."""
-    # Two texts that differ only where nobody should look.
+    if "pad" not in tokens or "pad" in found:
+        return found
+    # Two texts that differ only where nobody should look, and so must have the same answer. By
+    # ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
     hidden = example.ids.copy()
     hidden[example.middle] = MASKED_OUT
-    # Two ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
     fillers = (int(example.ids[example.middle]), int(example.other[example.middle]))
 
     def moved() -> float:
         return _distance(*(network_outputs(network, hidden[None], filler=f) for f in fillers))
 
-    return bool(_unless_it_fails(moved, np.inf) <= rounding)
+    if not _unless_it_fails(moved, np.inf) <= rounding:
+        found["pad"] = "masking a token out does not hide it from this model"
+    return found
 
 
 def _refused(network: Any, example: ExampleIds, rounding: float) -> dict[Capability, str]:
     """Say what the network cannot show, and why."""
     found: dict[Capability, str | None] = {}
-    found["differentiates"] = _tried(lambda: _why_no_gradient(network, example, rounding))
+    found["differentiates"] = tried(lambda: _why_no_gradient(network, example, rounding))
     seen: list[Attended] = []
 
     def look() -> None:
         embedded(network, example.ids)  # or else it says why not: I-BERT's come with a scale
         seen.append(attended(network, example.ids, _first))
 
-    found["attends"] = found["relays"] = _tried(look)
+    found["attends"] = found["relays"] = tried(look)
     if seen:
         layers = len(seen[0].alpha)
-        found["relays"] = _tried(lambda: why_not_attention_alone(network, example.ids, layers))
+        found["relays"] = tried(lambda: why_not_attention_alone(network, example.ids, layers))
         # Rows that reach the head through another mixing layer are not rows that it reads.
         if np.count_nonzero(seen[0].reads) > 1:
             found["attends"] = found["relays"]
     return {name: why for name, why in found.items() if why is not None}
 
 
-def _tried(look: Callable[[], str | None]) -> str | None:
-    """Return why not: what ``look`` says, or how it fails."""
+def tried(look: Callable[[], object]) -> str | None:
+    """Return why not: what ``look`` says, or how it fails; None where it finds something else."""
     try:
-        return look()
+        found = look()
+        return found if isinstance(found, str) else None
     except DomainError as error:
         return str(error).partition(";")[0].rstrip(".")
     except MemoryError:
@@ -260,6 +257,7 @@ def _why_no_gradient(network: Any, example: ExampleIds, rounding: float) -> str 
     gradient = differentiated(network, example.ids, points, _first).gradient
     if not np.isfinite(gradient).all():
         return f"the gradients of {name} are not finite"
+    # Rounding inside a network has slope 0 everywhere, and raises nothing.
     if not gradient.any():
         return f"the gradient of {name} is zero whatever the text, so something in it has none"
     return None

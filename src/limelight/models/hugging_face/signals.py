@@ -7,11 +7,10 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError
-from limelight.models.engine import Engine
 from limelight.models.hugging_face.forward import (
     ForwardPass,
-    Pixels,
     Rows,
+    found_by_row,
     is_marked,
     network_input,
     network_name,
@@ -45,37 +44,20 @@ def signals(
     head. These are the "first" or "last" one, "marked" ones, those "before" the tokens of an answer
     that count, or the "mean" of all stands in.
     """
-    states: list[Any] = [None] * len(rows)
-    read: list[Any] = [None] * len(rows)
 
-    def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
-        some = [rows[i] for i in places]
-        pixels = [row.values for row in some if isinstance(row, Pixels)]
-        most = max(sizes[i] for i in places)
+    def ask(places: list[int]) -> tuple[Any, ...]:
+        some, most = [rows[i] for i in places], max(sizes[i] for i in places)
         owner = np.full((len(places), max(map(len, some))), most)
         for line, i in zip(owner, places, strict=True):
             line[: len(owners[i])] = np.where(owners[i] < 0, most, owners[i])
-        words, heads, outputs = forward.apart(
-            np.stack(pixels) if pixels else rectangle(some),
-            lambda network, ids: _pass(network, ids, owner, most, reads, attends),
+        return forward.apart(
+            rectangle(some), lambda network, ids: _pass(network, ids, owner, most, reads, attends)
         )
-        for number, i in enumerate(places):
-            states[i], read[i] = words[number, : sizes[i]], heads[number]
-        return outputs
 
-    pictures = {row.values.shape for row in rows if isinstance(row, Pixels)}
-    padded = pictures or getattr(forward.network.config, "pad_token_id", None) is not None
     budget = (_ATTENDING if attends else _PIECES).get(forward.network.device.type, 1024)
-    engine = Engine(
-        answer,
-        size=lambda i: len(rows[i]),
-        key=int,
-        budget=budget,
-        most=256 if padded and len(pictures) < 2 else 1,
-        alike=alike,
-    )
-    outputs = engine(range(len(rows)))
-    return Signalled(states, np.array(read), outputs)
+    found, outputs = found_by_row(forward.network, rows, ask, budget=budget, most=256, alike=alike)
+    states = [words[:size] for (words, _), size in zip(found, sizes, strict=True)]
+    return Signalled(states, np.array([read for _, read in found]), outputs)
 
 
 def _pass(
@@ -87,6 +69,7 @@ def _pass(
     care = restoring(network, eager=attends)
     with care, torch.inference_mode(), without_plans(network.device.type):
         out = network(**given, output_hidden_states=True, **asked)
+        # In single precision: a mean over many positions would lose digits in half.
         layers = [layer.float() for layer in shown_layers(network, out, T)]
         device = layers[0].device
         # Column ``most`` takes what belongs to no feature; a mean is a product with a sparse

@@ -17,7 +17,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
 from limelight.models.hugging_face.forward import AnotherHead, is_kind, network_input, restoring
-from limelight.models.hugging_face.pieces import pieces_in, pieces_of
+from limelight.models.hugging_face.pieces import pieces_of
 from limelight.models.protocol import NO_PLACE
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Place, one_line
@@ -88,6 +88,7 @@ class PlaceForSequenceClassification(AnotherHead):
         """Return (n, S, 1): log p − log(1 − p), in single precision at least."""
         hidden, exact = attention_mask == 0, out.start_logits.dtype == torch.float64
         own = own.double() if exact else own.float()
+        # A padded place has no chance; and then 0, for the products below would make NaN of −∞.
         first, last = (
             torch.log_softmax(one.to(own.dtype).masked_fill(hidden, -torch.inf), -1).masked_fill(
                 hidden, 0
@@ -120,7 +121,7 @@ class PlaceForSequenceClassification(AnotherHead):
         """
         # Places are made of words, whatever is removed later.
         words, spans = pieces_of(tokenizer, document.given, limit=limit)
-        pieces, inside = pieces_in(document), set(words.inside.tolist())
+        pieces, inside = document.input, set(words.inside.tolist())
         mark = np.zeros(len(pieces.ids), dtype=np.int64)
         for number, place in enumerate(asked):
             here = [
@@ -140,6 +141,7 @@ class PlaceForSequenceClassification(AnotherHead):
             for word, own in enumerate(here):
                 if mark[own].any():
                     raise InputError("places that are asked about together must not overlap.")
+                # Place and role are one number: a row has room for one mark at each piece.
                 mark[own] = 1 + 4 * number + _role(word, len(here))
         return replace(document, input=replace(pieces, mark=mark), asked=tuple(asked))
 
@@ -148,7 +150,7 @@ class PlaceForSequenceClassification(AnotherHead):
 
         One with a word of which the model does not read all pieces is left out.
         """
-        words, token = pieces_in(document), pieces_in(document).token
+        words, token = document.input, document.input.token
         counts = [np.bincount(some[some >= 0]) for some in (token[words.inside], token)]
         whole = counts[0] == counts[1][: len(counts[0])]
         if self.types:
@@ -163,10 +165,11 @@ class PlaceForSequenceClassification(AnotherHead):
         self, document: Document, whole: Bool[np.ndarray, " words"], *, first_pieces: bool
     ) -> tuple[Place, ...]:
         """Return the spans of a tagger: a word has the tag of the largest mean over its pieces."""
-        words, spans, text = pieces_in(document), document.tokens.spans, document.text
+        words, spans, text = document.input, document.tokens.spans, document.text
         token = words.token[words.inside]
         logits = self.token_logits(words.row[words.inside])
         rows = [np.flatnonzero(token == word) for word in range(1 + int(token.max(initial=-1)))]
+        # Of logits and not of chances: that mean is the number that is explained.
         means = np.array([logits[own[:1] if first_pieces else own].mean(axis=0) for own in rows])
         tags = [self.tags[i] for i in means.argmax(axis=1)]
         chances = np.exp(means - np.logaddexp.reduce(means, axis=1, keepdims=True)).max(axis=1)
@@ -193,11 +196,12 @@ class PlaceForSequenceClassification(AnotherHead):
         self, document: Document, whole: Bool[np.ndarray, " words"]
     ) -> tuple[Place, ...]:
         """Return the most probable answer in the passage; none where "no answer" is more so."""
-        words, spans = pieces_in(document), document.tokens.spans
+        words, spans = document.input, document.tokens.spans
         inside = words.inside
         chances = self.token_logits(words.row[inside])
         chances -= np.logaddexp.reduce(chances, axis=0)
         token = words.token[inside]
+        # In words of which all pieces are read: what a cut goes through is no answer.
         passage = (words.side[inside] == 1) & (token >= 0) & np.append(whole, False)[token]
         begins = passage & (np.append(-1, token[:-1]) != token)
         ends = passage & (np.append(token[1:], -1) != token)
@@ -205,6 +209,7 @@ class PlaceForSequenceClassification(AnotherHead):
         apart = np.arange(len(inside))[None] - np.arange(len(inside))[:, None]
         both[~(begins[:, None] & ends & (apart >= 0) & (apart < _LONGEST_ANSWER))] = -np.inf
         first, last = np.unravel_index(both.argmax(), both.shape)
+        # Models of SQuAD 2 say that there is none by the first piece, as start and end.
         if not both[first, last] > chances[0].sum():
             return ()
         start, end, score = spans[token[first]][0], spans[token[last]][1], np.exp(both[first, last])
