@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from limelight.errors import InputError
 from limelight.models.attention import load_folder
 from limelight.text import Vocabulary
 from limelight.training.run import learned_nothing
@@ -214,3 +215,21 @@ def test_help_does_not_need_torch():
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
     assert "--validation" in run.stdout
+
+
+def test_learn_takes_answers_from_a_column(limelight, tmp_path, monkeypatch):
+    """An empty cell is an answer that the model writes, as it is to explain and judge."""
+    told = []
+
+    def learn(_model, texts, **given):
+        told.append((texts, given["answer"]))
+        raise InputError("that is enough.")
+
+    monkeypatch.setattr("limelight.training.learn", learn)
+    file = tmp_path / "asked.csv"
+    file.write_text("text,said\none film,good\nanother film,\nthird film,bad\n", "utf-8")
+    texts = ["one film", "another film", "third film"]
+    for column in (("--answer-column", "said"), ()):
+        run = limelight("learn", "--data", file, *column, "--output", tmp_path / "method")
+        assert (run.code, "that is enough" in run.err) == (2, True)
+    assert told == [(texts, ["good", None, "bad"]), (texts, None)]

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from limelight.explainers.learned import Start
+from limelight.explainers.learned import Predicted
 from limelight.explainers.shapley import _combined
 from limelight.results import Finding
 from limelight.sampling.orders import permutation_shapley
@@ -36,11 +36,11 @@ def test_both_errors_known_the_mean_of_both_is_nearer_and_says_how_near(pairs):
         spread = np.full(D, np.std(np.array(several) - truth))  # as learned from other texts
         for _ in range(8):
             error = rng.uniform(0.3, 2.0, D) * spread
-            start = Start(truth + error * rng.standard_normal(D), error, spread, ())
+            start = Predicted(truth + error * rng.standard_normal(D), error, spread, ())
             drawn = permutation_shapley(game, D, rng, pairs=pairs)
             found = _combined(start, drawn, False, Finding(scores=drawn.values[0]))
             off += list(found.scores - truth)
-            alone += list(start.scores - truth)
+            alone += list(start.values - truth)
             unbiased += list(drawn.values[0] - truth)
             held += list(np.abs(found.scores - truth) <= 2 * found.stderr)
             assert sum(found.scores) == pytest.approx(float(drawn.values.sum()))
@@ -53,7 +53,7 @@ def test_a_start_that_is_wrong_counts_for_little():
     rng = np.random.default_rng(1)
     game, truth = game_of(0)
     spread = np.full(D, np.std(permutation_shapley(game, D, rng, pairs=1).values[0] - truth))
-    wrong = Start(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
+    wrong = Predicted(truth + 50 * spread * rng.standard_normal(D), spread / 10, spread, ())
     drawn = permutation_shapley(game, D, rng, pairs=1)
     found = _combined(wrong, drawn, False, Finding(scores=drawn.values[0]))
     assert found.diagnostics["learned_share"] < 0.01

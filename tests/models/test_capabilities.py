@@ -9,7 +9,7 @@ import pytest
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import IG, METHODS, AlphaAvg, Lime, Shapley, usable_methods
-from limelight.models import Function, class_numbers, why_not
+from limelight.models import Function, why_not
 from limelight.models.hugging_face.model import HuggingFace
 
 from known import BY_ASKING, DEEP, ONLY_EXACT
@@ -31,39 +31,6 @@ def test_each_family_gets_the_methods_of_its_capabilities():
     assert usable_methods(FUNCTION) == [*BY_ASKING]
     assert usable_methods(transformer()) == DEEP
     assert {"lime-theorem", "lime-first-order"} <= set(ONLY_EXACT)
-
-
-def of_function(*classes):
-    return limelight.wrap(lambda texts: np.full((len(texts), 3), 1 / 3), classes=classes)
-
-
-def of_labels(labels, **changes):
-    from tiny_transformers import tiny
-
-    network, tokenizer = tiny("bert", labels=len(labels) or 1, **changes)
-    if labels:
-        network.config.id2label = dict(enumerate(labels))
-    return limelight.wrap(network, tokenizer=tokenizer)
-
-
-@pytest.mark.parametrize(
-    ("model", "numbers"),
-    [
-        (lambda: of_function("World", "Sports", "Business"), None),
-        (lambda: of_function("3", "1", "-2"), (3, 1, -2)),  # as a pipeline of scikit-learn sorts
-        (lambda: of_function("0", "1", "two"), None),
-        (lambda: of_function("1", "2", "٣"), None),
-        (tiny_model, None),
-        (lambda: of_labels(["World", "Sports", "Business"]), (0, 1, 2)),
-        (lambda: of_labels(["LABEL_0", "LABEL_1"]), (0, 1)),
-        (lambda: of_labels([]), (0, 1)),
-        (lambda: of_labels([], problem_type="regression"), None),
-        (lambda: of_labels(["a", "b"]).in_windows(8), (0, 1)),
-    ],
-)
-def test_a_class_has_a_number_only_where_the_model_itself_gives_it_one(model, numbers):
-    pytest.importorskip("torch")
-    assert class_numbers(model()) == numbers
 
 
 def test_the_table_for_a_model_says_how_or_why_not():

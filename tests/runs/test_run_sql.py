@@ -105,6 +105,12 @@ def test_a_query_reaches_nothing_but_the_run(run, query, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_duckdb_draws_no_bar_over_what_is_printed(run):
+    # It writes on standard output, into JSON that somebody pipes, once a query takes seconds.
+    found = run.sql("SELECT current_setting('enable_progress_bar') AS bar")
+    assert found["bar"].to_pylist() == [False]
+
+
 def test_bad_sql_is_one_sentence(run):
     with pytest.raises(
         InputError, match=r'^this query has no answer: syntax error at .* "SELEC"\.$'

@@ -188,7 +188,7 @@ def test_patches_are_features_and_a_coarser_grid_joins_them():
     assert left.of_result(document)["image"].regions is None
     for unit in ("words", "sentences"):
         with pytest.raises(InputError, match="this is a picture"):
-            unit_spans(document, unit)
+            features_of(document, unit)
 
 
 def test_features_that_are_no_boxes_are_kept_as_a_map():

@@ -198,7 +198,7 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
         examples.values[order],
         np.zeros_like(examples.values),
         examples.draws,
-        examples.hashes,
+        examples.by_word,
     )
     number = {text: i for i, text in enumerate(dict.fromkeys(map(text_of, given)))}
     held = np.array([number[text_of(one)] % 2 == 0 for one in given])
@@ -261,7 +261,7 @@ def test_sentences_of_an_answer_are_explained_each_alone():
         question = Question().to(model)
         reading = reading_of(model, [AskedText(TEXT, (one.asked,))], question, signals=True)
         (start,) = learned.starts(reading)
-        np.testing.assert_allclose(one.scores, start.scores, atol=1e-6)
+        np.testing.assert_allclose(one.scores, start.values, atol=1e-6)
     with pytest.raises(InputError, match="knows of one place or answer at a time"):
         limelight.explain_sentences(
             model, TEXT, "shapley", start=learned, answer=answer, pairs=2, max_pairs=2

@@ -169,7 +169,7 @@ def scored(rng, texts, pairs):
     draws = truth + 0.8 * rng.standard_normal((pairs, len(owner), 1))
     inputs = Inputs(np.empty((len(owner), 0)), np.empty((texts, 0)), owner, np.empty(0, int))
     spread, count = draws.var(axis=0, ddof=1), np.full(len(owner), pairs)
-    values = fitting.Examples(inputs, draws.mean(axis=0), spread, count, owner)
+    values = fitting.Examples(inputs, draws.mean(axis=0), spread, count, by_word=False)
     return truth, np.stack([scores + 0.1 * apart, scores - 0.1 * apart]), values
 
 
@@ -182,11 +182,10 @@ def test_errors_that_rest_on_few_texts_and_noisy_draws_hold(texts, pairs):
         rng = np.random.default_rng(seed)
         _, members, aside = scored(rng, texts, pairs)
         noise = np.full(aside.values.shape, 0.8**2 / pairs)
-        theta, _ = fitting._error_model(members, aside, np.ones(1), noise)
+        theta, _ = fitting._error_model(members, aside, noise)
         truth, members, new = scored(rng, 100, pairs)
-        d = np.bincount(new.inputs.owner)[new.inputs.owner]
         off = members.mean(axis=0) - truth
-        design = error_design(members.mean(axis=0), np.abs(members[0] - members[1]) / 2, d)
+        design = error_design(members, new.inputs.owner)
         variance = np.exp(design @ theta)
         held.append(np.mean(off**2 <= 4 * variance))
         wide.append(np.sqrt(np.mean(variance) / np.mean(off**2)))

@@ -19,6 +19,7 @@ from limelight.cli.console import (
     tell_notices,
 )
 from limelight.cli.options import (
+    AnswerColumn,
     Argument,
     Asking,
     AskingOrData,
@@ -68,8 +69,6 @@ class DataRun:
     at_column
         With a model that finds spans: column of the place that each text is asked about, its
         words or START:END; by default every span that is found has a row.
-    answer_column
-        With a language model: column of the answers that are explained; by default what it writes.
     limit
         Explain so many rows, the first ones; by default all.
     engine
@@ -99,7 +98,7 @@ class DataRun:
     id_column: str | None = None
     label_column: str | None = None
     at_column: str | None = None
-    answer_column: str | None = None
+    answer_column: AnswerColumn = None
     limit: WholeNumberOrNone = None
     engine: str | None = None
     workers: WholeNumberOrNone = None

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, parsed_settings, put, tell, tell_notices
 from limelight.cli.options import (
+    AnswerColumn,
     DataFile,
     JudgedQuestion,
     LabelledModelOptions,
@@ -18,6 +19,7 @@ from limelight.cli.options import (
     WholeNumberOrNone,
     names_in,
 )
+from limelight.cli.texts import answers_in
 from limelight.errors import InputError
 
 
@@ -28,7 +30,7 @@ def judge(
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     label_column: str | None = None,
-    answer_column: str | None = None,
+    answer_column: AnswerColumn = None,
     rationales: str | None = None,
     limit: WholeNumberOrNone = None,
     target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
@@ -53,9 +55,6 @@ def judge(
     label_column
         Column of the labels; by default one of a usual name, else there are none. They take no part
         in the judgement: labels that match no class, or hardly ever the prediction, are told about.
-    answer_column
-        With a language model: the column of the answers that are judged; by default what the model
-        writes after each text.
     rationales
         The column of what people marked: lists of [start, end] in characters, one list per
         annotator where there are several, or ERASER's. Adds how plausible the methods are.
@@ -96,11 +95,7 @@ def judge(
         found, marked = read_rationales(data, rationales, text_column=text_column, limit=limit)
         apart = rationales == "evidences"  # the texts are in files of their own
         texts = LabelledRows(found, [] if apart else read(data).labels)
-    answers = None
-    if answer_column is not None:  # read as labels are: a cell for each text
-        cells = read_rows(data, text_column=text_column, label_column=answer_column, limit=limit)
-        cut = ("" if cell is None else str(cell) for cell in cells.labels)
-        answers = [cell if cell.strip() else None for cell in cut]
+    answers = answers_in(data, answer_column, text_column=text_column, limit=limit)
     classifier = model.load(labelled=True)
 
     def say(ahead: object) -> None:

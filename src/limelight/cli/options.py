@@ -75,6 +75,13 @@ PairColumn = Annotated[
         'as "premise" and "hypothesis", are found without.'
     ),
 ]
+AnswerColumn = Annotated[
+    str | None,
+    Parameter(
+        help="With a language model: column of the answers that are explained; by default what it "
+        "writes."
+    ),
+]
 
 
 @Parameter(name="*")

@@ -25,6 +25,20 @@ Answer = TypeVar("Answer")
 _ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for bytes that are not UTF-8
 
 
+def answers_in(
+    data: Path, column: str | None, *, text_column: str | None, limit: int | None
+) -> list[str | None] | None:
+    """Return the answer in a column for each text of the data; None where its cell is empty."""
+    if column is None:
+        return None
+    from limelight.data import read_rows
+
+    # Read as labels are: a cell for each text.
+    found = read_rows(data, text_column=text_column, label_column=column, limit=limit).labels
+    cells = ("" if cell is None else str(cell) for cell in found)
+    return [cell if cell.strip() else None for cell in cells]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class OneText:

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, named_values, noted, parsed_value, tell
 from limelight.cli.options import (
+    AnswerColumn,
     LabelColumn,
     ModelOptions,
     OutputFile,
@@ -18,6 +19,7 @@ from limelight.cli.options import (
     WholeNumber,
     WholeNumberOrNone,
 )
+from limelight.cli.texts import answers_in
 from limelight.data import LabelledTexts, imdb, read_labelled, read_texts
 from limelight.data.pictures import read_pictures
 from limelight.errors import InputError, nearest
@@ -140,6 +142,7 @@ def learn(
     output: OutputFile,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
+    answer_column: AnswerColumn = None,
     texts: WholeNumber = 500,
     pairs: WholeNumber = 3,
     budget: str = "30min",
@@ -173,6 +176,7 @@ def learn(
     from limelight import learn as learned  # says which extra is missing, if torch is
 
     given = read_texts(data, text_column=text_column, pair_column=pair_column, limit=texts)
+    answers = answers_in(data, answer_column, text_column=text_column, limit=texts)
 
     def kept() -> str:
         drawn = any(output.glob("drawn/part-*"))
@@ -183,6 +187,7 @@ def learn(
             model.load(),
             given,
             pairs=pairs,
+            answer=answers,
             output=output,
             budget=budget,
             judged=judged,
@@ -190,9 +195,7 @@ def learn(
             progress=moved,
             estimate=lambda ahead: shown.say(f"{ahead} (--budget {budget})."),
         )
-    print(f"{output}: {found}")
-    if notice := found.report.get("notice"):
-        tell(f"Notice: {notice}", style="bold")
+    print(f"{output}: {found}")  # a notice comes first
 
 
 def _changed(recipe: "Recipe", pairs: tuple[str, ...], epochs: int | None) -> "Recipe":

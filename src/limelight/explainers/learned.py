@@ -48,8 +48,8 @@ _TOGETHER = 8  # texts that are scored at a time: their signals stay in the cach
 class Inputs(NamedTuple):
     """What networks are told of ``n`` texts with N features in all.
 
-    ``owner`` is the text of each feature. ``word`` is a hash of its string, and in standard signals
-    the place of that among the words that were learned; there are none where it is no signal.
+    ``owner`` is the text of each feature. ``word`` is a hash of its string, the same in every
+    process, and in standard signals its place among the words that were learned.
     """
 
     words: Float[np.ndarray, "N s"]
@@ -72,11 +72,9 @@ def inputs_of(reading: Reading, signals: Collection[str]) -> Inputs:
     if "outputs" in signals:
         texts.append(reading.outputs)
     owner = np.repeat(np.arange(len(reading.features)), [len(f) for f in reading.features])
+    hashes = [_hash(string) for own in reading.features for string in own.strings]
     return Inputs(
-        _joined(words, len(owner)),
-        _joined(texts, len(reading.features)),
-        owner,
-        word_hashes(reading) if "words" in signals else np.empty(0, np.int64),
+        _joined(words, len(owner)), _joined(texts, len(reading.features)), owner, np.array(hashes)
     )
 
 
@@ -111,46 +109,34 @@ def _places(reading: Reading, i: int) -> Float[np.ndarray, "d p"]:
     return np.stack(found, axis=1)
 
 
-def word_hashes(reading: Reading) -> Int[np.ndarray, " N"]:
-    """Return a number for the string of each feature, the same in every process."""
-    return np.array([_hash(string) for own in reading.features for string in own.strings])
-
-
 @lru_cache(maxsize=1 << 16)
 def _hash(string: str) -> int:
     return zlib.crc32(string.lower().encode("utf-8", "surrogatepass"))
 
 
 class Predicted(NamedTuple):
-    """Scores of N features for each output, their standard errors, and what the members said.
+    """Scores, their standard errors, and the deviation of what one pair of orders would say.
 
-    ``draw`` is the deviation of what one pair of orders would say of them, around the truth.
+    Of N features for each output; or of one text for the explained number, with its notices.
     """
 
-    values: Float[np.ndarray, "N C"]
-    stderr: Float[np.ndarray, "N C"]
-    draw: Float[np.ndarray, "N C"]
-    members: Float[np.ndarray, "members N C"]
-
-
-class Start(NamedTuple):
-    """What is known of the explained number of a text before any removal is asked about.
-
-    Scores, their standard errors, and ``draw`` as in :class:`Predicted`.
-    """
-
-    scores: Float[np.ndarray, " d"]
-    stderr: Float[np.ndarray, " d"]
-    draw: Float[np.ndarray, " d"]
-    notices: tuple[str, ...]
+    values: Float[np.ndarray, "N *C"]
+    stderr: Float[np.ndarray, "N *C"]
+    draw: Float[np.ndarray, "N *C"]
+    notices: tuple[str, ...] = ()
 
 
 def error_design(
-    values: Float[np.ndarray, "N C"], apart: Float[np.ndarray, "N C"], d: Int[np.ndarray, " N"]
+    members: Float[np.ndarray, "members N C"], owner: Int[np.ndarray, " N"]
 ) -> Float[np.ndarray, "N C 4"]:
-    """Return what the logarithm of a squared error is linear in; both in units of usual scores."""
-    sizes = np.broadcast_to(np.log(d)[:, None], values.shape)
+    """Return what the logarithm of a squared error is linear in, of scores in usual units.
+
+    That is 1, and the logarithms of the score, of how far the networks are apart, and of the length
+    of the text.
+    """
+    values, apart = members.mean(axis=0), np.abs(members[0] - members[1]) / 2
     logs = [np.log(np.abs(x) + _FLOOR) for x in (values, apart)]
+    sizes = np.broadcast_to(np.log(np.bincount(owner)[owner])[:, None], values.shape)
     return np.stack([np.ones_like(values), *logs, sizes], axis=-1)
 
 
@@ -251,39 +237,38 @@ class Learned:
 
     def predicted(self, inputs: Inputs) -> Predicted:
         """Return scores and standard errors for every output of the model, of standard signals."""
-        scale = self.arrays["scale"]
-        members = self._members(inputs)
-        values = members.mean(axis=0)
-        apart = np.abs(members[0] - members[1]) / 2
-        d = np.bincount(inputs.owner)[inputs.owner]
-        design = error_design(values, apart, d)
-        errors, draw = (np.exp(design @ self.arrays[name]) for name in ("errors", "draws"))
-        stderr = np.sqrt(errors + self.unseen(inputs)[:, None] + _LEAST**2)
-        spread = np.sqrt(draw + _LEAST**2) * (d > 2)[:, None]  # two words have one pair of orders
-        return Predicted(values * scale, stderr * scale, spread * scale, members * scale)
+        scale, members = self.arrays["scale"], self.members(inputs)
+        design = error_design(members, inputs.owner)
+        errors = np.exp(design @ self.arrays["errors"]) + self.unseen(inputs)[:, None]
+        stderr, draw = np.sqrt(errors + _LEAST**2), self.draw(design)
+        return Predicted(members.mean(axis=0) * scale, stderr * scale, draw * scale)
+
+    def draw(self, design: Float[np.ndarray, "N C 4"]) -> Float[np.ndarray, "N C"]:
+        """Return how far one pair of orders lies from the truth, in usual units."""
+        found = np.sqrt(np.exp(design @ self.arrays["draws"]) + _LEAST**2)
+        return found * (design[..., 3] > 1)  # log d: two words have one pair of orders
 
     def unseen(self, inputs: Inputs) -> Float[np.ndarray, " N"]:
         """Return 1 at words that were not learned, where words are all that is known, else 0.
 
         It is their variance in units of usual scores: nothing was seen that could tell it.
         """
-        own = inputs.word == len(self.arrays["vocabulary"])
-        return own.astype(float) if len(own) else np.zeros(len(inputs.words))
+        new = inputs.word == len(self.arrays["vocabulary"])
+        return new.astype(float) if "0.word.weight" in self.arrays else np.zeros(len(new))
 
     def standard(self, inputs: Inputs) -> Inputs:
-        """Return the signals less their mean, in units of their deviation."""
+        """Return the signals less their mean, in units of their deviation.
+
+        A word becomes its place among those that were learned, their number if it was not.
+        """
         own = self.arrays
         words = inputs.words - own["words.mean"]
         words /= own["words.scale"]  # in place: it is by far the largest array
         texts = (inputs.texts - own["texts.mean"]) / own["texts.scale"]
-        return inputs._replace(words=words, texts=texts, word=self._places(inputs.word))
-
-    def _places(self, hashes: Int[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
-        """Return the place of each word among those that were learned, their number if none."""
-        known = self.arrays["vocabulary"]
-        place = np.searchsorted(known, hashes)
-        there = known[np.minimum(place, len(known) - 1)] == hashes
-        return np.where(there, place, len(known))
+        known = own["vocabulary"]
+        place = np.searchsorted(known, inputs.word)
+        there = known[np.minimum(place, len(known) - 1)] == inputs.word
+        return Inputs(words, texts, inputs.owner, np.where(there, place, len(known)))
 
     @cached_property
     def _first(self) -> Float[np.ndarray, "s k"]:
@@ -291,7 +276,7 @@ class Learned:
         names = [f"{k}.{layer}.weight" for k in range(_MEMBERS) for layer in ("first", "linear")]
         return np.concatenate([self.arrays[name] for name in names]).T
 
-    def _members(self, inputs: Inputs) -> Float[np.ndarray, "members N C"]:
+    def members(self, inputs: Inputs) -> Float[np.ndarray, "members N C"]:
         """Return what the networks say of standard signals, in units of usual scores."""
         own, words, texts = self.arrays, inputs.words, inputs.texts
         first = self._first
@@ -302,12 +287,12 @@ class Learned:
             h = np.maximum(x[:, :hidden] + own[f"{k}.first.bias"], 0.0)
             h = np.maximum(h @ own[f"{k}.second.weight"].T + own[f"{k}.second.bias"], 0.0)
             said = x[:, hidden:] + h @ own[f"{k}.last.weight"].T + own[f"{k}.last.bias"]
-            if len(inputs.word):
-                said += own[f"{k}.word.weight"][inputs.word]
+            if (name := f"{k}.word.weight") in own:
+                said += own[name][inputs.word]
             found.append(said)
         return np.array(found, np.float64)
 
-    def starts(self, reading: Reading) -> list[Start]:
+    def starts(self, reading: Reading) -> list[Predicted]:
         """Return what is known of every text without asking about removals; refuse other models."""
         self.check(reading)
         if reading.targets.parts > 1:
@@ -317,22 +302,17 @@ class Learned:
             )
         return [start for part in reading.apart(_TOGETHER) for start in self._starts(part)]
 
-    def _starts(self, reading: Reading) -> list[Start]:
+    def _starts(self, reading: Reading) -> list[Predicted]:
         inputs = self.standard(inputs_of(reading, self.record["signals"]))
-        found = self.predicted(inputs)
-        strange = self.strangeness_of(inputs, word_hashes(reading))
+        values, stderr, draw, _ = self.predicted(inputs)
+        strange = self.strangeness_of(inputs)
         ends = np.cumsum([len(features) for features in reading.features])[:-1]
         weights = reading.target_weights[:, self._columns(reading)]
-        parts = (np.split(x, ends) for x in (found.values, found.stderr, found.draw))
+        parts = (np.split(x, ends) for x in (values, stderr, draw))
         # Errors of two outputs may go together, and are added as if they did.
         return [
-            Start(
-                values @ weight,
-                stderr @ np.abs(weight),
-                draw @ np.abs(weight),
-                tuple(self._notices(far)),
-            )
-            for values, stderr, draw, weight, far in zip(*parts, weights, strange, strict=True)
+            Predicted(own @ w, error @ np.abs(w), one @ np.abs(w), tuple(self._notices(far)))
+            for own, error, one, w, far in zip(*parts, weights, strange, strict=True)
         ]
 
     def _explained(self, settings: "LearnedSettings", reading: Reading) -> list[Finding]:
@@ -392,9 +372,7 @@ class Learned:
             )
         return known
 
-    def strangeness_of(
-        self, inputs: Inputs, hashes: Int[np.ndarray, " N"]
-    ) -> Float[np.ndarray, "n 3"]:
+    def strangeness_of(self, inputs: Inputs) -> Float[np.ndarray, "n 3"]:
         """Return how unlike those it learned from each text is, from standard signals.
 
         The logarithm of the number of words, the share of words that it has not seen, and the
@@ -402,7 +380,7 @@ class Learned:
         """
         n = len(inputs.texts)
         count = np.bincount(inputs.owner, minlength=n)
-        unseen = self._places(hashes) == len(self.arrays["vocabulary"])
+        unseen = inputs.word == len(self.arrays["vocabulary"])
         new = np.bincount(inputs.owner, unseen, minlength=n) / count
         summary = text_summary(inputs) - self.arrays["centre"]
         axes = self.arrays["axes"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
-from limelight.explainers.learned import PREFIX, Learned, Start
+from limelight.explainers.learned import PREFIX, Learned, Predicted
 from limelight.explainers.method import (
     MEANS,
     Method,
@@ -201,7 +201,7 @@ def sampled_shapley(
     return drawn if start is None or d < 3 else _combined(start, found, regressed, drawn)
 
 
-def _start(settings: Shapley, one: Reading) -> Start | None:
+def _start(settings: Shapley, one: Reading) -> Predicted | None:
     """Return what a learned method says of the text; refuse what it has not learned about."""
     if not isinstance(settings.start, Learned):
         return None
@@ -225,7 +225,7 @@ def _start(settings: Shapley, one: Reading) -> Start | None:
     return start
 
 
-def _combined(start: Start, found: ShapleySample, regressed: bool, drawn: Finding) -> Finding:
+def _combined(start: Predicted, found: ShapleySample, regressed: bool, drawn: Finding) -> Finding:
     """Return the mean of learned and drawn scores, each by its squared error, word by word.
 
     The squared error of one pair of orders is what the learned method has seen on other texts; of
@@ -241,11 +241,11 @@ def _combined(start: Start, found: ShapleySample, regressed: bool, drawn: Findin
         known = _KNOWN_DRAWS + n - 1.0
         square = (_KNOWN_DRAWS * start.draw**2 / n + (n - 1) * square) / known
         square = square * half_quantile(known) ** 2  # it is an estimate itself
-    apart, own = (start.scores - values) ** 2, start.stderr**2
+    apart, own = (start.values - values) ** 2, start.stderr**2
     fits = (x for x in _WIDENED if np.mean(apart / (x * own + square)) <= 1)
     widened = next(fits, _WIDENED[-1])
     weight = square / (widened * own + square)
-    scores, variance = weight * start.scores + (1 - weight) * values, (1 - weight) * square
+    scores, variance = weight * start.values + (1 - weight) * values, (1 - weight) * square
     scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
     what = "pairs of masks" if regressed else "pairs of orders"
     many = f"{found.pairs} {what if found.pairs > 1 else 'pair of orders'}"

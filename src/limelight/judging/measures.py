@@ -215,6 +215,7 @@ def text_columns(
 def _top_drops(text: ScoredText, removals: Removals) -> Iterator[tuple[str, TextColumn]]:
     """Yield by how much the explained number falls without the 1, 3 and 5 strongest words."""
     orders = [strongest_first(own, signed=sign) for _, own, sign in text.rows]
+    # One question for all methods; a text of fewer words has no such column, not a smaller k.
     for k in _TOPS:
         if orders and k <= removals.d:
             keep = np.ones((len(orders), removals.d), bool)
@@ -247,6 +248,7 @@ def _from_the_literature(
     deleting = "delete" if "delete" in one.model.replacements else replacement
     game = TargetGame(aimed, deleting)
     full = float(aimed.targets.value(one.outputs)[0])
+    # Where no method has scores there is nothing else to concatenate.
     none = np.empty((0, len(one.features[0])), bool)
     for package, sets_of in (
         ("eraser", lambda _, order: eraser_sets(order)),

@@ -48,6 +48,7 @@ class Rationales(NamedTuple):
         Something that is not a rationale at all is refused; spans that do not fit their text are a
         sentence, so that one bad row does not cost the others.
         """
+        # What can be read only once would be empty when it is read for the texts.
         if isinstance(given, str) or not hasattr(given, "__len__"):
             raise InputError("rationales must be a list with one entry per text.")
         if len(given) != len(texts):

@@ -62,6 +62,7 @@ class Resampled(NamedTuple):
         """Return a column with its interval, which a single text does not have."""
         if not np.isfinite(self.share[column]):
             return None, None
+        # Resampling one text gives it again and again, an interval of no width.
         return float(self.share[column]), self.interval(column) if texts > 1 else None
 
 
@@ -117,6 +118,7 @@ def _quotient(a: Any, b: Float[np.ndarray, "*n"], otherwise: Any) -> Float[np.nd
 def two_sided(draws: Float[np.ndarray, " draws"], *, texts: int) -> float:
     """Return twice the smaller part of draws on either side of 0, at least 2^(1 − texts)."""
     known = draws[np.isfinite(draws)]
+    # Draws at 0 are on both sides: methods that never differ are as likely either way.
     fewer = min(np.count_nonzero(known <= 0), np.count_nonzero(known >= 0))
     # Resampling three texts that agree always finds agreement. That n signs are all the same has
     # the probability 2^(1 − n) where both are as likely: no test of n differences goes below it.

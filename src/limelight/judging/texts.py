@@ -201,6 +201,7 @@ class Setup:
     @property
     def in_flight(self) -> int:
         """How many texts are judged together."""
+        # More would hold more answers in memory, and 32 searches fill the batches of a device.
         return max(together(self.model), 1 if self.exact else _IN_FLIGHT)
 
     @property

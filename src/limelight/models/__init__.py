@@ -20,7 +20,6 @@ from limelight.models.protocol import (
     Weigh,
     check_needed,
     checked_model,
-    class_numbers,
     class_probabilities,
     resolved_replacement,
     why_not,
@@ -29,6 +28,6 @@ from limelight.models.protocol import (
 __all__ = [
     "CAPABILITIES", "SCALES", "Attended", "Attends", "Capability", "Collapses", "Cuts",
     "Differentiated", "Differentiates", "Engine", "Freezes", "Function", "Link", "Model",
-    "Shuffles", "Weigh", "check_needed", "checked_model", "class_numbers", "class_probabilities",
+    "Shuffles", "Weigh", "check_needed", "checked_model", "class_probabilities",
     "load", "resolved_replacement", "why_not", "wrap",
 ]  # fmt: skip

@@ -1,6 +1,5 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -223,10 +222,6 @@ class Pieces(Protocol):
     """Capability "pieces": a network with a tokenizer and a configuration of its own."""
 
     @property
-    def numbers(self) -> tuple[int, ...] | None:
-        """The number that the configuration gives to each class, None where it has names alone."""
-
-    @property
     def withdrawn(self) -> Mapping[str, str]:
         """Replacements of its kind that did not work when it was tried out, and why not."""
 
@@ -412,20 +407,6 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
     return cast(Games, model).asked_about(features, scale) if exact else model
 
 
-def class_numbers(model: Model) -> tuple[int, ...] | None:
-    """Return the number that ``model`` itself gives to each class, None where it has names alone.
-
-    A network says so as ``numbers``; else classes that are called by whole numbers have these.
-    Where None comes, a number in a file says nothing about which class is meant: the place of a
-    class among the others is ours, and not the model's.
-    """
-    own = cast(Pieces, model).numbers if why_not(model, "pieces") is None else None
-    # Eighteen digits fit into the 64 bits of a column of labels; longer ones are names.
-    if own is None and all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in model.classes):
-        own = tuple(map(int, model.classes))
-    return own
-
-
 def class_probabilities(
     outputs: Float[np.ndarray, "n C"], link: str = "softmax"
 ) -> Float[np.ndarray, "n classes"]:
@@ -490,9 +471,7 @@ def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
     An ``AskedText`` brings along what is asked of it, or a name for that (see :func:`asked_of`).
     """
     text = given.given if isinstance(given, AskedText) else given
-    # Of a string the model itself says whether it reads it, but for what data have for a picture.
-    if not isinstance(text, str) or text.startswith(("data:", "/")) or text[1:3] == ":\\":
-        _check_kind(model, text)
+    _check_kind(model, text)
     return read_asking(model, text, asked_of(model, given), pieces=pieces)
 
 

@@ -83,11 +83,6 @@ def full_colour(hue: Side) -> str:
     return hex_colour(_FULL["light"][hue])
 
 
-def laid_over(under: Rgb, hue: Side, strength: float) -> Rgb:
-    """Return the colour of a pixel of a picture under that of a score."""
-    return mixed(under, _FULL["light"][hue], cover(strength))
-
-
 def mixed(first: Rgb, second: Rgb, share: float) -> Rgb:
     """Return the colour a ``share`` of the way from ``first`` to ``second``."""
     r, g, b = (round(a + (z - a) * share) for a, z in zip(first, second, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight.errors import MissingExtraError
 from limelight.pages.markup import part
-from limelight.pages.palette import cover, full_colour, marked, side, strengths
+from limelight.pages.palette import cover, full_colour, marked, ramp, side, strengths
 from limelight.pages.wording import error_text, minus, score_text
 from limelight.results import Explanation
 from limelight.shapes import Bool, Int, Num
@@ -163,3 +163,13 @@ def features_of_pixels(image: Image, width: int, height: int) -> Int[np.ndarray,
 def grey(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:
     """Return the brightness of every pixel, in which no hue is taken for a score."""
     return np.repeat(pixels @ np.array([0.299, 0.587, 0.114])[:, None], 3, axis=2)
+
+
+def tinted(e: Explanation, image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
+    """Return the picture, pale and grey, under the colours of its scores in so many pixels."""
+    sizes = [*strengths(e).tolist(), 0.0]  # the last one is of pixels that are no feature's
+    at = features_of_pixels(image, width, height)
+    colours = np.array([ramp(side(e, size))[-1] for size in sizes])[at]
+    covered = np.array([cover(size) for size in sizes])[at][:, :, None]
+    pale = 128 + grey(pixels_of(image, width, height)) / 2
+    return pale + (colours - pale) * covered

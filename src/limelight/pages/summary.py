@@ -81,7 +81,7 @@ def _sections(view: SummarizedView, noun: str) -> list[Section]:
     if view.right is not None:
         none = f"No {noun}'s mean score differs for certain between right and wrong."
         heads = (noun, "called", "where right", "where wrong")
-        both = (_differing_words(heads, view.differing[:_FEW]), _mistakes(view))
+        both = (_differing_words(heads, view.differing[:_FEW]), _mistakes(view, noun))
         said = "" if view.differing else none
         tables = [table for table in both if table.rows]
         found.append(Section("Where the model is wrong", said, tables=tables))
@@ -116,8 +116,8 @@ def _words(found: Sequence[SummarizedWord], heading: str, peak: float, *, signed
     return Table(columns, rows)
 
 
-def _mistakes(view: SummarizedView) -> Table:
-    columns = ("mistake", "label", "predicted", "how sure", "words")
+def _mistakes(view: SummarizedView, noun: str) -> Table:
+    columns = [Column(name, widest=18) for name in ("mistake", "label", "predicted", "how sure")]
     rows = [
         (
             *(one.id, one.label, one.predicted),
@@ -126,7 +126,7 @@ def _mistakes(view: SummarizedView) -> Table:
         )
         for one in view.mistakes[:_FEW]
     ]
-    return Table([Column(name, widest=40 if name == "words" else 18) for name in columns], rows)
+    return Table([*columns, Column(plural(noun), widest=40)], rows)
 
 
 @on_terminal()

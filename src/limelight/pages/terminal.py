@@ -25,7 +25,6 @@ from limelight.pages.palette import (
     FAINTEST,
     TERMINAL_INK,
     Side,
-    laid_over,
     largest,
     marked,
     side,
@@ -33,11 +32,11 @@ from limelight.pages.palette import (
     strongest,
     terminal_colour,
 )
-from limelight.pages.pictures import features_of_pixels, grey, pixels_of
+from limelight.pages.pictures import pixels_of, tinted
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Section, Table
-from limelight.shapes import Int, Num
+from limelight.shapes import Num
 from limelight.text import Image, plural
 
 if TYPE_CHECKING:  # which a command that explains does without
@@ -415,13 +414,13 @@ def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Itera
     width, height = image.size
     columns = min(width * max(1, PICTURE // 2 // width), look.width - _GAP, PICTURE)
     rows = 2 * max(1, round(columns * height / width / 2))
-    at, pixels = features_of_pixels(image, columns, rows), pixels_of(image, columns, rows)
     beside = max(1, look.width // (columns + _GAP))
     cards = [
-        (f"{e.label}  {wording.scale_note(e)}", _blocks(_tinted(e, at, pixels))) for e in several
+        (f"{e.label}  {wording.scale_note(e)}", _blocks(tinted(e, image, columns, rows)))
+        for e in several
     ]
     if len(several) > 1 or beside > 1:
-        cards.insert(0, (several[0].text, _blocks(pixels)))
+        cards.insert(0, (several[0].text, _blocks(pixels_of(image, columns, rows))))
     grid = RichTable.grid(padding=(0, _GAP, 0, 0))
     for _ in range(min(beside, len(cards))):
         grid.add_column(max_width=columns)
@@ -433,19 +432,6 @@ def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Itera
         if i + beside < len(cards):
             grid.add_row("")
     yield Padding(grid, (0, 0, 0, 2))
-
-
-def _tinted(
-    e: Explanation, at: Int[np.ndarray, "h w"], pixels: Num[np.ndarray, "h w 3"]
-) -> Num[np.ndarray, "h w 3"]:
-    sizes = np.append(strengths(e), 0.0)  # the last one is of pixels that are no feature's
-    pale = 128 + grey(pixels).astype(int) // 2
-    return np.array(
-        [
-            [laid_over(tuple(x), side(e, sizes[j]), sizes[j]) for j, x in zip(*row, strict=True)]
-            for row in zip(at.tolist(), pale.tolist(), strict=True)
-        ]
-    )
 
 
 def _blocks(pixels: Num[np.ndarray, "h w 3"]) -> Text:

@@ -69,6 +69,7 @@ def settings_with_facts(e: Explanation) -> dict[str, Any]:
     """Return the settings of a file: the facts first, then what was asked."""
     facts = {name: getattr(e, field) for field, name, _ in _FACTS}
     facts["classes"] = list(e.classes)
+    # Schema 1 has facts, settings and what 0.1 found in one object: a name must be of one of them.
     if taken := (facts.keys() | _FOUND) & e.settings.keys():
         raise InputError(f"a setting cannot be called {min(taken)!r}: in a file that is another.")
     return facts | dict(e.settings)
@@ -81,6 +82,7 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
         raise InputError(f"the setting {name!r} of this file cannot be used: {error}.") from None
 
 
+# A key that nobody knows may change what the others mean: such a file is refused, not half read.
 class _Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pass
 

@@ -54,8 +54,10 @@ def agreement(explanations: Sequence[Explanation]) -> Agreement:
     known = np.array([known_scores(e) for e in explanations])
     noise = [bool(e.scores.any() and not k.any()) for k, e in zip(known, explanations, strict=True)]
     signed = [e.signed for e in explanations]
+    # By size: a method without signs can then be compared with one that has them.
     ranks = [centred_ranks(scores) for scores in np.abs(known)]
     up, down = known > 0, known < 0
+    # A score of 0 is for neither side, and contradicts nobody.
     conflicts = up.astype(int) @ down.T.astype(int)
     conflicts += conflicts.T.copy()
     tops = [_top(scores) for scores in known]

@@ -232,6 +232,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
                 object.__setattr__(self, name, float(number))
         object.__setattr__(self, "label", self.label or self.method)
         for name in ("prediction", "settings", "diagnostics"):
+            # Copied and closed: what a caller changes later must not change a result.
             own = plain_value(dict(getattr(self, name)), name)
             object.__setattr__(self, name, MappingProxyType(own))
         check_explanation(self)
@@ -304,6 +305,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
         """Return the ``k`` features of largest absolute score, strongest first."""
         if k < 0:
             raise InputError(f"top takes a count of features, at least 0; got {k}.")
+        # Stable: of equal scores the word that comes first in the text, in every view.
         order = np.argsort(-np.abs(self.scores), kind="stable")[:k]
         return [(self.features[j], float(self.scores[j])) for j in order]
 

@@ -223,6 +223,7 @@ class Plausibility:
         return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
 
 
+# Dictionaries by method and nothing that is empty: what files have had since 0.2, byte for byte.
 class _OfText(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What was found on one text, as a file has it: by method, those without a number left out."""
 

@@ -81,6 +81,7 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
                 f"features of a pair; got {self.sides}."
             )
         object.__setattr__(self, "sides", sides)
+        # Refused here, so that the search for a number of samples ends inside its range.
         if (self._reach(np.full(d, _BEYOND)) > self.error).any():
             raise InputError(
                 f"more than {_BEYOND:.1e} samples would be needed for an error of {self.error:g}; "
@@ -105,6 +106,8 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
         the penalty and row 0 do is counted in full, to the scatter too, even where one thing
         happens to undo another.
         """
+        # By halving: scatter, penalty and row 0 fall with n at rates of their own, and their sum
+        # has no inverse.
         few = np.full(len(self.features), 2 * self.overhead, dtype=np.int64)
         many = np.full_like(few, _BEYOND)
         enough = self._reach(few) <= self.error

@@ -192,6 +192,7 @@ class RunSummary(Page, Tabular):
         Explanations in it have their own schema.
         """
         content = {"schema": "limelight.summary/1"} | _of_units(_plain(self))
+        # Texts of a run may hold half a character, which no encoder of a file would take.
         return LONE_SURROGATE.sub("\ufffd", json.dumps(content, ensure_ascii=False, indent=indent))
 
     def _table(self) -> Table:

@@ -13,6 +13,8 @@ from limelight.errors import InputError
 from limelight.shapes import Float
 
 _DEEPEST = 32  # values inside values; a file of brackets must not end in a recursion
+# JSON knows no infinity. A text that is spelled like one is wrapped in a file, so that both come
+# back as what they were.
 _WORDS = {math.inf: "inf", -math.inf: "-inf"}
 _NUMBERS = {word: number for number, word in _WORDS.items()}
 _TEXT = "text"

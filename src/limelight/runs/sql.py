@@ -8,7 +8,7 @@ one row per text, method, class and word. Below them, for this package:
 * ``rows``: those without an error. ``named`` are the words, with the name of their column in a run
   over pairs, whose second text begins at ``second``; ``predicted`` and ``labelled`` are numbers of
   classes, −1 for none; ``wrong`` is 0 where they agree, 1 where they do not, 2 where no label is
-  known. ``view`` is a number for the method and the class (:func:`view_of`).
+  known. ``view`` is a number for the method and the classes it holds against one another.
 * ``entries``: one row per row and word, with the word's score there and the times it occurs.
 
 One thread computes: of several, sums would be in another order and end in other digits each time.
@@ -112,6 +112,7 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
         duckdb.connect(":memory:", config=_SETTINGS | {"temp_directory": folder}) as connection,
         _one_sentence(runs.values()),
     ):
+        connection.execute("SET enable_progress_bar = false")  # else it writes on standard output
         # In this order: nobody can allow more paths once access is off and settings are locked.
         connection.execute(f"SET allowed_paths = {literal([p for s in paths.values() for p in s])}")
         connection.execute("SET enable_external_access = false")
@@ -219,16 +220,6 @@ def confidence(link: str) -> str:
             each = f"(1 + exp(-{first})) / (1 + exp(-x::DOUBLE))"
             several = f"1 / list_sum(list_transform(prediction, lambda x: {each}))"
     return f"CASE len(prediction) WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN {one} ELSE {several} END"
-
-
-def view_of(record: RunRecord, number: int) -> View:
-    """Return the view that has this number in the table ``rows``."""
-    classes = record.model.classes
-    # The number is made in the view ``rows`` below: the two must count alike.
-    rest, against = divmod(number, len(classes) + 1)
-    method, target = divmod(rest, len(classes))
-    other = None if against == len(classes) else classes[against]
-    return View(record.methods[method].id, classes[target], other)
 
 
 def entries(record: RunRecord, rows: str = "rows", *, more: str = "") -> str:

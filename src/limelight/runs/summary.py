@@ -45,8 +45,8 @@ def summarized(
     check_count("representatives", representatives)
     with opened_words(run, method) as words:
         # Before the sums, which are made for each slice.
-        slices = None if by is None else sliced(words, by)
-        words.add_up(None if slices is None else slices.numbers)
+        slices = sliced(words, by)
+        words.add_up(slices.numbers)
         views = _views(words, slices, top, representatives)
         notices = tuple(_notices(words))
     return RunSummary(
@@ -84,7 +84,7 @@ def _notices(words: RunWords) -> Iterator[str]:
 
 
 def _views(
-    words: RunWords, slices: "Slices | None", top: int, representatives: int
+    words: RunWords, slices: "Slices", top: int, representatives: int
 ) -> tuple[SummarizedView, ...]:
     methods = {one.id: one for one in words.run.record.methods}
     chosen = {
@@ -123,8 +123,8 @@ def _views(
                 compared=compared,
                 differing=differing,
                 representatives=tuple(_representative(words, *one, stored) for one in picked[v]),
-                sliced_by=None if slices is None else slices.by,
-                slices=() if slices is None else _slices(words, slices.names, v),
+                sliced_by=slices.by,
+                slices=_slices(words, slices.names, v),
             )
         )
     return tuple(found)
@@ -322,16 +322,18 @@ _MISSING, _OTHERS = "(no value)", "(others)"
 class Slices(NamedTuple):
     """The names of slices, and a table that has the ``slice`` of each text or of each row."""
 
-    by: str
-    names: list[str]
-    numbers: pa.Table
+    by: str | None = None
+    names: Sequence[str] = ()
+    numbers: pa.Table | None = None
 
 
-def sliced(words: RunWords, by: str) -> Slices:
-    """Return slices by "length", "label" or a column that is carried along.
+def sliced(words: RunWords, by: str | None) -> Slices:
+    """Return slices by "length", "label" or a column that is carried along, or by nothing.
 
     Arrow reads the column: its kinds of numbers and times say how ranges are named.
     """
+    if by is None:
+        return Slices()
     run = words.run
     data = run.record.data.columns
     choices = [LENGTH, *(["label"] if data.label else []), *data.carried]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from limelight.data.columns import DataColumns
 from limelight.errors import InputError, nearest
 from limelight.results.summary import Example, SummarizedWord
-from limelight.runs.sql import MARK, Database, View, database, entries, literal, view_of
+from limelight.runs.sql import MARK, Database, View, database, entries, literal
 from limelight.runs.statistics import FEWEST, Moments, Shrunken, greedy_cover, shrunken
 from limelight.shapes import Bool, Float, Int
 
@@ -49,10 +49,10 @@ class RunWords:
         counted = tables.columns(f"SELECT count(error) AS failed FROM (FROM stored {only})")
         self.failed = int(counted["failed"][0])
         # In the order of the run: methods as they were asked for, classes as they first come.
-        found = tables.columns(f"SELECT view FROM {self.rows} GROUP BY view ORDER BY min(n)")
-        self.views: dict[int, View] = {
-            number: view_of(run.record, number) for number in found["view"].tolist()
-        }
+        found = tables.table(f"""SELECT view, any_value(method) AS method,
+                any_value(target) AS target, any_value(against) AS against
+            FROM {self.rows} GROUP BY view ORDER BY min(n)""").to_pylist()
+        self.views: dict[int, View] = {one.pop("view"): View(**one) for one in found}
 
     def add_up(self, slices: pa.Table | None = None) -> None:
         """Make the sums, by view, predicted class, whether that is right, slice and word."""
@@ -65,20 +65,18 @@ class RunWords:
         groups = "view, predicted, wrong, slice"
         counted = f"SELECT {groups}, count(*) AS texts FROM {rows} GROUP BY ALL"
         self._outcomes = self.tables.columns(counted)
-        # Half the bytes: there may be millions of groups.
-        small = ", ".join(f"{name}::INTEGER AS {name}" for name in groups.split(", "))
-        self.tables.execute(f"""CREATE TEMP TABLE sums AS
-            SELECT {small}, word, {_SUMS}, min(entry) AS entry
-            FROM ({entries(self.run.record, rows, more=", slice")}) GROUP BY ALL""")
         # Words are numbered in the order of the run: of equal ones, the first is shown first.
-        self.tables.execute("""CREATE TEMP TABLE vocabulary AS
-            SELECT word, row_number() OVER (ORDER BY min(entry)) - 1 AS number
-            FROM sums GROUP BY word""")
+        self.tables.execute(f"""CREATE TEMP TABLE vocabulary AS
+            SELECT word, (row_number() OVER (ORDER BY min(entry)) - 1)::INTEGER AS number
+            FROM ({entries(self.run.record, self.rows)}) GROUP BY word""")
         named = self.tables.table("SELECT word FROM vocabulary ORDER BY number")
         self.words: list[str] = named["word"].to_pylist()
-        self._sums = self.tables.columns("""SELECT sums.* EXCLUDE (word, entry), number
-            FROM sums JOIN vocabulary USING (word)""")
-        self.tables.execute("DROP TABLE sums")
+        # By small numbers: of a million texts there are millions of groups, and by the words
+        # themselves they would not fit into the memory that a query may take.
+        small = ", ".join(f"{name}::INTEGER AS {name}" for name in groups.split(", "))
+        self._sums = self.tables.columns(f"""SELECT {small}, number, {_SUMS}
+            FROM ({entries(self.run.record, rows, more=", slice")}) JOIN vocabulary USING (word)
+            GROUP BY ALL""")
 
     def moments(self, view: int, **groups: int) -> Moments:
         """Return the moments of a view's words: of all its texts, or of some groups."""

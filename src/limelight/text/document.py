@@ -2,9 +2,10 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.pictures import Picture, Pictured, is_picture
+from limelight.text.pictures import ENDINGS, Picture, Pictured, is_address, is_pillow
 from limelight.text.places import Asked, AskedText
 from limelight.text.tokens import Span, Tokens
 
@@ -154,6 +155,20 @@ def checked_text_or_pair(given: Any) -> str | Pair:
 def is_one(given: Any) -> bool:
     """Whether one text, pair or picture is meant, and not a list: a tuple is always a pair."""
     return isinstance(given, str | tuple) or is_picture(given)
+
+
+def is_picture(given: Any) -> bool:
+    """Whether ``given`` can only be a picture; other strings may be the path of one too."""
+    if isinstance(given, str):  # what rows of data have in its place
+        # By its beginning first: most strings are long texts, and are not to be copied for this.
+        if not given.startswith(("data:", "/", "\\\\")) and given[1:2] != ":":
+            return False
+        path = given.lower().endswith(ENDINGS) and Path(given).is_absolute()
+        return path or is_address(given)
+    if isinstance(given, np.ndarray):
+        return given.ndim > 1 and given.dtype.kind in "buif"
+    file = isinstance(given, Mapping) and ("bytes" in given or "path" in given)
+    return file or isinstance(given, Picture | Path | bytes) or is_pillow(given)
 
 
 def check_listed(texts: Any) -> None:

@@ -116,14 +116,14 @@ def features_of(
     """
     name, parts, strings = unit_name(unit), document.parts, document.tokens.strings
     sides = [side_at(start, parts) if parts else 0 for start, _ in document.tokens.spans]
-    # Units that go by place, and the same with those as one that share a token.
-    cut: Any = None
-    whole: Any = None
+    places: Any = None  # of units that go by place
+    notices: tuple[str, ...] = ()
     groups: list[Hashable] = list(range(len(strings)))
     if document.picture is not None:
         groups = _in_picture(document, document.picture, unit)
     elif (cut := unit_spans(document, unit)) is not None:
-        whole, groups = _joined_units(document.tokens.spans, cut)
+        places, groups = _joined_units(document.tokens.spans, cut)
+        notices = _joined_notice(document.text, cut, places)
     elif not isinstance(unit, str):
         groups = _own_groups(unit, len(strings))
     elif unit == "words":
@@ -153,9 +153,8 @@ def features_of(
         return Features(name, tuple(map(str, row)), ((),) * len(row), np.array(of_token))
     if name in ("words", "positions"):
         return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))
-    units = None if whole is None else [whole[g] for g in row]
+    units = None if places is None else [places[g] for g in row]
     named = _named_runs(document, of_token, len(row), units)
-    notices = _joined_notice(document.text, cut or [], whole or [])
     return Features(name, *named, np.array(of_token), notices)
 
 
@@ -245,19 +244,10 @@ def _cut_anew(document: Document, cut: Pictured, unit: Any) -> Pictured | None:
         return segments(unit, cut.picture, cutter_name(unit)) if callable(unit) else None
     if unit == "segments":
         return segments(slic_segments, cut.picture, unit)
-    if (grid := grid_of(unit)) is not None:
-        seen = around(cut.boxes)  # a processor may cut off the rest
-        return Pictured(cut.picture, grid_boxes(seen, *grid)) if document.divisible else None
-    _check_of_picture(unit)
-    return None
-
-
-def _check_of_picture(unit: Any) -> None:
-    if isinstance(unit, str) and unit not in ("patches", "positions", "segments"):
-        raise InputError(
-            f"features {unit!r} are parts of a text, and this is a picture. "
-            + nearest("features", unit, OF_PICTURES)
-        )
+    if (grid := grid_of(unit)) is None or not document.divisible:
+        return None
+    seen = around(cut.boxes)  # a processor may cut off the rest
+    return Pictured(cut.picture, grid_boxes(seen, *grid))
 
 
 def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
@@ -266,9 +256,13 @@ def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
     if not isinstance(unit, str) and not callable(unit):
         groups = _own_groups(unit, len(names))
         return [None if group is None else f"group {group}" for group in groups]
-    if not isinstance(unit, str) or (grid := grid_of(unit)) is None:
-        _check_of_picture(unit)
+    if not isinstance(unit, str) or unit in ("patches", "positions", "segments"):
         return list(names)
+    if (grid := grid_of(unit)) is None:
+        raise InputError(
+            f"features {unit!r} are parts of a text, and this is a picture. "
+            + nearest("features", unit, OF_PICTURES)
+        )
     sizes = [len({box[side] for box in cut.boxes}) for side in (1, 0)]
     if any(asked > there for asked, there in zip(grid, sizes, strict=True)):
         raise InputError(

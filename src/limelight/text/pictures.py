@@ -79,17 +79,6 @@ class _Pillow(Protocol):
 PictureLike = Picture | np.ndarray | Path | bytes | Mapping[str, Any] | _Pillow
 
 
-def is_picture(given: Any) -> bool:
-    """Whether ``given`` can only be a picture; other strings may be the path of one too."""
-    if isinstance(given, str):  # what rows of data have in its place
-        path = given.lower().endswith(ENDINGS) and Path(given).is_absolute()
-        return path or is_address(given)
-    if isinstance(given, np.ndarray):
-        return given.ndim > 1 and given.dtype.kind in "buif"
-    file = isinstance(given, Mapping) and ("bytes" in given or "path" in given)
-    return file or isinstance(given, Picture | Path | bytes) or _is_pillow(given)
-
-
 def has_ending(path: Path) -> bool:
     """Whether a path ends as that of a picture does."""
     return path.name.lower().endswith(ENDINGS)
@@ -121,7 +110,7 @@ def picture_of(given: Any, name: str | None = None) -> Picture:
         return _read(Path(given), name or Path(given).name)
     if isinstance(given, bytes):
         return _opened(BytesIO(given), name or "picture")
-    if _is_pillow(given):
+    if is_pillow(given):
         own = name or Path(getattr(given, "filename", "")).name or "picture"
         return _opened(given, own)
     if not hasattr(given, "__array__"):
@@ -132,7 +121,8 @@ def picture_of(given: Any, name: str | None = None) -> Picture:
     return _of_array(np.asarray(given), name or "picture")
 
 
-def _is_pillow(given: Any) -> bool:
+def is_pillow(given: Any) -> bool:
+    """Whether ``given`` is an image of Pillow, which is not imported for that."""
     return type(given).__module__.startswith("PIL.")
 
 
@@ -162,7 +152,7 @@ def _opened(file: Any, name: str) -> Picture:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            if _is_pillow(file):  # somebody else's, to be closed by them; its file is read only now
+            if is_pillow(file):  # somebody else's, to be closed by them; its file is read only now
                 return _of_pillow(file, name)
             with Image.open(file) as image:
                 return _of_pillow(image, name)

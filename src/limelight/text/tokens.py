@@ -70,26 +70,18 @@ def placed_tokens(strings: tuple[str, ...], text: str) -> Tokens:
 
 def _spans(strings: tuple[str, ...], text: str) -> tuple[Span, ...]:
     lower = text.lower()
-    spans = _places(strings, lower.replace('"', "").replace(_BREAK, _AS_LONG))
+    plain, end, spans = lower.replace('"', "").replace(_BREAK, _AS_LONG), 0, list[Span]()
+    # What lies between two tokens has no character of a token in it, so the next one starts where
+    # it is first found. A match object per token takes three times as long.
+    for string in strings:
+        start = plain.find(string, end)
+        end = start + len(string)
+        spans.append((start, end))
     if '"' in lower:
         spans = _with_quotes(spans, lower)
     if len(lower) != len(text):
         spans = _in_original(spans, text)
     return tuple(spans)
-
-
-def _places(strings: Iterable[str], plain: str) -> list[Span]:
-    """Return where the tokens of ``plain`` stand in it.
-
-    Whatever lies between two tokens has no character of a token in it, so the next token starts
-    where it is first found. A match object per token takes three times as long.
-    """
-    spans, end = [], 0
-    for string in strings:
-        start = plain.find(string, end)
-        end = start + len(string)
-        spans.append((start, end))
-    return spans
 
 
 def _with_quotes(spans: list[Span], text: str) -> list[Span]:

@@ -7,13 +7,14 @@ position depends on which words were kept: sample instead.
 
 import sys
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from limelight.errors import DomainError
 from limelight.shapes import Float
 from limelight.theory.lime_recurrence import chain_regression
-from limelight.theory.lime_weights import Lime, LimeDesign, lime_design
+from limelight.theory.lime_weights import Lime, LimeDesign, Regression, lime_design
 from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
 from limelight.theory.subset_chain import Steps
 
@@ -36,12 +37,7 @@ class DeletionGame:
 
 
 def lime_under_deletion(
-    game: DeletionGame,
-    *,
-    bandwidth: float = 0.25,
-    penalty: float = 0.0,
-    rows: int | None = None,
-    tolerance: float = 1e-6,
+    game: DeletionGame, *, tolerance: float = 1e-6, **told: Unpack[Regression]
 ) -> Lime:
     """Limit of LIME with deletion, in O(d²) per node λ and head.
 
@@ -54,7 +50,7 @@ def lime_under_deletion(
             "LIME under deletion needs weights beside the words that double precision can tell "
             "from 0."
         )
-    design = lime_design(game.g.shape[1], bandwidth=bandwidth, penalty=penalty, rows=rows)
+    design = lime_design(game.g.shape[1], **told)
     ranges = enumerate(zip(*deletion_range(game), strict=True))
     heads = [_head(game, i, design, tolerance, *ends) for i, ends in ranges]
     return Lime(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))

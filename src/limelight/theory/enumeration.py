@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Bool, Float
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, value
 
 _MOST = 20
@@ -35,15 +35,13 @@ def all_keeps(d: int) -> Bool[Array, "n d"]:
 
 
 def _values(game: RatioGame, keep: Bool[Array, "n d"]) -> Float[Array, "*batch C n"]:
-    xp = array_namespace(game.a)
-    return value(game, xp.asarray(keep, device=game.a.device))
+    return value(game, array_like(keep, game.a))
 
 
 def _applied(game: RatioGame, matrix: Float[Array, "n m"]) -> Float[Array, "*batch C m"]:
     """Σ_S f(S) · matrix[S]."""
-    xp = array_namespace(game.a)
     f = _values(game, all_keeps(game.d))
-    return f @ xp.asarray(matrix, dtype=f.dtype, device=f.device)
+    return f @ array_like(matrix, f)
 
 
 def lime_by_enumeration(
@@ -56,8 +54,7 @@ def lime_by_enumeration(
     coefficients = _applied(game, ridge_solution(Z, weight, penalty))
     xp = array_namespace(coefficients)
     f = _values(game, keep)
-    w = xp.asarray(weight, dtype=f.dtype, device=f.device)
-    fitted = coefficients @ xp.asarray(Z.T.copy(), dtype=f.dtype, device=f.device)
+    w, fitted = array_like(weight, f), coefficients @ array_like(Z.T, f)
     mean = xp.sum(w * f, axis=-1) / xp.sum(w)
     left = xp.sum(w * (f - fitted) ** 2, axis=-1)
     spread = xp.sum(w * (f - mean[..., None]) ** 2, axis=-1)

@@ -1,5 +1,7 @@
 r"""The gradient of the model at every embedded token (Theorem 4.1, and the row it leaves out)."""
 
+from typing import Any
+
 from limelight.errors import InputError, nearest
 from limelight.shapes import Array, Float
 from limelight.theory.attention import HiddenUnits, head_outputs
@@ -34,11 +36,13 @@ def head_gradients(
     xp = array_namespace(alpha)
     surplus = alpha * (u - head_outputs(alpha, u)[..., None])
     rows = alpha[..., None] * value[..., :, None, :] + surplus[..., None] * key[:, None, :]
-    pull = _query_pull(surplus, e, query)
+    # The term of [cls]: how every head's output answers to its query.
+    pull = xp.matmul(query, xp.matmul(surplus, e)[..., None])[..., 0]
     if units is not None:
         passed = units.passed(surplus)
         rows = rows + xp.matmul(passed, units.key)
-        pull = pull + _pulled_by_units(passed, units)
+        # Each unit hears the query at every position.
+        pull = pull + xp.matmul(xp.sum(passed, axis=-2)[..., None, :], units.query)[..., 0, :]
     return xp.concat([rows[..., :1, :] + pull[..., None, :], rows[..., 1:, :]], axis=-2)
 
 
@@ -65,25 +69,10 @@ def token_gradients(
     return rows + xp.mean(by_head, axis=-3)
 
 
-def gradient(
-    alpha: Float[Array, "*n K T"],
-    u: Float[Array, "*n K T"],
-    e: Float[Array, "*n T d_e"],
-    *,
-    key: Float[Array, "K d_e"],
-    value: Float[Array, "*#n K d_e"],
-    query: Float[Array, "K d_e d_e"],
-    units: HiddenUnits | None = None,
-) -> Float[Array, "*n T d_e"]:
-    """Gradient of the model at every position, the mean of :func:`head_gradients` over heads."""
-    xp = array_namespace(alpha)
-    surplus = alpha * (u - head_outputs(alpha, u)[..., None])
-    rows = token_gradients(alpha, surplus, key=key, value=value, units=units)
-    pull = _query_pull(surplus, e, query)
-    if units is not None:
-        pull = pull + _pulled_by_units(units.passed(surplus), units)
-    rows[..., 0, :] += xp.mean(pull, axis=-2)
-    return rows
+def gradient(*at: Any, **read: Any) -> Float[Array, "*n T d_e"]:
+    """Gradient of the model at every position, the mean over heads of :func:`head_gradients`."""
+    rows = head_gradients(*at, **read)
+    return array_namespace(rows).mean(rows, axis=-3)
 
 
 def gradient_times_input(
@@ -120,20 +109,3 @@ def gradient_summary(G: Float[Array, "*n d_e"], how: str) -> Float[Array, "*n"]:
             return xp.sqrt(xp.sum(G**2, axis=-1))
         case _:
             raise InputError(nearest("summary of a gradient", how, ("mean", "l1", "l2")))
-
-
-def _query_pull(
-    surplus: Float[Array, "*n K T"], e: Float[Array, "*n T d_e"], query: Float[Array, "K d_e d_e"]
-) -> Float[Array, "*n K d_e"]:
-    """The term of [cls]: how every head's output answers to its query."""
-    xp = array_namespace(surplus)
-    carried = xp.matmul(surplus, e)
-    return xp.matmul(query, carried[..., None])[..., 0]
-
-
-def _pulled_by_units(
-    passed: Float[Array, "*n K T d_h"], units: HiddenUnits
-) -> Float[Array, "*n K d_e"]:
-    """The same through hidden units, each of which hears the query at every position."""
-    xp = array_namespace(passed)
-    return xp.matmul(xp.sum(passed, axis=-2)[..., None, :], units.query)[..., 0, :]

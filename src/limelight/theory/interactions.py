@@ -12,7 +12,6 @@ difference under independent removals is
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import (
     RatioGame,
+    Valued,
     heads_mean,
     of_each_head,
     sizes_of,
@@ -33,14 +33,7 @@ from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.removal_mixture import FAIR_COINS, RemovalMixture, even_mixture
 
 
-class Pairs(NamedTuple):
-    """One score per pair of words, symmetric, 0 on the diagonal; a proven bound on their errors."""
-
-    scores: Float[Array, "*batch C d d"]
-    bound: Float[Array, "*batch C"]
-
-
-def banzhaf_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
+def banzhaf_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
     """Pairwise Banzhaf interactions; ``tolerance`` is relative to the range of f. Domain: d ≥ 2."""
     need_tolerance(tolerance)
     # Four values of f enter, so an error ε of 1/D costs 4 ε half_range = 2 ε range; a tenth of the
@@ -48,7 +41,7 @@ def banzhaf_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
     return _interactions(game, [FAIR_COINS for _ in sizes_of(game)], share=0.45 * tolerance)
 
 
-def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
+def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
     """Shapley interaction index of pairs; ``tolerance`` is relative to the range of f.
 
     Domain: d ≥ 2.
@@ -61,7 +54,7 @@ def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Pairs:
     return _interactions(game, mixtures, share=0.25 * tolerance)
 
 
-def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share: float) -> Pairs:
+def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share: float) -> Valued:
     if min(sizes_of(game)) < 2:
         raise DomainError("interactions need at least 2 words; this document has 1.")
     xp = array_namespace(game.a)
@@ -84,7 +77,7 @@ def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share:
     error = 4 * form.half_range * (missed + epsilon * (mass + missed))
     error = error + 4 * form.magnitude * rounding * terms + 4 * form.error
     pairs, bound = heads_mean(game, scores, error)
-    return Pairs(scores=pairs * apart * real[..., None] * real[..., None, :], bound=bound)
+    return Valued(scores=pairs * apart * real[..., None] * real[..., None, :], bound=bound)
 
 
 def _node(form: HeavyForm, rule: ReciprocalSum, p: Array, omega: Array) -> Float[Array, "C d d"]:

@@ -13,7 +13,7 @@ within the same tolerance.
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
@@ -22,7 +22,13 @@ from limelight.theory.conditionals import Expectations, expectations
 from limelight.theory.heavy_form import HeavyForm, heavy_form
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.lime_weights import BASE_TOLERANCE, Lime, LimeDesign, lime_design
+from limelight.theory.lime_weights import (
+    BASE_TOLERANCE,
+    Lime,
+    LimeDesign,
+    Regression,
+    lime_design,
+)
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import (
     RatioGame,
@@ -76,34 +82,19 @@ class LimePlan(NamedTuple):
         )
 
 
-def lime(
-    game: RatioGame,
-    *,
-    bandwidth: float = 0.25,
-    penalty: float = 0.0,
-    rows: int | None = None,
-    tolerance: float = 1e-6,
-) -> Lime:
+def lime(game: RatioGame, *, tolerance: float = 1e-6, **told: Unpack[Regression]) -> Lime:
     """The limit of LIME for n → ∞ samples; ``tolerance`` is relative to the range of f.
 
-    ``bandwidth`` ν > 0 (inf: no weights); ``penalty`` ρ ≥ 0 per sample (alpha = 1 of the `lime`
-    package with n samples is ρ = 1/n); ``rows`` = n adds the untouched document beside n samples
-    (None: it vanishes in the limit). Domain: d ≥ 2.
+    Domain: d ≥ 2.
     """
     need_tolerance(tolerance)
-    settings: dict[str, Any] = {
-        "bandwidth": bandwidth,
-        "penalty": penalty,
-        "rows": rows,
-        "tolerance": tolerance,
-    }
-    plans = [lime_plan(d, **settings) for d in sizes_of(game)]
-    if penalty == 0 and is_additive(game):  # a line is its own fit, whatever the weights
+    plans = [lime_plan(d, tolerance=tolerance, **told) for d in sizes_of(game)]
+    if told.get("penalty", 0) == 0 and is_additive(game):  # a line is its own fit at any weights
         scores, bound = leave_one_out(game)
         return Lime(scores, bound, empty_value(game), bound)
     poor = [i for i, plan in enumerate(plans) if not plan.serves(tolerance)]
     if poor:
-        return _by_two_roads(game, poor, **settings)
+        return _by_two_roads(game, poor, tolerance=tolerance, **told)
     form = heavy_form(game)
     # Nodes that fill up a row have weight 0; any p inside (0, 1) does for them.
     p = stacked([plan.mixture.p for plan in plans], fill=0.5)
@@ -114,7 +105,12 @@ def lime(
     rungs = [_rung(max(x, y / BASE_TOLERANCE)) for x, y in zip(slopes, bases, strict=True)]
     K = game.a.shape[-2]
     shares = [tolerance / rung for rung in rungs for _ in range(K)]
-    numbers = np.asarray([_numbers(plan) for plan in plans])
+    moments = [(x.m0, x.m1, x.V + x.penalty, x.pull) for x in (plan.design for plan in plans)]
+    errors = [
+        plan.by_size + plan.by_reciprocal + plan.by_rounding + plan.by_error for plan in plans
+    ]
+    ends_off = [plan.corrections for plan in plans]
+    numbers = np.concatenate([moments, ends_off, errors], axis=1)
     p, omega, table = of_each_head(game, p, omega, numbers)
     sums = expectations(form, p, omega, tolerance=shares)
     beta, intercept = _regression(game, form, sums, table)
@@ -123,11 +119,9 @@ def lime(
 
 
 @lru_cache(maxsize=4096)
-def lime_plan(
-    d: int, *, bandwidth: float, penalty: float, rows: int | None, tolerance: float
-) -> LimePlan:
+def lime_plan(d: int, *, tolerance: float, **told: Unpack[Regression]) -> LimePlan:
     """Nodes and error factors for d words, cached."""
-    design = lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows)
+    design = lime_design(d, **told)
     slope, base = design.amplification(), np.abs(design.intercept())
     # Sizes 0 and d are one set each, whose f is known: left free, they cost the fit nothing, and
     # row 0 needs no node near p = 0. What stands here for size 0 is therefore not read.
@@ -139,8 +133,8 @@ def lime_plan(
     ends_weigh = design.weight[0] + design.weight[-1]
     at_stake = float(np.sum(np.abs(mixture.omega)) + reached[0] + reached[-1] + ends_weigh)
     summed = 1 + mean + 2 * d * abs(design.pull)
-    in_beta = at_stake * summed / (design.V + penalty)
-    in_base = at_stake * (1 + 2 * d * design.m1 / (design.spread + penalty)) / design.m0
+    in_beta = at_stake * summed / (design.V + design.penalty)
+    in_base = at_stake * (1 + 2 * d * design.m1 / (design.spread + design.penalty)) / design.m0
     return LimePlan(
         design=design,
         mixture=mixture,
@@ -159,21 +153,16 @@ def _rung(amplification: float) -> float:
     return 2.4 * 2.0 ** math.ceil(math.log2(max(amplification, 1e-300) / 2.4))
 
 
-def _by_two_roads(game: RatioGame, poor: list[int], **settings: Any) -> Lime:
+def _by_two_roads(
+    game: RatioGame, poor: list[int], *, tolerance: float, **told: Unpack[Regression]
+) -> Lime:
     """The documents in ``poor`` by recurrence, the others by the mixture."""
     good = sorted(set(range(len(sizes_of(game)))) - set(poor))
-    slow = lime_by_recurrence(of_documents(game, poor), **settings)
+    slow = lime_by_recurrence(of_documents(game, poor), tolerance=tolerance, **told)
     if not good:
         return Lime(*in_order(game, [slow], poor))
-    fast = lime(of_documents(game, good), **settings)
+    fast = lime(of_documents(game, good), tolerance=tolerance, **told)
     return Lime(*in_order(game, [fast, slow], good + poor))
-
-
-def _numbers(plan: LimePlan) -> list[float]:
-    design = plan.design
-    moments = [design.m0, design.m1, design.V + design.penalty, design.pull]
-    errors = [*plan.by_size, *plan.by_reciprocal, *plan.by_rounding, *plan.by_error]
-    return [*moments, *plan.corrections, *errors]
 
 
 def _regression(

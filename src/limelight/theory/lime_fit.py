@@ -9,12 +9,13 @@ and removed and R, R' the tilted means of N, N',
 The regression's normal equations turn the rest into the numerator (V + 2ρ) Σβ² + χ (Σβ)².
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import light_terms, product
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
 from limelight.theory.lime import ends, lime, lime_plan
+from limelight.theory.lime_weights import Regression
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, of_documents, sizes_of
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance, reciprocal_sum
@@ -30,26 +31,14 @@ class Fit(NamedTuple):
     bound: Float[Array, "*batch C"]
 
 
-def lime_fit(
-    game: RatioGame,
-    *,
-    bandwidth: float = 0.25,
-    penalty: float = 0.0,
-    rows: int | None = None,
-    tolerance: float = 1e-6,
-) -> Fit:
+def lime_fit(game: RatioGame, *, tolerance: float = 1e-6, **told: Unpack[Regression]) -> Fit:
     """Exact R² of LIME's limit. Cost O(K² Q² M d); one document after another. Domain: d ≥ 2."""
     need_tolerance(tolerance)
     xp = array_namespace(game.a)
-    settings: dict[str, Any] = {
-        "bandwidth": bandwidth,
-        "penalty": penalty,
-        "rows": rows,
-        "tolerance": tolerance,
-    }
     # One after another: the arrays of a pair of heads are (Q, Q, d), and a batch of them is large.
     parts = [
-        _document(of_documents(game, [i]), d, **settings) for i, d in enumerate(sizes_of(game))
+        _document(of_documents(game, [i]), d, tolerance=tolerance, **told)
+        for i, d in enumerate(sizes_of(game))
     ]
     r2, bound = (
         xp.reshape(xp.stack(x, axis=0), (*game.batch, game.C)) for x in zip(*parts, strict=True)
@@ -58,12 +47,12 @@ def lime_fit(
 
 
 def _document(
-    game: RatioGame, d: int, *, tolerance: float, **settings: Any
+    game: RatioGame, d: int, *, tolerance: float, **told: Unpack[Regression]
 ) -> tuple[Float[Array, " C"], Float[Array, " C"]]:
     xp = array_namespace(game.a)
-    plan = lime_plan(d, tolerance=tolerance, **settings)
+    plan = lime_plan(d, tolerance=tolerance, **told)
     design = plan.design
-    fitted = lime(game, tolerance=tolerance, **settings)
+    fitted = lime(game, tolerance=tolerance, **told)
     form = heavy_form(game)
     square, error = _second_moment(form, plan, tolerance)
     # E[ψ (f − c)²] of the f that is meant: it lies within ``moved`` of ours, whatever is removed.

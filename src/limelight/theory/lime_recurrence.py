@@ -6,13 +6,14 @@ Weights of samples enter only at the end, so any ν, ρ and row 0 cost the same.
 """
 
 from collections.abc import Callable
+from typing import Unpack
 
 import numpy as np
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import light_terms, rules_of
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
-from limelight.theory.lime_weights import Lime, LimeDesign, lime_design
+from limelight.theory.lime_weights import Lime, LimeDesign, Regression, lime_design
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, heads_mean, sizes_of
 from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
@@ -23,20 +24,13 @@ _CELLS = 2**22  # of (λ, word, number kept) in memory at a time
 
 
 def lime_by_recurrence(
-    game: RatioGame,
-    *,
-    bandwidth: float = 0.25,
-    penalty: float = 0.0,
-    rows: int | None = None,
-    tolerance: float = 1e-9,
+    game: RatioGame, *, tolerance: float = 1e-9, **told: Unpack[Regression]
 ) -> Lime:
     """LIME's limit as `lime.lime` has it; ``tolerance`` is relative to the range of f."""
     need_tolerance(tolerance)
     form = heavy_form(game)
     xp = array_namespace(game.a)
-    designs = [
-        lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows) for d in sizes_of(game)
-    ]
+    designs = [lime_design(d, **told) for d in sizes_of(game)]
     by_head = [design for design in designs for _ in range(game.K)]
     # 1/D is all that errs, so it may take the whole promise: 2 tolerance × half_range.
     shares = [2 * tolerance / x.demand() for x in by_head]

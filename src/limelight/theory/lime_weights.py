@@ -10,7 +10,7 @@ Each coefficient is a functional β_j = E[ψ κ_j f], in which κ_j depends on Z
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -18,6 +18,19 @@ from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 
 BASE_TOLERANCE = 100.0  # of the scores' tolerance: what the intercept may be off by
+
+
+class Regression(TypedDict, total=False):
+    """What LIME's regression is told: keywords of all that is said about its limit.
+
+    ``bandwidth`` ν > 0 (0.25; inf: no weights); ``penalty`` ρ ≥ 0 per sample (0; alpha = 1 of the
+    `lime` package with n samples is ρ = 1/n); ``rows`` = n adds the untouched document, which that
+    package has as row 0, beside n samples (None: n → ∞, where it vanishes).
+    """
+
+    bandwidth: float
+    penalty: float
+    rows: int | None
 
 
 class Lime(NamedTuple):
@@ -99,10 +112,8 @@ def size_weight(d: int, bandwidth: float) -> Float[Array, " sizes"]:
 def lime_design(
     d: int, *, bandwidth: float = 0.25, penalty: float = 0.0, rows: int | None = None
 ) -> LimeDesign:
-    """The design of LIME on d words.
+    """The design of LIME on d words; row 0, of weight 1 beside n samples, is 1/n at s = 0.
 
-    ``rows`` = n: to n sampled rows the untouched document is added with weight 1 (row 0 of the
-    `lime` package), which is 1/n at s = 0. None: n → ∞, where row 0 vanishes.
     Domain: d ≥ 2, ν > 0, ρ ≥ 0, n ≥ 1.
     """
     _check(d, bandwidth, penalty, rows)

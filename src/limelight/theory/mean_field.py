@@ -17,7 +17,7 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
-from limelight.theory.namespace import array_namespace
+from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, in_own_units, sizes_of, word_mask
 
 _NODES = 16  # on each panel; halving panels keep every pole of 1/D̄ a panel's length away
@@ -98,8 +98,7 @@ def _slope(game: RatioGame, psi: Float[np.ndarray, " n"]) -> Float[Array, "*batc
     rest = _shares().rest
     # x − mean as mean(1 − x) − (1 − x): at small ν nearly all weight lies where 1 − x is small.
     left = psi @ rest - rest
-    excess = xp.asarray(left / (psi @ left**2), dtype=f.dtype, device=f.device)
-    return xp.sum(weight * excess * f, axis=-1)
+    return xp.sum(weight * array_like(left / (psi @ left**2), f) * f, axis=-1)
 
 
 def _means(
@@ -108,10 +107,7 @@ def _means(
     """D̄ and f̄ = N̄/D̄ at the shares x, and the weights of the shares."""
     xp = array_namespace(game.a)
     shares = _shares()
-    x, rest, weight = (
-        xp.asarray(y, dtype=game.a.dtype, device=game.a.device)
-        for y in (shares.x, shares.rest, kernel)
-    )
+    x, rest, weight = (array_like(y, game.a) for y in (shares.x, shares.rest, kernel))
 
     def mean(fixed: Array, kept: Array, removed: Array) -> Array:
         full, empty = fixed + xp.sum(kept, axis=-1), fixed + xp.sum(removed, axis=-1)

@@ -96,9 +96,12 @@ class RatioGame:
 
 
 class Valued(NamedTuple):
-    """One score per word and class, and a proven bound on the error of each of them."""
+    """One score per word and class, and a proven bound on the error of each of them.
 
-    scores: Float[Array, "*batch C d"]
+    Of pairs of words they are symmetric, and 0 on the diagonal.
+    """
+
+    scores: Float[Array, "*batch C d"] | Float[Array, "*batch C d d"]
     bound: Float[Array, "*batch C"]
 
 

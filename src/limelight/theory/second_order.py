@@ -14,13 +14,13 @@ exactly. What v makes of the first three terms follows from moments of Z; the la
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from limelight.errors import DomainError
 from limelight.shapes import Array, Float
-from limelight.theory.lime_weights import LimeDesign, lime_design
+from limelight.theory.lime_weights import LimeDesign, Regression, lime_design
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import (
     RatioGame,
@@ -58,17 +58,12 @@ def shapley_value(d: int) -> SymmetricValue:
     return SymmetricValue(common, np.where(common == 0, d / np.maximum(n * (d - n), 1), 0.0))
 
 
-def lime_second_order(
-    game: RatioGame, *, bandwidth: float = 0.25, penalty: float = 0.0, rows: int | None = None
-) -> Valued:
+def lime_second_order(game: RatioGame, **told: Unpack[Regression]) -> Valued:
     """The limit of LIME to second order, and a bound on its distance to the limit.
 
     On the shipped model the bound is 0.005 in the median. Domain: d ≥ 2, ν > 0, ρ ≥ 0, n ≥ 1.
     """
-    designs = [
-        lime_design(d, bandwidth=bandwidth, penalty=penalty, rows=rows) for d in sizes_of(game)
-    ]
-    return second_order(game, [lime_value(design) for design in designs])
+    return second_order(game, [lime_value(lime_design(d, **told)) for d in sizes_of(game)])
 
 
 def shapley_second_order(game: RatioGame) -> Valued:
@@ -142,19 +137,13 @@ def distance_bound(scores: Float[Array, "*batch C d"], near: Valued) -> Float[Ar
 
 
 def lime_distance_bound(
-    scores: Float[Array, "*batch C d"],
-    game: RatioGame,
-    *,
-    bandwidth: float = 0.25,
-    penalty: float = 0.0,
-    rows: int | None = None,
+    scores: Float[Array, "*batch C d"], game: RatioGame, **told: Unpack[Regression]
 ) -> Float[Array, "*batch C"]:
     """A bound on |score_j − β_j| for every word, wherever the scores come from; β LIME's limit.
 
     Their distance to the second order, plus the bound of the latter. Domain: d ≥ 2, ν > 0, ρ ≥ 0.
     """
-    near = lime_second_order(game, bandwidth=bandwidth, penalty=penalty, rows=rows)
-    return distance_bound(scores, near)
+    return distance_bound(scores, lime_second_order(game, **told))
 
 
 def _remainder(

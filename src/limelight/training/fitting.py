@@ -1,7 +1,8 @@
 """Two small networks fitted to noisy values of words, and how far off they are on other texts."""
 
+import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,14 @@ class Examples:
     """Texts with their signals and sampled values: N features of n texts, C outputs.
 
     ``spread`` is the variance of one draw, NaN where there is one only, and ``draws`` how many a
-    value is the mean of.
+    value is the mean of. ``by_word`` is whether the word itself is a signal.
     """
 
     inputs: Inputs
     values: Float[np.ndarray, "N C"]
     spread: Float[np.ndarray, "N C"]
     draws: Int[np.ndarray, " N"]
-    hashes: Int[np.ndarray, " N"]
+    by_word: bool
 
     @property
     def noise(self) -> Float[np.ndarray, "N C"]:
@@ -52,20 +53,22 @@ class Examples:
         """Number of texts."""
         return len(self.inputs.texts)
 
+    def standard(self, learned: Learned) -> "Examples":
+        """Return the same in standard signals and in units of usual scores."""
+        scale, inputs = learned.arrays["scale"], learned.standard(self.inputs)
+        # Draws are stored in single precision; a gain of exactly 0 must not come out as a rounding.
+        values, spread = (self.values / scale).astype(float), self.spread.astype(float) / scale**2
+        return replace(self, inputs=inputs, values=values, spread=spread)
+
     def only(self, texts: Int[np.ndarray, " m"]) -> "Examples":
         """Return some of the texts, in that order."""
-        owner = self.inputs.owner
+        words, of_texts, owner, word = self.inputs
         starts = np.searchsorted(owner, np.arange(self.n + 1))
         rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in texts])
         number = np.repeat(np.arange(len(texts)), np.diff(starts)[texts])
-        inputs = Inputs(
-            self.inputs.words[rows],
-            self.inputs.texts[texts],
-            number,
-            self.inputs.word[rows] if len(self.inputs.word) else self.inputs.word,
-        )
-        rest = (self.values, self.spread, self.draws, self.hashes)
-        return Examples(inputs, *(one[rows] for one in rest))
+        inputs = Inputs(words[rows], of_texts[texts], number, word[rows])
+        values, spread, draws = (one[rows] for one in (self.values, self.spread, self.draws))
+        return Examples(inputs, values, spread, draws, self.by_word)
 
     def means(self, x: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "n C"]:
         """Return the mean of ``x`` over the features of each text."""
@@ -89,28 +92,28 @@ def fit_examples(
     called what they are ``of``: places of texts, say.
     """
     order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(~held))
-    training, aside = examples.only(np.sort(order)), examples.only(np.flatnonzero(held))
-    arrays, reached, n = _standards(training), dict[int, float](), len(order)
+    arrays, reached, n = _standards(examples.only(np.sort(order))), dict[int, float](), len(order)
+    examples = examples.standard(Learned({}, arrays))
+    aside, words = examples.only(np.flatnonzero(held)), len(arrays["vocabulary"]) + 1
     fits = [(1, n), (0, n)] if not curve else [(0, n // 4), (0, n // 2), (1, n), (0, n)]
     for done, (member, count) in enumerate(fits):
         some = examples.only(np.sort(order[:count]))
-        weights, found = _fit_member(some, aside, arrays, seed=seed + member)
+        weights, found = _fit_member(some, aside, words=words, seed=seed + member)
         if member == 0:
             reached[count] = explained(found, aside)
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if heard is not None:
             heard((done + 1) / len(fits))
-    arrays["errors"] = arrays["draws"] = np.zeros(4)
-    learned, inputs = Learned({}, arrays), Learned({}, arrays).standard(aside.inputs)
-    members = learned.predicted(inputs).members
-    values = members.mean(axis=0)
-    arrays["draws"] = _draw_spread(learned, examples)
-    noise = (learned.predicted(inputs).draw / arrays["scale"]) ** 2
+    learned = Learned({}, arrays)
+    members = learned.members(aside.inputs)
+    values, design = members.mean(axis=0), error_design(members, aside.inputs.owner)
+    arrays["draws"] = _draw_spread(learned.members(examples.inputs), examples)
+    noise = learned.draw(design) ** 2 / aside.draws[:, None]
     # How it is spread over words is modelled; how much of it there is, is what these texts show.
-    own, noise = aside.noise / arrays["scale"] ** 2, noise / aside.draws[:, None]
-    noise = noise * (np.mean(own) / max(np.mean(noise), 1e-300)) + learned.unseen(inputs)[:, None]
-    arrays["errors"], coverage = _error_model(members, aside, arrays["scale"], noise)
+    noise *= np.mean(aside.noise) / max(np.mean(noise), 1e-300)
+    noise += learned.unseen(aside.inputs)[:, None]
+    arrays["errors"], coverage = _error_model(members, aside, noise)
     report: dict[str, Any] = {
         "texts": n,
         "held_out": aside.n,
@@ -120,8 +123,7 @@ def fit_examples(
         "coverage": coverage,
     }
     # How much nearer to the values than 0 is, text by text: their noise is in both and cancels.
-    gains = aside.means(aside.values**2 - (aside.values - values) ** 2) / arrays["scale"] ** 2
-    gain = gains.mean(axis=1)
+    gain = aside.means(aside.values**2 - (aside.values - values) ** 2).mean(axis=1)
     if gain.mean() <= 2 * gain.std() / np.sqrt(len(gain)):
         nothing = "LEARNED NOTHING" if gain.mean() <= 0 else "NOT SHOWN THAT IT LEARNED ANYTHING"
         report["notice"] = (
@@ -134,13 +136,22 @@ def fit_examples(
             f"Its standard errors rest on {aside.n} {of} that were kept aside, too few to vouch "
             f"for them; learn from {5 * _FEW} {of} or more."
         )
-    usual = _usual(Learned({}, arrays), training, aside)
+    # Beyond these a text is said to be unlike the others. Of few texts it is the largest, and
+    # somewhat more: the next one may well lie beyond them.
+    low, high = np.quantile(np.bincount(examples.inputs.owner)[~held], (0.005, 0.995))
+    strange = learned.strangeness_of(aside.inputs)
+    _, unseen, distance = _ROOM * np.quantile(strange, 0.99, axis=0, method="higher")
+    usual = {
+        "words": [int(low), int(np.ceil(high))],
+        "unseen": float(unseen),
+        "distance": float(distance),
+    }
     return Learned({"report": report, "usual": usual}, arrays)
 
 
 def _standards(training: Examples) -> dict[str, np.ndarray]:
     """Return means and deviations of the signals, the usual score, and where texts lie."""
-    arrays: dict[str, np.ndarray] = {"vocabulary": np.unique(training.hashes)}
+    arrays: dict[str, np.ndarray] = {"vocabulary": np.unique(training.inputs.word)}
     for name, x in (("words", training.inputs.words), ("texts", training.inputs.texts)):
         arrays[f"{name}.mean"] = x.mean(axis=0, dtype=np.float64).astype(np.float32)
         deviation = x.std(axis=0, dtype=np.float64)
@@ -189,21 +200,22 @@ def _word_weights(
 
 
 def _fit_member(
-    training: Examples, aside: Examples, arrays: dict[str, np.ndarray], *, seed: int
+    training: Examples, aside: Examples, *, words: int, seed: int
 ) -> tuple[dict[str, np.ndarray], Float[np.ndarray, "N C"]]:
-    """Return the weights with the least error on the texts kept ``aside``, and their scores."""
-    device, scale = usable_device(None), arrays["scale"]
-    straight = np.zeros((0, len(scale)))
-    if len(training.inputs.word):
-        word = Learned({}, arrays).standard(training.inputs).word
-        straight = _word_weights(word, training.values / scale, len(arrays["vocabulary"]) + 1)
+    """Return the weights with the least error on the texts kept ``aside``, and their scores.
+
+    Examples are in standard units, and of so many ``words``.
+    """
+    device, straight = usable_device(None), None
+    if training.by_word:
+        straight = _word_weights(training.inputs.word, training.values, words)
 
     def tensors(of: Examples) -> list[Any]:
         """Signals, what words alone leave of the values, and weights, one row for each feature."""
-        inputs, noise = Learned({}, arrays).standard(of.inputs), of.means(of.noise / scale**2)
-        left = of.values / scale - (straight[inputs.word] if len(straight) else 0.0)
+        inputs, noise = of.inputs, of.means(of.noise)
+        left = of.values if straight is None else of.values - straight[inputs.word]
         # Noise by texts: a spread from three draws of one word says little, of all words enough.
-        size, drawn = of.means((of.values / scale) ** 2), np.isfinite(noise)
+        size, drawn = of.means(of.values**2), np.isfinite(noise)
         usual = noise[drawn].sum() / max(size[drawn].sum(), 1e-12) if drawn.any() else 1.0
         weight = 1 / (_KEPT + np.where(drawn, noise, usual * size))
         x = np.concatenate([inputs.words, inputs.texts[inputs.owner]], axis=1)
@@ -215,11 +227,10 @@ def _fit_member(
         torch.manual_seed(seed)
         network = _Network(x.shape[1], y.shape[1]).to(device)
         steps = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=_DECAY)
-        names, own = zip(*network.named_parameters(), strict=True)
-        mean = [one.detach().clone() for one in own]
+        mean = torch.optim.swa_utils.AveragedModel(network, multi_avg_fn=_running)
         # It begins at 0, and what is no better is not kept: steps of Adam are as large on rounding.
         best, said = float((other_weight * other_y**2).mean()), 0 * other_y
-        kept, waited, taken = [one.clone() for one in mean], 0, 0
+        kept, waited = copy.deepcopy(network.state_dict()), 0
         for _ in range(_EPOCHS):
             for rows in torch.randperm(len(x)).split(max(1, min(_BATCH, len(x) // _STEPS))):
                 there = ((torch.rand(x.shape[1]) >= _DROPPED).float() / (1 - _DROPPED)).to(device)
@@ -228,24 +239,27 @@ def _fit_member(
                 steps.zero_grad()
                 loss.backward()
                 steps.step()
-                taken += 1
-                share = max(_STEADY, 1 / taken)
-                torch._foreach_lerp_(mean, [one.detach() for one in own], share)
-            given = dict(zip(names, mean, strict=True))
-            found = torch.func.functional_call(network, given, (other_x,)).detach()
+                mean.update_parameters(network)
+            with torch.no_grad():
+                found = mean(other_x)
             error = float((other_weight * (found - other_y) ** 2).mean())
             waited += 1
             if error < best:
                 best, waited, said = error, 0, found
-                kept = [one.clone() for one in mean]
+                kept = copy.deepcopy(mean.module.state_dict())
             if waited >= _PATIENCE:
                 break
-    stored = {name: one.cpu().numpy() for name, one in zip(names, kept, strict=True)}
+    stored = {name: one.cpu().numpy() for name, one in kept.items()}
     scores = said.double().cpu().numpy()
-    if len(straight):
-        stored["word.weight"] = straight.astype(np.float32)
-        scores += straight[Learned({}, arrays).standard(aside.inputs).word]
-    return stored, scores * scale
+    if straight is None:
+        return stored, scores
+    weights = {**stored, "word.weight": straight.astype(np.float32)}
+    return weights, scores + straight[aside.inputs.word]
+
+
+def _running(mean: list[Any], new: list[Any], steps: Any) -> None:
+    """Move the running mean of the weights, which is as long as the run while that is short."""
+    torch._foreach_lerp_(mean, new, max(_STEADY, 1 / (float(steps) + 1)))
 
 
 def explained(values: Float[np.ndarray, "N C"], truth: Examples) -> float:
@@ -277,20 +291,16 @@ def _rank_correlation(values: Float[np.ndarray, "N C"], truth: Examples) -> floa
 
 
 def _error_model(
-    members: Float[np.ndarray, "two N C"],
-    truth: Examples,
-    scale: Float[np.ndarray, " C"],
-    noise: Float[np.ndarray, "N C"],
+    members: Float[np.ndarray, "two N C"], truth: Examples, noise: Float[np.ndarray, "N C"]
 ) -> tuple[Float[np.ndarray, " 4"], dict[str, Any]]:
     """Return how errors follow from size, disagreement and length, and how often ±2 of them hold.
 
     The squared distance of a score from a noisy value has as its mean the squared error of the
     score plus the noise. Coverage is that of errors which were fitted to the other half of texts.
     """
-    owner, members = truth.inputs.owner, members / scale
-    values, d = members.mean(axis=0), np.bincount(owner)[owner]
-    design = error_design(values, np.abs(members[0] - members[1]) / 2, d)
-    squares = (values - truth.values / scale) ** 2
+    owner, values = truth.inputs.owner, members.mean(axis=0)
+    design = error_design(members, owner)
+    squares = (values - truth.values) ** 2
     left = truth.means(squares - noise).mean(axis=1)
 
     def fit(texts: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 4"]:
@@ -313,20 +323,19 @@ def _error_model(
     return theta, {"overall": float(inside.mean()), "deciles": deciles, "factor": factor}
 
 
-def _draw_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"]:
+def _draw_spread(
+    members: Float[np.ndarray, "two N C"], examples: Examples
+) -> Float[np.ndarray, " 4"]:
     """Return how the variance of one draw follows from the same as errors do.
 
     Of one word, the spread of two or three draws is itself mostly noise. Of all words of 20 texts,
     its slope in their length was wrong, and ±2 held 0.88 of draws; of all 100 texts, 0.95.
     """
-    inputs, scale = learned.standard(examples.inputs), learned.arrays["scale"]
-    members = learned.predicted(inputs).members
-    d = np.bincount(examples.inputs.owner)[examples.inputs.owner]
-    apart = np.abs(members[0] - members[1]) / 2 / scale
-    design = error_design(members.mean(axis=0) / scale, apart, d)
-    # Two words have one pair of orders, and no spread.
-    seen = np.where((d > 2)[:, None], examples.spread / scale**2, np.nan)
-    texts = len(np.unique(examples.inputs.owner[np.isfinite(seen).any(axis=1)]))
+    owner = examples.inputs.owner
+    design = error_design(members, owner)
+    # Two words have one pair of orders, and no spread; the last column is log d.
+    seen = np.where(design[..., 3] > 1, examples.spread, np.nan)
+    texts = len(np.unique(owner[np.isfinite(seen).any(axis=1)]))
     return _log_linear(design, seen, 0 * seen, texts) if np.nansum(seen) else _NONE
 
 
@@ -364,15 +373,3 @@ def _log_linear(
         if now - unlikely(theta) < 1e-7:
             break
     return theta
-
-
-def _usual(learned: Learned, training: Examples, aside: Examples) -> dict[str, Any]:
-    """Return what is usual among the texts, beyond which a text is said to be unlike them."""
-    strange = learned.strangeness_of(learned.standard(aside.inputs), aside.hashes)
-    sizes = np.bincount(training.inputs.owner)
-    return {
-        "words": [int(np.quantile(sizes, 0.005)), int(np.ceil(np.quantile(sizes, 0.995)))],
-        # Of few texts the largest, and somewhat more: the next one may well lie beyond them.
-        "unseen": _ROOM * float(np.quantile(strange[:, 1], 0.99, method="higher")),
-        "distance": _ROOM * float(np.quantile(strange[:, 2], 0.99, method="higher")),
-    }

@@ -30,7 +30,6 @@ from limelight.explainers.learned import (
     Inputs,
     Learned,
     inputs_of,
-    word_hashes,
 )
 from limelight.explainers.reading import Reading, reading_of
 from limelight.files import alone_in, write_whole
@@ -154,7 +153,8 @@ def learn(
             stored = isinstance(texts, os.PathLike) or is_table(texts)
             given = read_texts(texts) if stored else listed(texts)
             given, question = asked_items(model, given, question)
-            plan = _planned(model, given, question, int(pairs), int(seed), budget, folder, estimate)
+            plan = Plan(given, int(pairs), int(seed))
+            plan = _planned(model, plan, question, budget, folder, estimate)
             if why_not(model, "answers") is None:  # once, however often they are read
                 plan = replace(plan, texts=list(answered_once(model, plan.texts)))
             n = len(plan.texts)
@@ -285,24 +285,22 @@ class _Begun:
 
 def _planned(
     model: Model,
-    texts: list[Any],
+    wanted: Plan,
     question: Question,
-    pairs: int,
-    seed: int,
     budget: BudgetGiven | None,
     folder: Path | None,
     estimate: Callable[[str], None] | None,
 ) -> Plan:
     """Return what is drawn within the budget; in a folder, what was begun goes on."""
+    texts, pairs, most = wanted.texts, wanted.pairs, None if budget is None else Budget.of(budget)
     if len(texts) < FEWEST:
         raise InputError(f"learn needs at least {FEWEST} different texts; got {len(texts)}.")
-    most = None if budget is None else Budget.of(budget)
     asked = {
         "model": model.fingerprint,
         "texts": hashlib.sha256(json.dumps([_identity(one) for one in texts]).encode()).hexdigest(),
         "features": question.features,
         "pairs": pairs,
-        "seed": seed,
+        "seed": wanted.seed,
         "budget": None if most is None else str(most),
     }
     file = None if folder is None else folder / "drawn" / "asked.json"
@@ -318,7 +316,8 @@ def _planned(
                 f"the folder '{folder}' holds values that were not drawn with the same {other}; "
                 "choose another folder, or delete that one."
             )
-        return Plan(texts[: begun.texts], begun.pairs, seed)
+        # As it was planned then: a budget of time buys another number of texts on a busy machine.
+        return replace(wanted, texts=texts[: begun.texts], pairs=begun.pairs)
     tried = sorted(tried_readings(model, texts, question), key=lambda one: len(one.features[0]))
     if not tried:
         reading_of(model, texts[:1], question, first=0)  # which says why
@@ -352,7 +351,7 @@ def _planned(
     if file is not None:
         file.parent.mkdir(exist_ok=True)
         write_whole(file, msgspec.json.encode(_Begun(asked, count, pairs)))
-    return Plan(texts[:count], pairs, seed)
+    return replace(wanted, texts=texts[:count], pairs=pairs)
 
 
 def _identity(text: Any) -> Any:
@@ -369,12 +368,14 @@ def _all_drawn(
     for start in range(0, len(plan.texts), _PART):
         part = None if folder is None else folder / "drawn" / f"part-{start // _PART:05d}.npz"
         numbers = range(start, min(start + _PART, len(plan.texts)))
-        some = None if part is None else _read_part(part, len(numbers))
-        if some is None:
+        known = None if part is None else _read_part(part)
+        if known is None:
             some = drawn_values(model, plan, numbers, question, meter)
+            known = {str(i): one for i, one in zip(numbers, some, strict=True) if one is not None}
             if part is not None:
-                _write_part(part, some)
-        found += some
+                np.savez(held := io.BytesIO(), **cast(Any, known))
+                write_whole(part, held.getvalue())
+        found += [known.get(str(i)) for i in numbers]
         meter.finished(len(found))
     return found
 
@@ -417,22 +418,13 @@ def _read(model: Model, text: Any, question: Question) -> Reading | None:
         return None
 
 
-def _write_part(path: Path, some: list[Draws | None]) -> None:
-    held = io.BytesIO()
-    known: dict[str, Any] = {f"text {i}": one for i, one in enumerate(some) if one is not None}
-    np.savez(held, texts=np.array(len(some)), **known)
-    write_whole(path, held.getvalue())
-
-
-def _read_part(path: Path, texts: int) -> list[Draws | None] | None:
+def _read_part(path: Path) -> dict[str, Draws] | None:
     """Return what is stored; None where nothing is or it is damaged: the same is drawn again."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            known = dict(stored)
+            return dict(stored)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    whole = known.get("texts") == texts
-    return [known.get(f"text {i}") for i in range(texts)] if whole else None
 
 
 def _spread(draws: Draws) -> Float[np.ndarray, "d C"]:
@@ -450,8 +442,7 @@ def examples_of(
     signals: Sequence[str],
 ) -> Examples:
     """Return texts with what the networks are told of them, and their sampled values."""
-    parts, hashes = list[Inputs](), list[np.ndarray]()
-    shown = not set(STATES).isdisjoint(signals)
+    parts, shown = list[Inputs](), not set(STATES).isdisjoint(signals)
     for start in range(0, len(texts), _PART):
         reading = reading_of(model, texts[start : start + _PART], question, signals=shown)
         sizes = [one.shape[2] for one in drawn[start : start + _PART]]
@@ -459,13 +450,12 @@ def examples_of(
             raise InputError("the stored values are of other features than the words of texts.")
         one = inputs_of(reading, signals)
         parts.append(one._replace(owner=one.owner + start))
-        hashes.append(word_hashes(reading))
     return Examples(
         Inputs(*(np.concatenate(several) for several in zip(*parts, strict=True))),
         np.concatenate([one.mean(axis=0).T for one in drawn]),
         np.concatenate([_spread(one) for one in drawn]),
         np.repeat([len(one) for one in drawn], [one.shape[2] for one in drawn]),
-        np.concatenate(hashes),
+        "words" in signals,
     )
 
 

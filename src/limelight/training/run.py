@@ -73,6 +73,7 @@ def train(
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
         prepared = prepare(data, recipe, validation=validation, seed=seed)
+        # Another device or torch rounds its sums otherwise: a run is to be of one of them.
         made_by = {"seed": seed, "device": device, "torch": torch.__version__}
         checkpoint = None
         if folder is not None:

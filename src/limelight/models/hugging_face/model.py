@@ -148,17 +148,6 @@ class HuggingFace:
         return str(getattr(config, "other_label", f"not {named[0]}")), named[0]
 
     @property
-    def numbers(self) -> tuple[int, ...] | None:
-        """The number of each class by ``id2label``, None where the network has not learned any.
-
-        A single output is that of number 1; of a language model the labels were given names here.
-        """
-        if self.link == "none" or isinstance(self.network, AnotherHead):
-            return None
-        known = self.network.config.id2label
-        return tuple(sorted(known)) if len(known) > 1 else (0, 1)
-
-    @property
     def link(self) -> Link:
         """How outputs become probabilities: by sigmoids of independent labels, else softmax.
 
