@@ -168,6 +168,7 @@ def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_sh
         model = tiny_pictures(family)
         for one in ("attends", "relays", "differentiates", "freezes"):
             assert said in why_not(model, one)
+        assert "does not show one state for every token" in why_not(model, "signals")
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), "gxi")
         for method in ("shapley", "lime", "loo", "banzhaf"):

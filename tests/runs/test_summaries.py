@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 from datetime import date, timedelta
+from statistics import fmean, variance
 
 import numpy as np
 import pytest
@@ -23,7 +24,14 @@ from limelight.judging.statistics import holm
 from limelight.runs import Run
 from limelight.runs.sql import confidence
 from limelight.runs.sql import predicted as predicted_class
-from limelight.runs.statistics import Moments, compared_words, corrected, greedy_cover, share_of
+from limelight.runs.statistics import (
+    Moments,
+    compared_words,
+    corrected,
+    greedy_cover,
+    share_of,
+    shrunken,
+)
 from limelight.runs.words import SHOWN
 
 from runs import moments, run_of
@@ -460,3 +468,20 @@ def test_moments_of_nothing_are_zero():
     nothing = Moments(*np.zeros((6, 3)))
     assert not nothing.mean.any()
     assert not nothing.variance.any()
+
+
+def test_means_are_shrunk_by_what_sampling_leaves_of_their_spread():
+    """By hand: the variance of the means, unbiased, less what their own errors explain."""
+    samples = [[1.0, 1.9, 0.4], [-0.5, 0.3], [0.6, 2.4, 1.1, 0.2]]
+    n, mean = [len(x) for x in samples], [fmean(x) for x in samples]
+    squares = [(k - 1) * variance(x) for k, x in zip(n, samples, strict=True)]
+    common = sum(squares) / (sum(n) - 3)
+    error = [(s + 4 * common) / (k + 3) / k for k, s in zip(n, squares, strict=True)]
+    between = variance(mean) - fmean(error)
+    assert between > 0
+    away = [m - fmean(mean) for m in mean]
+    wanted = [
+        fmean(mean) + d * max(between / (between + e), 1 - math.sqrt(e) / abs(d))
+        for d, e in zip(away, error, strict=True)
+    ]
+    np.testing.assert_allclose(shrunken(moments(*samples)).mean, wanted, rtol=1e-12)

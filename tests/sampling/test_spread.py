@@ -25,6 +25,12 @@ def of(draws):
     )
 
 
+def test_squares_of_draws_that_came_in_two_parts_are_about_the_mean_of_all():
+    draws = np.random.default_rng(0).standard_normal((7, 3)) + 2
+    found = Spread.of(draws[:3]).plus(Spread.of(draws[3:])).squares(7)
+    np.testing.assert_allclose(found, 6 * draws.var(axis=0, ddof=1))
+
+
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 7, 9, 13, 22, 50, 1e6])
 def test_quantiles_are_students(degrees):
     exact = max(stats.t.ppf(0.975, degrees) / 2, 1)

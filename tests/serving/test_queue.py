@@ -101,6 +101,24 @@ def test_questions_of_other_askers_are_all_answered(queue):
     assert run(scenario()) == [Event(found=k) for k in range(20)]
 
 
+def test_what_is_quick_goes_before_what_has_waited_longer(queue):
+    gate, ran = threading.Event(), []
+
+    async def scenario():
+        busy = queue.ask("busy", steps(gate), quick=True)
+        await asyncio.wait_for(busy.events.get(), 20)  # it has begun
+        asked = [
+            queue.ask(name, lambda _, name=name: ran.append(name), quick=name == "quick")
+            for name in ("slow", "quick")
+        ]
+        gate.set()
+        for question in (busy, *asked):
+            await end(question)
+
+    run(scenario())
+    assert ran == ["quick", "slow"]
+
+
 def test_something_quick_does_not_wait_for_something_slow(queue):
     gate = threading.Event()
 

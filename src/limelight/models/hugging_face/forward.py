@@ -56,6 +56,7 @@ class Pixels:
 
     def tobytes(self) -> bytes:
         """Return what tells this picture from another."""
+        # Two shapes may have the same bytes.
         return repr(self.values.shape).encode() + self.values.tobytes()
 
 
@@ -261,6 +262,7 @@ def found_by_row(
     engine = Engine(
         answer,
         size=lambda i: len(rows[i]),
+        # Not by the row itself: equal ones may have other features, or other slopes.
         key=int,
         budget=budget,
         most=most if takes_batches(network, rows) else 1,

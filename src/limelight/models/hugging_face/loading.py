@@ -205,6 +205,7 @@ def _moved(model: Any, device: str | None) -> Any:
     """Return the model on ``device``, by default on a GPU if there is one."""
     try:
         return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    # A torch without CUDA raises the second.
     except (RuntimeError, AssertionError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(f"device {device!r} cannot be used here ({reason.rstrip('.')}).") from None

@@ -77,6 +77,7 @@ class HuggingFacePictures(HuggingFace):
         # Of the size that the network names: a processor need not bring pictures to it.
         side = getattr(self.network.config, "image_size", None) or 2 * _GRID * 8
         size = (*([side] * 2 if isinstance(side, int) else side), self._channels)
+        # At random: equal patches would hide what a network does with them.
         return picture_of(np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8))
 
     @cached_property
@@ -157,6 +158,8 @@ class HuggingFacePictures(HuggingFace):
     def _values(self, pixels: Num[np.ndarray, "H W C"], **how: Any) -> Float[np.ndarray, "C h w"]:
         """Return what the processor makes of the pixels."""
         try:
+            # The format is said: of three rows of pixels a processor would guess that they are
+            # colours.
             found = self.tokenizer(
                 pixels, return_tensors="np", input_data_format="channels_last", **how
             )

@@ -325,6 +325,7 @@ def encodings(tokenizer: Any, several: Sequence[Given]) -> list[Any]:
 
 def lowers(tokenizer: Any) -> bool:
     """Whether upper and lower case are the same to the tokenizer."""
+    # Tried and not looked up: normalizers may be chained, and named by anybody.
     normalizer = getattr(tokenizer.backend_tokenizer, "normalizer", None)
     return normalizer is not None and normalizer.normalize_str("AbC") == "abc"
 

@@ -46,12 +46,13 @@ def signals(
     """
 
     def ask(places: list[int]) -> tuple[Any, ...]:
-        some, most = [rows[i] for i in places], max(sizes[i] for i in places)
-        owner = np.full((len(places), max(map(len, some))), most)
+        most = max(sizes[i] for i in places)
+        owner = np.full((len(places), max(len(owners[i]) for i in places)), most)
         for line, i in zip(owner, places, strict=True):
             line[: len(owners[i])] = np.where(owners[i] < 0, most, owners[i])
         return forward.apart(
-            rectangle(some), lambda network, ids: _pass(network, ids, owner, most, reads, attends)
+            rectangle([rows[i] for i in places]),
+            lambda network, ids: _pass(network, ids, owner, most, reads, attends),
         )
 
     budget = (_ATTENDING if attends else _PIECES).get(forward.network.device.type, 1024)
