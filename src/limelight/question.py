@@ -355,7 +355,9 @@ class Question:
         A tagger whose tag is asked about, and not a type of its tags, answers with tags.
         """
         named = (self.target, self.against)
-        return from_same_source(answering(model, self.units(model), self.scale, names=named), model)
+        asked = answering(model, self.units(model), self.scale, names=named)
+        # Most answer as they are, and then nobody has to know where another came from.
+        return model if asked is model else from_same_source(asked, model)
 
     def windowed(self, model: Model) -> Model:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
