@@ -26,6 +26,8 @@ ORDER = (
     "corpus",
     "corpus_cuda",
     "datasets",
+    "summaries",
+    "walk",
     "transformer_corpus_cuda",
     "serving",
     "judging",
