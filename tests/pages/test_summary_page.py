@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +85,14 @@ def test_the_terminal_keeps_to_its_width_and_says_what_matters(width):
         assert "poor -0.400 [-0.500, -0.300] 2*" in text  # rare
         assert "80.0% [49.0%, 94.0%] of 10 labelled texts" in text
         assert "great great +0.500 -0.250 -0.750 [-0.900, -0.600] 6 and 7" in text
+
+
+def test_of_a_model_that_is_right_everywhere_no_mistakes_are_spoken_of():
+    whole = summary()
+    right = {"compared": 0, "differing": (), "mistakes": ()}
+    view = replace(whole.views[0], right=Part(count=10, of=10, low=0.72, high=1.0), **right)
+    assert "Where the model is wrong" in printed(whole, 80)
+    assert "wrong" not in printed(replace(whole, views=(view,)), 80)
 
 
 def test_nothing_of_the_users_is_obeyed_by_terminal_or_page():

@@ -395,15 +395,19 @@ def test_a_run_of_one_text_has_a_summary(tmp_path):
     assert view.representatives[0].covered == 1.0
 
 
-def test_failed_rows_are_counted_and_take_no_part(tmp_path):
-    texts = [*random_texts(10, seed=1), "", None, "  "]
-    run = run_of(tmp_path, texts)
-    failed = run.failed
-    assert failed > 0
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (["", None, "  "], "3 rows hold an error instead of scores and take no part."),
+        ([""], "1 row holds an error instead of scores and takes no part."),
+    ],
+)
+def test_failed_rows_are_counted_and_take_no_part(tmp_path, bad, said):
+    run = run_of(tmp_path, [*random_texts(10, seed=1), *bad])
     found = run.summary()
-    assert found.failed == failed
-    assert found.views[0].texts == len(texts) - failed
-    assert f"{failed:,} row" in found.notices[0]
+    assert found.failed == run.failed == len(bad)
+    assert found.views[0].texts == 10
+    assert found.notices[0] == said
 
 
 def test_a_run_in_which_all_failed_says_so(tmp_path):

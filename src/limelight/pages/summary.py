@@ -78,11 +78,12 @@ def _sections(view: SummarizedView, noun: str) -> list[Section]:
         peak = max(abs(one.shrunken) for one in phrases)
         table = _words(phrases, "phrase", peak, signed=view.signed)
         found.append(Section("Phrases", tables=[table]))
-    if view.right is not None:
+    # Not of a model that is right everywhere, which has nothing to compare with.
+    if view.compared or view.mistakes:
         none = f"No {noun}'s mean score differs for certain between right and wrong."
         heads = (noun, "called", "where right", "where wrong")
         both = (_differing_words(heads, view.differing[:_FEW]), _mistakes(view, noun))
-        said = "" if view.differing else none
+        said = none if view.compared and not view.differing else ""
         tables = [table for table in both if table.rows]
         found.append(Section("Where the model is wrong", said, tables=tables))
     if view.representatives:
@@ -117,7 +118,10 @@ def _words(found: Sequence[SummarizedWord], heading: str, peak: float, *, signed
 
 
 def _mistakes(view: SummarizedView, noun: str) -> Table:
-    columns = [Column(name, widest=18) for name in ("mistake", "label", "predicted", "how sure")]
+    columns = [
+        *(Column(name, widest=18) for name in ("mistake", "label", "predicted")),
+        Column("how sure", wide=_NARROW),
+    ]
     rows = [
         (
             *(one.id, one.label, one.predicted),

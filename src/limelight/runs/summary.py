@@ -69,8 +69,8 @@ def _notices(words: RunWords) -> Iterator[str]:
     if not run.finished:
         yield f"The run is not finished: {len(run):,} of {run.total:,} texts are in it."
     if failed:
-        rows = f"{failed:,} row{'s' * (failed > 1)}"
-        yield f"{rows} hold an error instead of scores and take no part."
+        rows = "1 row holds" if failed == 1 else f"{failed:,} rows hold"
+        yield f"{rows} an error instead of scores and {'takes' if failed == 1 else 'take'} no part."
     # A notice names eight of them: where ids stand in the column, a million would be read for that.
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
     without = " What is said about mistakes is without these texts."
