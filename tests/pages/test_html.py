@@ -125,7 +125,7 @@ def test_a_fragment_needs_no_script_and_styles_only_itself():
         fragment = value._repr_html_()
         assert "<script" not in fragment
         css = re.search(r"<style>(.*?)</style>", fragment, re.DOTALL).group(1)
-        flat = re.sub(r"@media[^{]*\{", "", css)
+        flat = re.sub(r"/\*.*?\*/|@media[^{]*\{", "", css, flags=re.DOTALL)
         selectors = [rule.split("{")[0] for rule in flat.split("}") if "{" in rule]
         each = [one for rule in selectors for one in re.split(r",(?![^()]*\))", rule)]
         assert all(".limelight" in selector for selector in each)

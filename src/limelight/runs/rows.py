@@ -177,7 +177,7 @@ def shard_table(
     told = [_told(one) for of_text in found for one in of_text]
     explained = [None if isinstance(one, str) else one for one in told]
     given = [_map(lambda one: joined(one)[0], one) for one in given_texts(texts)]
-    # What an explanation calls its text need not be a text: of a picture it is the name.
+    # What an explanation calls its text need not be what was given: it may be a name.
     own = [
         given[i] if isinstance(one, str) else one.text
         for i, one in zip(each.to_pylist(), chain.from_iterable(found), strict=True)

@@ -241,6 +241,9 @@ export class TextReading extends HTMLElement {
     const row = this.#rows.get(id);
     if (!row) return;
     row.words.classList.add("stale");
+    // A button that is made anew ten times a second is gone before a click on it has ended.
+    const moving = row.note.querySelector("progress");
+    if (moving && share !== null) { moving.value = share; return; }
     const bar = share === null ? null : made("progress", { max: 1, value: share, "aria-label": `${row.node.firstChild.textContent}: ${why}` });
     const stop = share === null ? null : made("button", { type: "button" }, "Stop");
     stop?.addEventListener("click", () => { this.#slow?.abort(); for (const one of this.#rows.values()) one.note.querySelector("progress")?.parentElement.replaceChildren("stopped"); });
