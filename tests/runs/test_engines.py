@@ -285,3 +285,14 @@ def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"the engine 'ray' needs Ray; run: pip install .*cluster"):
         RayActors()
+
+
+def test_an_executor_that_is_none_or_has_ended_is_refused_in_a_sentence(model, tmp_path):
+    asked = {"output": tmp_path / "run", "progress": False, "shard_texts": 2}
+    with pytest.raises(InputError, match=r"executor must be .*; got 'ray'"):
+        limelight.explain_data(model, {"text": TEXTS}, "gxi", **asked, executor="ray")
+    assert not (tmp_path / "run").exists()
+    with ThreadPoolExecutor(1) as ended:
+        pass
+    with pytest.raises(InputError, match=r"ThreadPoolExecutor has ended \(cannot schedule new"):
+        limelight.explain_data(model, {"text": TEXTS}, "gxi", **asked, executor=ended)

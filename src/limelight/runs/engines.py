@@ -54,7 +54,10 @@ def finished_by_executor(
     running: set[Future[Finished]] = set()
     try:
         for task in tasks:
-            running.add(executor.submit(explain, task))
+            try:
+                running.add(executor.submit(explain, task))
+            except RuntimeError as error:  # one that was shut down raises no more than that
+                raise BrokenExecutor(str(error)) from None
             # Data are read no further than somebody works: the texts of a shard may be large.
             if len(running) == most:
                 done, running = wait(running, return_when=FIRST_COMPLETED)

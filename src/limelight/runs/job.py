@@ -389,6 +389,11 @@ def explain_data(
     work, folder = ShardWork(model, record, learned), RunFolder(output)
     if workers is not None:
         workers = check_count("workers", workers)
+    if not isinstance(executor, Executor | RayActors | None):
+        raise InputError(
+            "executor must be a concurrent.futures.Executor or limelight.runs.RayActors(…); got "
+            f"{executor!r}."
+        )
     # Before the plan is looked for: two processes might find none, and write one each.
     with folder.locked():
         folder.begin(record)
