@@ -148,7 +148,7 @@ def test_numbers_are_no_places_of_classes_in_any_verb(model, tmp_path):
     again = limelight.explain_data(model, data, "loo", output=tmp_path / "said", labels=NEWS)
     assert again.texts()["label"].to_pylist()[:4] == NEWS
     assert again.summary().notices == ()
-    with pytest.raises(InputError, match="its labels is"):
+    with pytest.raises(InputError, match="its map of labels is"):
         limelight.explain_data(model, data, "loo", output=tmp_path / "said")
     with pytest.raises(InputError, match="no column of labels"):
         limelight.explain_data(model, TEXTS, "loo", output=tmp_path / "none", labels=NEWS)

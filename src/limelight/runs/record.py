@@ -184,7 +184,7 @@ def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
         if (mine.bytes, mine.sha256) != (other.bytes, other.sha256):
             yield f"its data were '{mine.path}' with other contents than '{other.path}' has now"
     yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
-    yield from _unequal("its {}", {"labels": old.labels}, {"labels": new.labels})
+    yield from _unequal("its map of {}", {"labels": old.labels}, {"labels": new.labels})
     # Not by the limits: 100 of 100 rows are all of them.
     if old.rows != new.rows:
         ours, theirs = (
