@@ -68,8 +68,9 @@ def summary(name="great", *, signed=True, supporting=None, views=1):
 
 
 def printed(value, width, *, colour=False):
-    file = io.StringIO()
-    Console(file=file, width=width, no_color=not colour, force_terminal=colour).print(value)
+    # Rich keeps what a style looks like: under two systems of colours others would get this one.
+    system = {"force_terminal": True, "color_system": "truecolor"} if colour else {"no_color": True}
+    Console(file=(file := io.StringIO()), width=width, **system).print(value)
     return file.getvalue()
 
 
