@@ -231,6 +231,7 @@ def test_smoke_tests_are_marked_singly_or_by_the_file(toy):
     ]
 
 
+@pytest.mark.slow
 def test_every_module_of_this_checkout_concerns_some_test_and_has_smoke_tests():
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:

@@ -274,6 +274,7 @@ def test_the_recipe_of_a_test_fails_where_words_have_moved(project):
     made["test_the_words_that_drive_the_model_have_not_moved"](project / "b")
 
 
+@pytest.mark.slow
 def test_the_recipe_of_an_action_posts_the_summary(project, monkeypatch):
     yaml = pytest.importorskip("yaml")
     (block,) = recipes()["A GitHub Action that posts the summary"]

@@ -505,6 +505,7 @@ def test_it_can_be_sent_to_another_process(classifier):
     np.testing.assert_array_equal(before.scores, after.scores)
 
 
+@pytest.mark.slow
 def test_a_run_of_several_processes_is_that_of_one(tmp_path, monkeypatch):
     """Without a number they are as many as cores, if that saves time; here it always does."""
     from limelight.runs import job

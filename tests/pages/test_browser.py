@@ -188,6 +188,7 @@ def carried():
     return SpanExplanations(text, tuple(found))
 
 
+@pytest.mark.slow
 def test_a_sentence_of_an_answer_lights_up_what_carried_it(opened):
     found = carried()
     page = opened(found)

@@ -194,6 +194,7 @@ def test_a_plan_of_more_shards_than_there_can_be_ends_soon(copied, count, rows):
         assert Run(copied).summary().texts == 12
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_interrupted_before_it_begins_says_nothing(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

@@ -223,6 +223,7 @@ def commas(text):
     return [match.span() for match in re.finditer(r"[^,\s][^,]*", text)]
 
 
+@pytest.mark.slow
 def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_nothing(tmp_path):
     model = limelight.wrap(length_scores, classes=["n", "p"], scale="logit")
     texts = ["a good film, a bad one, fine", "no comma", "one, two, three and four"] * 4
@@ -242,6 +243,7 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
         explained("sentences", "two")
 
 
+@pytest.mark.slow
 def test_a_cutter_that_the_program_defines_is_found_by_its_processes(tmp_path):
     (tmp_path / "lengths.py").write_text("def scores(texts): return [[0.0, len(t)] for t in texts]")
     (tmp_path / "program.py").write_text(

@@ -162,6 +162,7 @@ def test_training_on_pairs_is_refused(tmp_path):
         prepare(data, RECIPES["paper"])
 
 
+@pytest.mark.slow
 def test_files_of_pairs_are_judged_and_explained_from_the_shell(tmp_path, limelight):
     pytest.importorskip("torch")
     from tiny_transformers import tiny

@@ -188,6 +188,7 @@ def test_the_keyboard_walks_the_rows_and_opens_one(texts):
     page.wait_for_function("() => document.activeElement.dataset.place === '0'")
 
 
+@pytest.mark.slow
 def test_the_views_fit_every_width(texts, pages):
     page = texts("#text=6")
     for place, drawn in (
@@ -215,6 +216,7 @@ def test_summary_and_judgement_are_the_pages_of_the_reports(opened, pages, run, 
     page.wait_for_selector(ROWS)
 
 
+@pytest.mark.slow
 def test_views_of_the_reports_are_links_too_and_can_be_kept(opened, pages, browser, tmp_path):
     page = opened("summary#view=1", url=pages.url)
     page.wait_for_selector("#tab-1[aria-selected=true]")

@@ -178,6 +178,7 @@ BROKEN = (
 )
 
 
+@pytest.mark.slow
 def test_a_broken_link_opens_the_page_all_the_same(opened, served):
     page = opened()
     for fragment in BROKEN:
@@ -234,6 +235,7 @@ def test_names_and_values_are_text_for_a_screen_reader(opened):
     assert nameless == 0
 
 
+@pytest.mark.slow
 def test_the_page_fits_every_width(opened):
     page = opened(link(text=f"{TEXT} {'x' * 90}", changes='[["superb",0,null]]'), width=320)
     for width in (320, 768, 2000):
@@ -298,6 +300,7 @@ def test_two_models_stand_side_by_side(serving, opened, shipped):
 LASTING = 60  # words, which take a slow model a minute: nobody is too late to see it at work
 
 
+@pytest.mark.slow
 def test_a_slow_model_shows_progress_and_can_be_stopped(serving, opened):
     def slow(texts):
         time.sleep(0.02 * len(texts))
@@ -366,6 +369,7 @@ def test_a_part_that_opens_asks_nothing_anew_of_the_methods(opened):
     assert asked == ["parts?when=paused"]
 
 
+@pytest.mark.slow
 def test_looking_closer_is_part_of_the_link_and_follows_the_text(opened):
     names = ["closer", "curves", "pairs", "disagreement", "heads", "attention"]
     page = opened(link(text=TEXT, open='["curves","attention"]'))
@@ -414,6 +418,7 @@ def files(opened, tmp_path):
     return downloaded
 
 
+@pytest.mark.slow
 def test_what_is_shown_can_be_kept_as_page_picture_and_numbers(opened, files, browser, shipped):
     page = opened(link(text=HOSTILE, methods='["loo","gxi"]'))
     for method in ("loo", "gxi"):
@@ -436,6 +441,7 @@ def test_what_is_shown_can_be_kept_as_page_picture_and_numbers(opened, files, br
         assert kept.inner_text("#panel-1 .reading").startswith("<script>alert(1)</script>")
 
 
+@pytest.mark.slow
 def test_the_changed_text_is_kept_as_it_is_shown(opened, files):
     page = opened(link(text=TEXT, methods='["loo"]', changes='[["superb",0,"awful"]]'))
     settled(page, TEXT.replace("superb", "awful"), "loo")
@@ -471,6 +477,7 @@ def parts_shown(page, parts):
     )
 
 
+@pytest.mark.slow
 def test_a_sentence_opens_into_its_words_and_closes_again(opened, shipped):
     sentences = ["Mr. Smith paid $12.50.", "The plot is dull, but fun.", "It is superb!"]
     words = ["The", "plot", "is", "dull", ",", "but", "fun", "."]
@@ -514,6 +521,7 @@ def by_water(texts):
     ]
 
 
+@pytest.mark.slow
 def test_a_span_is_chosen_and_stays_in_the_address(serving, opened):
     model, text = limelight.wrap(by_water, tags=["ORG", "LOC"]), "😀 by a river Acme sued Jordan"
     page = opened(link(text=text, methods='["loo"]'), url=serving(model).url)

@@ -397,6 +397,7 @@ def test_a_window_hides_what_a_word_is_beside(bert, of_bert):
         package.explain(bert, "a good film " * 9, of_bert, window=8)
 
 
+@pytest.mark.slow
 def test_a_learned_start_and_one_pair_are_nearer_than_either_alone(bert, of_bert):
     texts = [text for text in texts_of(PLAIN, 120, seed=12) if len(set(text.split())) > 3]
     truth = np.concatenate([one.scores for one in package.explain(bert, texts, "shapley")])
