@@ -49,7 +49,7 @@ def test_the_numbers_in_its_sentences_are_those_of_the_result_file():
 
 @pytest.mark.slow
 def test_a_tiny_run_on_a_bare_machine_writes_the_rows_of_the_tables(tmp_path):
-    """NumPy and safetensors: no pyarrow to read the reviews, nothing to draw with."""
+    """NumPy, safetensors and msgspec: no pyarrow to read the reviews, nothing to draw with."""
     data, output = tmp_path / "movies.jsonl.gz", tmp_path / "found.json"
     rows = [
         {"text": "what a great , great film", "rationales": [[7, 12]], "label": "POS"},
@@ -58,7 +58,7 @@ def test_a_tiny_run_on_a_bare_machine_writes_the_rows_of_the_tables(tmp_path):
     data.write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in rows).encode()))
     program = BENCHMARKS / "eraser.py"
     arguments = [program, "--smoke", "--data", data, "--methods", "loo,gxi", "--output", output]
-    missing = ("rich", "cyclopts", "msgspec", "scipy", "pyarrow", "torch")
+    missing = ("rich", "cyclopts", "scipy", "pyarrow", "torch")
     code = (
         f"import runpy, sys; sys.modules.update(dict.fromkeys({missing!r}))\n"
         f"sys.path.insert(0, {str(BENCHMARKS)!r}); sys.argv = {[str(a) for a in arguments]!r}\n"

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from rich.style import Style
 
 from limelight.results import Anchor
 from limelight.text import tokenize
@@ -29,6 +30,9 @@ CONTROL = re.compile(r"\x1b\[[0-9;]*m")
 
 def printed(value, width=100, *, colour=False, **options):
     output = io.StringIO()
+    # Rich keeps sums of styles with the codes of the first terminal that printed them, which may
+    # have been one of sixteen colours in another test.
+    Style._add.cache_clear()
     system = {"force_terminal": True, "color_system": "truecolor"} if colour else {}
     Console(file=output, width=width, highlight=False, **system, **options).print(value)
     return output.getvalue()
