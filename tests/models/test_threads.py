@@ -4,6 +4,7 @@
 each time in another order, and of four families where two are asked otherwise.
 """
 
+import contextlib
 import os
 import random
 import sys
@@ -20,6 +21,7 @@ from test_next_token import language_model
 import limelight
 from limelight.explainers import usable_methods
 from limelight.models import why_not
+from limelight.models.hugging_face import forward
 
 from known import DRAWN
 from tiny_models import tiny_model
@@ -84,6 +86,24 @@ def test_threads_share_a_language_model_under_two_templates():
         for template in ("{text} is", "the film: {text} but")
     ]
     check_threads(*asked, methods=ROADS)
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_whoever_chooses_kernels_is_alone_with_the_network_already(monkeypatch, ours):
+    network, tokenizer = language_model()
+    template, words = "the film: {text} is", {"no": "bad", "yes": "good"}
+    model = limelight.wrap(network, tokenizer=tokenizer, template=template, labels=words)
+    lock, taken = forward.alone_with(model.network), []
+
+    @contextlib.contextmanager
+    def without_plans(_device):
+        with ThreadPoolExecutor(1) as another:
+            taken.append(another.submit(lock.acquire, blocking=False).result())
+        yield
+
+    monkeypatch.setattr(forward, "without_plans", without_plans)
+    forward.network_outputs(model.network, np.array([[2, 5, 6]]), ours=ours)
+    assert taken == [False]  # else each of two threads could wait for the lock of the other
 
 
 def test_threads_share_models_that_are_no_networks():

@@ -23,7 +23,6 @@ from limelight.errors import InputError
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     AnotherHead,
-    alone_with,
     changes,
     network_input,
     restoring,
@@ -246,9 +245,8 @@ class AskedLanguageModel(AnotherHead):
         # Before states are turned into words: 50,000 logits at each of 500 places would be most of
         # the work, and logits_to_keep would keep every place that any row is asked about.
         words = self.language_model.get_output_embeddings()
-        # Alone also with a copy of ours: a hook belongs to the layer, not to the thread.
-        with alone_with(self.language_model), contextlib.ExitStack() as after:
-            if words is not None:
+        with contextlib.ExitStack() as after:
+            if words is not None:  # other threads wait: whoever asks a network is alone with it
                 after.callback(words.register_forward_pre_hook(picked).remove)
             out = self.language_model(
                 **{"input_ids": ids, "attention_mask": mask, "use_cache": False, **asked}
@@ -520,7 +518,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
                     self(**network_input(self, some)).logits for some in (rows, *rows[:, None])
                 )
             each = torch.cat(alone)
-            # A layer that forgets what lies far back is not seen to in a trial as short as this.
+            # A trial as short as this does not show a layer that forgets what lies far back.
             keeps = all(type(layer) is DynamicLayer for layer in self._prefix[1].layers)
             return keeps and bool((together - each).abs().max() <= _SAME * (1 + each.abs().max()))
         except Exception:  # a cache of its own kind: each row is then computed whole
