@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -86,6 +87,28 @@ def test_threads_share_a_language_model_under_two_templates():
         for template in ("{text} is", "the film: {text} but")
     ]
     check_threads(*asked, methods=ROADS)
+
+
+def test_whoever_lent_a_language_model_may_ask_it_meanwhile():
+    network, tokenizer = language_model()
+    network.eval()
+    template, words = "the film: {text} is", {"no": "bad", "yes": "good"}
+    model = limelight.wrap(network, tokenizer=tokenizer, template=template, labels=words)
+    ids, found = torch.tensor([[2, 5, 6, 7]]), []
+
+    def asked():
+        with torch.no_grad():
+            return network(ids).logits
+
+    def meanwhile(*_):
+        handle.remove()  # else their own question would ask once more
+        with ThreadPoolExecutor(1) as another:
+            found.append(another.submit(asked).result())
+
+    true = model.logits(["a superb film"])
+    handle = network.base_model.register_forward_hook(meanwhile)
+    np.testing.assert_allclose(model.logits(["a superb film"]), true, atol=1e-6)
+    assert torch.equal(found[0], asked())
 
 
 @pytest.mark.parametrize("ours", [False, True])

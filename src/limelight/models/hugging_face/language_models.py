@@ -7,6 +7,7 @@ that is given, 2 + s at one whose log-probability counts to the part s that is a
 
 import contextlib
 import copy
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -237,16 +238,18 @@ class AskedLanguageModel(AnotherHead):
 
     def logits_at(self, ids: Any, mask: Any, places: Any, asked: dict[str, Any]) -> Any:
         """Return what the network says, and its logits at the ``places`` (n, k) of each row."""
-        rows = torch.arange(len(ids), device=ids.device)[:, None]
+        rows, own = torch.arange(len(ids), device=ids.device)[:, None], threading.get_ident()
 
         def picked(_module: Any, given: Any) -> Any:
-            return (given[0][rows, places],) if given[0].dim() == 3 else None  # states, not ids
+            # Whoever lent the network may ask it meanwhile, in a thread that knows no lock of ours.
+            here = threading.get_ident() == own and given[0].dim() == 3  # states, not ids
+            return (given[0][rows, places],) if here else None
 
         # Before states are turned into words: 50,000 logits at each of 500 places would be most of
         # the work, and logits_to_keep would keep every place that any row is asked about.
         words = self.language_model.get_output_embeddings()
         with contextlib.ExitStack() as after:
-            if words is not None:  # other threads wait: whoever asks a network is alone with it
+            if words is not None:
                 after.callback(words.register_forward_pre_hook(picked).remove)
             out = self.language_model(
                 **{"input_ids": ids, "attention_mask": mask, "use_cache": False, **asked}
