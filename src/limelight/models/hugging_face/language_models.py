@@ -329,7 +329,9 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         self.per_token, self.max_new_tokens = per_token, max_new_tokens
         self.encodes = prompt.closed
         self._prefix: tuple[Any, Any] = (None, None)
-        self.shares = not self.encodes
+        # Longrope turns positions by other angles from some length on, also those that are kept.
+        kinds = (str(getattr(one, "rope_type", "")) for one in language_model.modules())
+        self.shares = not self.encodes and not any("longrope" in kind for kind in kinds)
         self.shares = self.shares and self._shares_rightly()
 
     def longest(self, limit: int) -> int:
