@@ -16,6 +16,8 @@ from test_next_token import CHAT, TEMPLATE, language_model, prompted
 from transformers import (
     GPTNeoConfig,
     GPTNeoForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
     T5Config,
@@ -240,6 +242,30 @@ def test_a_window_of_attention_holds_no_padding(family):
         row[: len(prompt) + len(answer)] = [*prompt, *(answer + (2 << 40))]
     with torch.inference_mode():
         found = model.network(**network_input(model.network, rows)).logits[:, 0]
+    np.testing.assert_allclose(found, known, rtol=1e-4, atol=1e-4)
+
+
+def test_angles_that_depend_on_the_length_of_a_row_are_not_shared():
+    factors = {"short_factor": [1.0, 1.0], "long_factor": [3.0, 5.0], "factor": 3.0}
+    rope = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 29}
+    size = {"vocab_size": len(word_pieces()), "hidden_size": 12, "initializer_range": 0.7}
+    heads = {"num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 17}
+    torch.manual_seed(3)
+    config = LlamaConfig(
+        max_position_embeddings=87, rope_parameters=rope | factors, **size, **heads
+    )
+    template = "the plot is predictable but the film is good : {text} it is"
+    network = LlamaForCausalLM(config).eval()
+    model = limelight.wrap(network, tokenizer=word_pieces(), template=template)
+    prompt, _, _, answer = ids_of(model)
+    assert (
+        len(prompt) - 1 < 29 < len(prompt) + len(answer)
+    )  # the rows are long, their beginning not
+    prompts = [[*prompt[:-1], last] for last in (6, 7)]
+    rows = np.array([[*one, *(answer + (2 << 40))] for one in prompts])
+    with torch.inference_mode():
+        found = model.network(**network_input(model.network, rows)).logits[:, 0]
+    known = [by_hand(model, one, answer.tolist()).sum() for one in prompts]
     np.testing.assert_allclose(found, known, rtol=1e-4, atol=1e-4)
 
 

@@ -116,6 +116,9 @@ def test_one_string_is_not_a_list_of_texts():
         tiny_model().logits("w1")
     with pytest.raises(InputError, match=r"text 1 \(counting from 0\): the text has no words"):
         tiny_model().logits(["w1", " "])
+    found = tiny_model().logits(text for text in ("w1", "w2 w3"))
+    np.testing.assert_array_equal(found, tiny_model().logits(["w1", "w2 w3"]))
+    assert len(tiny_model().logits([])) == 0
 
 
 def test_the_fingerprint_tells_models_apart():

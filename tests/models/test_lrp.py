@@ -304,6 +304,15 @@ def test_what_weighs_is_frozen_and_what_stays_curved_is_found(compute, unknown):
     assert affine(compute) == unknown
 
 
+@pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16, torch.float32])
+def test_norms_of_small_numbers_are_those_of_torch_in_every_precision(precision):
+    x = torch.tensor([[0.007, -0.011, 0.0], [0.003, 0.02, -0.002]], dtype=precision)
+    for norm in (torch.rms_norm, torch.layer_norm):
+        true = norm(x, (3,))
+        with rules.FrozenWeights():
+            torch.testing.assert_close(norm(x, (3,)), true)
+
+
 def test_on_the_papers_classifier_lrp_is_attention_times_value():
     """Autograd of Eq. 1–9 with the attention weights held fixed, times the embedded token."""
     model, text = tiny_model(3, scale=0.7), "w1 w5 w2 w5 w7"

@@ -4,6 +4,7 @@
 each time in another order, and of four families where two are asked otherwise.
 """
 
+import contextlib
 import os
 import random
 import sys
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -20,6 +22,7 @@ from test_next_token import language_model
 import limelight
 from limelight.explainers import usable_methods
 from limelight.models import why_not
+from limelight.models.hugging_face import forward
 
 from known import DRAWN
 from tiny_models import tiny_model
@@ -84,6 +87,46 @@ def test_threads_share_a_language_model_under_two_templates():
         for template in ("{text} is", "the film: {text} but")
     ]
     check_threads(*asked, methods=ROADS)
+
+
+def test_whoever_lent_a_language_model_may_ask_it_meanwhile():
+    network, tokenizer = language_model()
+    network.eval()
+    template, words = "the film: {text} is", {"no": "bad", "yes": "good"}
+    model = limelight.wrap(network, tokenizer=tokenizer, template=template, labels=words)
+    ids, found = torch.tensor([[2, 5, 6, 7]]), []
+
+    def asked():
+        with torch.no_grad():
+            return network(ids).logits
+
+    def meanwhile(*_):
+        handle.remove()  # else their own question would ask once more
+        with ThreadPoolExecutor(1) as another:
+            found.append(another.submit(asked).result())
+
+    true = model.logits(["a superb film"])
+    handle = network.base_model.register_forward_hook(meanwhile)
+    np.testing.assert_allclose(model.logits(["a superb film"]), true, atol=1e-6)
+    assert torch.equal(found[0], asked())
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_whoever_chooses_kernels_is_alone_with_the_network_already(monkeypatch, ours):
+    network, tokenizer = language_model()
+    template, words = "the film: {text} is", {"no": "bad", "yes": "good"}
+    model = limelight.wrap(network, tokenizer=tokenizer, template=template, labels=words)
+    lock, taken = forward.alone_with(model.network), []
+
+    @contextlib.contextmanager
+    def without_plans(_device):
+        with ThreadPoolExecutor(1) as another:
+            taken.append(another.submit(lock.acquire, blocking=False).result())
+        yield
+
+    monkeypatch.setattr(forward, "without_plans", without_plans)
+    forward.network_outputs(model.network, np.array([[2, 5, 6]]), ours=ours)
+    assert taken == [False]  # else each of two threads could wait for the lock of the other
 
 
 def test_threads_share_models_that_are_no_networks():

@@ -268,9 +268,9 @@ class AttentionClassifier:
         """Return the C outputs of the model for every text."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        documents = []
-        for number, text in enumerate(texts):
-            with about_text(number if len(texts) > 1 else None):
+        given, documents = list(texts), []  # they may come one by one
+        for number, text in enumerate(given):
+            with about_text(number if len(given) > 1 else None):
                 documents.append(self.read(text))
         return self.outputs(documents)
 

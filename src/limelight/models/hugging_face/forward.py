@@ -277,10 +277,13 @@ def network_outputs(
     """Return the outputs for rows of ids, in the precision of the network.
 
     ``filler`` is the token at places that attention does not see, by default the padding. A
-    network that is ``ours`` needs no care: it stays in evaluation mode.
+    network that is ``ours`` stays in evaluation mode, and nothing of it is restored.
     """
     given = network_input(network, ids, filler=filler)
-    care = contextlib.nullcontext() if ours else restoring(network)
+    # Alone with ours too, for heads hook into its layers; and as by ``restoring`` before the choice
+    # of kernels: two threads that took these two locks in turn would wait for each other.
+    care: contextlib.AbstractContextManager[Any]
+    care = alone_with(network) if ours else restoring(network)
     with care, torch.inference_mode(), without_plans(network.device.type):
         found: np.ndarray = network(**given).logits.double().cpu().numpy()
     return found

@@ -115,7 +115,7 @@ def frozen_times_input(
         most=frozen_together(network),
         alike=alike,
     )
-    # As there: nothing is read at special positions.
+    # As ``embedded`` has it: 0 at special positions, where nothing is read.
     products = [
         np.pad(product, (getattr(row, "special", 0), 0))[: len(row)]
         for (product,), row in zip(found, rows, strict=True)

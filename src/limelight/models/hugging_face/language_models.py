@@ -7,6 +7,7 @@ that is given, 2 + s at one whose log-probability counts to the part s that is a
 
 import contextlib
 import copy
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +24,6 @@ from limelight.errors import InputError
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     AnotherHead,
-    alone_with,
     changes,
     network_input,
     restoring,
@@ -238,16 +238,17 @@ class AskedLanguageModel(AnotherHead):
 
     def logits_at(self, ids: Any, mask: Any, places: Any, asked: dict[str, Any]) -> Any:
         """Return what the network says, and its logits at the ``places`` (n, k) of each row."""
-        rows = torch.arange(len(ids), device=ids.device)[:, None]
+        rows, own = torch.arange(len(ids), device=ids.device)[:, None], threading.get_ident()
 
         def picked(_module: Any, given: Any) -> Any:
-            return (given[0][rows, places],) if given[0].dim() == 3 else None  # states, not ids
+            # Whoever lent the network may ask it meanwhile, in a thread that knows no lock of ours.
+            here = threading.get_ident() == own and given[0].dim() == 3  # states, not ids
+            return (given[0][rows, places],) if here else None
 
         # Before states are turned into words: 50,000 logits at each of 500 places would be most of
         # the work, and logits_to_keep would keep every place that any row is asked about.
         words = self.language_model.get_output_embeddings()
-        # Alone also with a copy of ours: a hook belongs to the layer, not to the thread.
-        with alone_with(self.language_model), contextlib.ExitStack() as after:
+        with contextlib.ExitStack() as after:
             if words is not None:
                 after.callback(words.register_forward_pre_hook(picked).remove)
             out = self.language_model(
@@ -328,7 +329,9 @@ class AnswerForSequenceClassification(AskedLanguageModel):
         self.per_token, self.max_new_tokens = per_token, max_new_tokens
         self.encodes = prompt.closed
         self._prefix: tuple[Any, Any] = (None, None)
-        self.shares = not self.encodes
+        # Longrope turns positions by other angles from some length on, also those that are kept.
+        kinds = (str(getattr(one, "rope_type", "")) for one in language_model.modules())
+        self.shares = not self.encodes and not any("longrope" in kind for kind in kinds)
         self.shares = self.shares and self._shares_rightly()
 
     def longest(self, limit: int) -> int:
@@ -520,7 +523,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
                     self(**network_input(self, some)).logits for some in (rows, *rows[:, None])
                 )
             each = torch.cat(alone)
-            # A layer that forgets what lies far back is not seen to in a trial as short as this.
+            # A trial as short as this does not show a layer that forgets what lies far back.
             keeps = all(type(layer) is DynamicLayer for layer in self._prefix[1].layers)
             return keeps and bool((together - each).abs().max() <= _SAME * (1 + each.abs().max()))
         except Exception:  # a cache of its own kind: each row is then computed whole

@@ -72,7 +72,8 @@ def _norm(_func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     x = input if input.dtype in (torch.float32, torch.float64) else input.float()
     if name == "layer_norm":
         x = x - x.mean(axes, keepdim=True)
-    least = torch.finfo(input.dtype).eps if eps is None else eps
+    # By default that of the precision in which torch computes; half's is thousands of times larger.
+    least = torch.finfo(x.dtype).eps if eps is None else eps
     y = x * (x.detach().square().mean(axes, keepdim=True) + least).rsqrt()
     y = y if given.get("weight") is None else y * given["weight"]
     return (y if given.get("bias") is None else y + given["bias"]).to(input.dtype)

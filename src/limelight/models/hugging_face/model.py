@@ -392,8 +392,8 @@ class HuggingFace:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
-        self._forward.renew()
         # Once for a game, not for every mask: each weight is looked at.
+        self._forward.renew()
         games = [self._game(part, features, replacement) for part in windows_in(document)]
         if document.windows is None:
             return games[0]
