@@ -44,6 +44,17 @@ def test_matches_the_sandwich_of_all_subsets(d, ratio, bandwidth, power):
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-7 * exact.max())
 
 
+@pytest.mark.parametrize("peak", [1e10, 1e14, 1e25, 1e60])
+def test_a_removed_word_may_outweigh_all_others(peak):
+    game = random_game(11, d=6, K=2, ratio=10)
+    a, b, A, B = (x.copy() for x in (game.a, game.b, game.A, game.B))
+    a[0, 1], A[:, 0, 1], b[1, 3], B[:, 1, 3] = peak, 0.7 * peak, peak, -0.4 * peak
+    game = RatioGame(game.D0, a, b, game.N0, A, B)
+    exact = sandwich(game, 0.25, 0.0)
+    found = lime_variance(game, tolerance=1e-9)
+    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-7 * exact.max())
+
+
 def test_another_design_would_be_noticed():
     game = random_game(5, d=5)
     found = lime_variance(game, tolerance=1e-9)

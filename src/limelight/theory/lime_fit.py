@@ -9,16 +9,18 @@ and removed and R, R' the tilted means of N, N',
 The regression's normal equations turn the rest into the numerator (V + 2ρ) Σβ² + χ (Σβ)².
 """
 
-from typing import Any, NamedTuple, Unpack
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Unpack
 
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import light_terms, product
+from limelight.theory.conditionals import light_terms, product, rules_of
 from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
-from limelight.theory.lime import ends, lime, lime_plan
+from limelight.theory.lime import LimePlan, ends, lime, lime_plan
 from limelight.theory.lime_weights import Regression
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, of_documents, sizes_of
-from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance, reciprocal_sum
+from limelight.theory.reciprocal_sum import ReciprocalSum, need_tolerance
 from limelight.theory.table_rounding import ROUNDING
 
 MOST_SQUARED = 1e140  # of D_max/D_min, whose square double precision can hold with room to spare
@@ -84,55 +86,88 @@ def _document(
 
 
 def _second_moment(
-    form: HeavyForm, plan: Any, tolerance: float
+    form: HeavyForm, plan: LimePlan, tolerance: float
 ) -> tuple[Float[Array, " C"], Float[Array, " C"]]:
     """E[ψ (f − c)²] of the mean f − c over the heads, and a bound on its error."""
-    xp = array_namespace(form.delta)
-    K = form.delta.shape[0]
-    # One sum of exponentials for all pairs; a product of two has relative error ε (2 + ε).
-    widest = max(1.0, float(xp.max(form.ratio)))
-    rule = reciprocal_sum(widest, tolerance / 4, float(form.power[0]))
+    xp, mixture, rules = array_namespace(form.delta), plan.mixture, rules_of(form, tolerance / 4)
     total = xp.zeros_like(form.n0[0])
-    for k in range(K):
-        for other in range(k, K):
-            pair = _pair(form.head(k), form.head(other), rule, plan.mixture)
-            total = total + (1 if k == other else 2) * pair / K**2
+    for times, one, two in pairs(head_sums(form, rules)):
+        cross = xp.matrix_transpose((one.A - one.B) * (two.A - two.B))
+        for omega, at in zip(mixture.omega.tolist(), tilted(one, two, mixture.p), strict=True):
+            values = at.R * at.R_other + (at.t * at.tau) @ cross
+            total = total + times * omega * xp.sum(at.P * values, axis=0)
     full, empty = (xp.mean(x, axis=0) for x in ends(form))
     first, last = plan.corrections
     total = total + first * full**2 + last * empty**2
-    h = xp.mean(form.half_range, axis=0)
-    size = xp.mean(form.magnitude, axis=0)
-    mass, missed = plan.mixture.mass, plan.mixture.missed
-    twice = rule.error * (2 + rule.error)
-    steps = 8 * form.delta.shape[1] + len(rule.nodes) ** 2 * len(plan.mixture.p)
-    rounding = ROUNDING * (steps + 64) * rule.condition**2
-    error = h**2 * (twice * (mass + missed) + missed) + 4 * size**2 * rounding * (
-        mass + abs(first) + abs(last)
-    )
+    h, size = xp.mean(form.half_range, axis=0), xp.mean(form.magnitude, axis=0)
+    # A product of two sums of exponentials has the relative error ε (2 + ε).
+    epsilon, condition = max(rule.error for rule in rules), max(rule.condition for rule in rules)
+    mass, missed = mixture.mass, mixture.missed
+    steps = 8 * form.delta.shape[1] + max(len(x.nodes) for x in rules) ** 2 * len(mixture.p)
+    rounding = ROUNDING * (steps + 64) * condition**2
+    error = h**2 * (epsilon * (2 + epsilon) * (mass + missed) + missed)
+    error = error + 4 * size**2 * rounding * (mass + abs(first) + abs(last))
     # Products of two small nodes underflow where heads are more peaked than this.
-    return total, error if widest < MOST_SQUARED else xp.inf + error
+    return total, error if bool(xp.all(form.ratio < MOST_SQUARED)) else xp.inf + error
 
 
-def _pair(one: HeavyForm, two: HeavyForm, rule: ReciprocalSum, mixture: Any) -> Float[Array, " C"]:
-    """Σ_m ω_m E_p[f f'] of two heads."""
-    xp = array_namespace(one.delta)
-    nodes = array_like(rule.nodes, one.delta)
-    w = light_terms(one.base, rule)[:, None] * light_terms(two.base, rule)
-    (k1, r1), (k2, r2) = (state_factors(head, nodes) for head in (one, two))
-    (A1, B1), (A2, B2) = (state_values(head) for head in (one, two))
+class HeadSum(NamedTuple):
+    """A part of f as a sum of exponentials: factors and values of kept and removed words."""
+
+    weights: Float[Array, " Q"]
+    keep: Float[Array, "Q d"]
+    drop: Float[Array, "Q d"]
+    A: Float[Array, "C d"]
+    B: Float[Array, "C d"]
+    n0: Float[Array, " C"]
+
+
+def head_sums(form: HeavyForm, rules: Sequence[ReciprocalSum]) -> list[HeadSum]:
+    """The heads of f − c, each over their number."""
+    found = []
+    for i, rule in enumerate(rules):
+        head = form.head(i)
+        factors = state_factors(head, array_like(rule.nodes, form.delta))
+        weights = light_terms(head.base, rule) / len(rules)
+        found.append(HeadSum(weights, *factors, *state_values(head), head.n0))
+    return found
+
+
+def pairs(parts: Sequence[HeadSum]) -> Iterator[tuple[int, HeadSum, HeadSum]]:
+    """Every pair of parts of a squared sum, and how often it is in there."""
+    for i, one in enumerate(parts):
+        for k, two in enumerate(parts[i:], start=i):
+            yield 1 if i == k else 2, one, two
+
+
+class Tilted(NamedTuple):
+    """What independent removals make of two parts at all n = Q Q' pairs of their nodes λ."""
+
+    P: Float[Array, "n 1"]
+    t: Float[Array, "n d"]
+    tau: Float[Array, "n d"]
+    R: Float[Array, "n C"]
+    R_other: Float[Array, "n C"]
+
+
+def tilted(one: HeadSum, two: HeadSum, at: Float[Array, " M"]) -> Iterator[Tilted]:
+    """For one p after another: an array of pairs of nodes and words is large already."""
+    xp, d = array_namespace(one.keep), one.keep.shape[-1]
     # One word can be heavier kept in one head and removed in the other, so neither state's factor
     # is 1 as in `conditionals`, and both are carried.
-    keep, drop = k1[:, None] * k2, r1[:, None] * r2
-    cross = (A1 - B1) * (A2 - B2)
-    total = xp.zeros_like(one.n0)
-    for p, omega in zip(mixture.p.tolist(), mixture.omega.tolist(), strict=True):
-        phi = (1 - p) * keep + p * drop
+    keep = xp.reshape(one.keep[:, None] * two.keep, (-1, d))
+    drop = xp.reshape(one.drop[:, None] * two.drop, (-1, d))
+    weight = xp.reshape(one.weights[:, None] * two.weights, (-1, 1))
+    A, B = (xp.matrix_transpose(xp.concat(x, axis=0)) for x in ((one.A, two.A), (one.B, two.B)))
+    n0, C = xp.concat([one.n0, two.n0], axis=0), one.n0.shape[0]
+    for p in at.tolist():
+        t, tau = (1 - p) * keep, p * drop
+        phi = t + tau
+        P = weight * product(phi)[:, None]
         # Where both states underflow (heavy in one head each) P is 0 as well, whatever t and τ are.
-        safe = xp.where(phi > 0, phi, xp.ones_like(phi))
-        t, tau = (1 - p) * keep / safe, p * drop / safe
-        P = omega * w * product(phi)
-        R1 = t @ xp.matrix_transpose(A1) + tau @ xp.matrix_transpose(B1) + one.n0
-        R2 = t @ xp.matrix_transpose(A2) + tau @ xp.matrix_transpose(B2) + two.n0
-        values = R1 * R2 + (t * tau) @ xp.matrix_transpose(cross)
-        total = total + xp.sum(P[..., None] * values, axis=(0, 1))
-    return total
+        phi = xp.clip(phi, min=sys.float_info.min)
+        # Not 1 − t for τ: what is removed may weigh 1e14 times the rest, and t is then nearly 1.
+        t /= phi
+        tau /= phi
+        R = t @ A + tau @ B + n0
+        yield Tilted(P, t, tau, R[:, :C], R[:, C:])

@@ -12,35 +12,21 @@ the tilted probabilities that a word is kept and removed and Γ = A − B,
     E_p[Z_j N N'/(D D')] = ∬ P t_j [(R + τ_j Γ_j)(R' + τ_j Γ'_j) + Σ_{k≠j} t_k τ_k Γ_k Γ'_k].
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
-from limelight.theory.conditionals import light_terms, product, rules_of
-from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
+from limelight.theory.conditionals import rules_of
+from limelight.theory.heavy_form import heavy_form
 from limelight.theory.lime import ends, lime
-from limelight.theory.lime_fit import MOST_SQUARED
-from limelight.theory.lime_weights import Lime, LimeDesign, lime_design, size_weight
-from limelight.theory.namespace import array_like, array_namespace
+from limelight.theory.lime_fit import MOST_SQUARED, HeadSum, head_sums, pairs, tilted
+from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
+from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import need_tolerance
 from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
 
 _LOST = 1e-3  # of all weight: what a mixture may miss before the answer is refused
-
-
-class _Head(NamedTuple):
-    """One part of f − ℓ as a sum of exponentials: factors and values of kept and removed words."""
-
-    weights: Float[Array, " Q"]
-    keep: Float[Array, "Q d"]
-    drop: Float[Array, "Q d"]
-    A: Float[Array, "C d"]
-    B: Float[Array, "C d"]
-    n0: Float[Array, " C"]
 
 
 def lime_variance(
@@ -68,13 +54,14 @@ def lime_variance(
         )
     kept, removed = _weights(design, bandwidth, power)
     with_word, without = _mixtures(kept, removed, tolerance)
-    heads = list(_heads(form, limit, tolerance))
-    total = xp.zeros_like(limit.scores)
-    for i, one in enumerate(heads):
-        for k, two in enumerate(heads[i:], start=i):
-            total = total + (1 if i == k else 2) * _pair(one, two, with_word, without)
-    full, empty = (xp.mean(x, axis=0) for x in ends(form))
+    # ℓ is taken off as one more part, whose denominator does not move.
+    one = xp.ones_like(form.delta[:1])
     centre = xp.mean(form.c, axis=0) - limit.intercept
+    line = HeadSum(one[:, 0], one, one, -limit.scores, xp.zeros_like(limit.scores), centre)
+    total = xp.zeros_like(limit.scores)
+    for times, first, second in pairs([*head_sums(form, rules_of(form, tolerance)), line]):
+        total = total + times * _pair(first, second, with_word, without)
+    full, empty = (xp.mean(x, axis=0) for x in ends(form))
     full, empty = full + centre - xp.sum(limit.scores, axis=-1), empty + centre
     # The whole text keeps every word and the empty one none: one set each, corrected by hand.
     first, last = -with_word.attained[0], removed[-1] - without.attained[-1]
@@ -127,54 +114,23 @@ def _mixtures(
     return both[0], both[1]
 
 
-def _heads(form: HeavyForm, limit: Lime, tolerance: float) -> Iterator[_Head]:
-    """The heads of f − c, each over K, and then the linear model, which is taken off."""
-    xp = array_namespace(form.delta)
-    K = form.delta.shape[0]
-    for i, rule in enumerate(rules_of(form, tolerance)):
-        head = form.head(i)
-        factors = state_factors(head, array_like(rule.nodes, form.delta))
-        yield _Head(light_terms(head.base, rule) / K, *factors, *state_values(head), head.n0)
-    one = xp.ones_like(form.delta[:1])
-    yield _Head(
-        weights=one[:, 0],
-        keep=one,
-        drop=one,
-        A=-limit.scores,
-        B=xp.zeros_like(limit.scores),
-        n0=xp.mean(form.c, axis=0) - limit.intercept,
-    )
-
-
 def _pair(
-    one: _Head, two: _Head, with_word: RemovalMixture, without: RemovalMixture
+    one: HeadSum, two: HeadSum, with_word: RemovalMixture, without: RemovalMixture
 ) -> Float[Array, "C d"]:
-    """Σ_m E_p[(ω_m Z_j + ω'_m (1 − Z_j)) f f'] of two heads, for every word j."""
+    """Σ_m E_p[(ω_m Z_j + ω'_m (1 − Z_j)) f f'] of two parts, for every word j."""
     xp = array_namespace(one.keep)
-    d = one.keep.shape[-1]
-    keep = xp.reshape(one.keep[:, None] * two.keep, (-1, d))
-    drop = xp.reshape(one.drop[:, None] * two.drop, (-1, d))
-    weight = xp.reshape(one.weights[:, None] * two.weights, (-1, 1))
-    step, other = one.A - one.B, two.A - two.B
-    base, base_other = one.n0 + xp.sum(one.B, axis=-1), two.n0 + xp.sum(two.B, axis=-1)
-    total = xp.zeros_like(step)
-    nodes = (with_word.p, with_word.omega, without.omega)
-    for p, omega, rest in zip(*(x.tolist() for x in nodes), strict=True):
-        t = (1 - p) * keep
-        phi = t + p * drop
-        P = weight * product(phi)[:, None]
-        # Where both states underflow P is 0 as well, whatever t is.
-        t = t / xp.where(phi > 0, phi, xp.ones_like(phi))
-        spread = t * (1 - t)
-        R = base + t @ xp.matrix_transpose(step)
-        R_other = base_other + t @ xp.matrix_transpose(other)
-        mean = P * (R * R_other + spread @ xp.matrix_transpose(step * other))
-        kept = xp.matrix_transpose(xp.matrix_transpose(t) @ mean)
+    step, other = (xp.matrix_transpose(x.A - x.B) for x in (one, two))
+    cross, C = step * other, step.shape[1]
+    total = xp.zeros_like(cross)
+    weights = with_word.omega.tolist(), without.omega.tolist()
+    for at, omega, rest in zip(tilted(one, two, with_word.p), *weights, strict=True):
+        P, t, tau, R, R_other = at
+        spread = t * tau
+        mean = P * (R * R_other + spread @ cross)
+        tau -= t
+        skew = xp.matrix_transpose(xp.matrix_transpose(P) @ (spread * tau))
         pulls = xp.matrix_transpose(spread) @ xp.concat([P * R_other, P * R], axis=1)
-        first, second = (
-            xp.matrix_transpose(x) for x in (pulls[:, : len(step)], pulls[:, len(step) :])
-        )
-        skew = xp.sum(P * spread * (1 - 2 * t), axis=0)
-        kept = kept + step * first + other * second + step * other * skew
-        total = total + omega * kept + rest * (xp.sum(mean, axis=0)[:, None] - kept)
-    return total
+        kept = xp.matrix_transpose(t) @ mean
+        kept = kept + step * pulls[:, :C] + other * pulls[:, C:] + cross * skew
+        total = total + omega * kept + rest * (xp.sum(mean, axis=0) - kept)
+    return xp.matrix_transpose(total)
