@@ -658,7 +658,7 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
     """The package's regression on our masks and answers, probabilities as it takes them."""
     from lime.lime_base import LimeBase
 
-    from limelight.sampling.masks import cosine_distance, kernel_weight, text_rng
+    from limelight.sampling.masks import text_rng
     from limelight.sampling.sample import LimeDraws
 
     model = paper_as_function()
@@ -670,8 +670,8 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
     texts = [
         " ".join(w if row[e.features.index(w)] else "zzz" for w in TEXT.split()) for row in keep
     ]
-    distance = cosine_distance(keep)
-    base = LimeBase(lambda d: kernel_weight(d))
+    distance = 1 - np.sqrt(keep.mean(axis=1))
+    base = LimeBase(lambda d: np.exp(-((d / 0.25) ** 2) / 2))
     _, pairs, *_ = base.explain_instance_with_data(
         keep.astype(float), PAPER.predict_proba(texts), distance, 1, d, feature_selection="none"
     )

@@ -5,9 +5,10 @@ import pytest
 from lime.lime_base import LimeBase
 from lime.lime_text import IndexedString, LimeTextExplainer
 
-from limelight.sampling.masks import cosine_distance, kernel_weight, lime_masks
+from limelight.sampling.masks import lime_masks
 from limelight.sampling.regression import fitted_lime
 from limelight.sampling.sample import Sample
+from limelight.theory.lime_weights import size_weight
 
 N, D, M = 257, 11, 3
 
@@ -53,8 +54,12 @@ def theirs(keep, distance, column, *, num_features, feature_selection="auto", la
 def rows(d=D, n=N, seed=0):
     drawn = lime_masks(d, n - 1, np.random.default_rng(seed))
     keep = np.concatenate([np.ones((1, d), bool), drawn])
-    distance = cosine_distance(keep)
-    return keep, distance, kernel_weight(distance)
+    return keep, cosine_distance(keep), size_weight(d, 0.25)[d - keep.sum(axis=1)]
+
+
+def cosine_distance(keep):
+    """100 (1 − √(k/d)) of k kept words out of d, which the package hands to its kernel."""
+    return 100 * (1 - np.sqrt(keep.mean(axis=1)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -122,7 +127,8 @@ def test_distances_and_weights_are_those_of_the_package_on_its_own_masks():
     assert not keep.any(axis=1).all()  # a mask that keeps nothing is among them
     np.testing.assert_allclose(cosine_distance(keep), distance, rtol=0, atol=2e-12)
     weight = explainer.base.kernel_fn(distance)
-    np.testing.assert_allclose(kernel_weight(cosine_distance(keep)), weight, rtol=1e-12)
+    ours = size_weight(7, 0.25)[7 - keep.sum(axis=1)]
+    np.testing.assert_allclose(ours, weight, rtol=1e-12)
 
 
 def test_masks_have_the_distribution_of_the_package():

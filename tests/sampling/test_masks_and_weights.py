@@ -8,8 +8,6 @@ from limelight.sampling.masks import (
     SIZES,
     balanced_masks,
     coin_masks,
-    cosine_distance,
-    kernel_weight,
     lime_masks,
     size_probabilities,
 )
@@ -101,11 +99,11 @@ def test_every_balanced_mask_is_as_likely_as_any_other():
 
 @settings(deadline=None)
 @given(st.integers(1, 50), st.sampled_from([0.05, 0.25, 1.0, np.inf]))
-def test_the_weight_depends_on_the_size_alone_and_is_psi(d, bandwidth):
-    keep = np.arange(d) >= np.arange(d + 1)[:, None]  # row s removes s words
-    weight = kernel_weight(cosine_distance(keep), bandwidth=bandwidth)
-    np.testing.assert_allclose(weight, size_weight(d, bandwidth), rtol=1e-9)
-    np.testing.assert_array_equal(cosine_distance(keep)[[0, -1]], [0, 100])
+def test_the_weight_of_a_mask_depends_on_its_cosine_distance_to_the_whole_text(d, bandwidth):
+    keep, weight = LimeDraws(d=d, bandwidth=bandwidth)(200, np.random.default_rng(d))
+    whole = np.sqrt(keep.sum(axis=1) * d)  # |Z| |1|; the distance of a mask of nothing is 1
+    distance = 1 - keep.sum(axis=1) / np.where(whole > 0, whole, 1)
+    np.testing.assert_allclose(weight, np.exp(-((distance / bandwidth) ** 2) / 2), rtol=1e-9)
 
 
 def test_bad_settings_are_named():

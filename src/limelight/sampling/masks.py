@@ -86,20 +86,6 @@ def balanced_masks(d: int, n: int, rng: Rng) -> Masks:
     return np.concatenate(blocks)
 
 
-def cosine_distance(keep: Masks) -> PerMask:
-    """Return 100 × the cosine distance of each mask to the mask of ones, as `lime` does.
-
-    The distance of k kept words out of d is 100 (1 − √(k/d)); with none kept it is 100.
-    """
-    return 100 * (1 - np.sqrt(keep.sum(axis=1) / keep.shape[1]))
-
-
-def kernel_weight(distance: PerMask, *, bandwidth: float = 0.25) -> PerMask:
-    """Return √exp(−distance²/width²) with width = 100 ν; ν = 0.25 is `lime`, ν = ∞ gives 1."""
-    width = 100 * min(max(bandwidth, 1e-150), 1e150)  # past these only 0 and 1 are left
-    return np.exp(-((distance / width) ** 2) / 2)
-
-
 def text_rng(seed: int, text: str) -> Rng:
     """Return the stream of ``text`` under ``seed``: the same alone, in a list, and in any order."""
     if seed < 0:
