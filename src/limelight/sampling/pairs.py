@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.errors import InputError, nearest
 from limelight.sampling.masks import Indicators, PerMask, Rng, coin_masks, sized_masks
 from limelight.sampling.regression import left_out_residuals
 from limelight.sampling.sample import Sample, WeightedMasks
@@ -16,25 +15,10 @@ from limelight.shapes import Bool, Float
 
 PerPair = Float[np.ndarray, "d d"]
 PerSize = Float[np.ndarray, " sizes"]  # by the number of words kept, 0..d
+PairShares = Float[np.ndarray, "3 sizes"]  # coefficients of f(S): none, one, both of two words kept
 
 INDICES = ("shapley", "banzhaf")
-
-
-class PairShares(NamedTuple):
-    """Coefficients of f(S) by the number of words kept, 0..d, and how many of the two are."""
-
-    both: PerSize
-    one: PerSize
-    none: PerSize
-
-    def power(self, exponent: int) -> "PairShares":
-        """Return every coefficient to a power."""
-        return PairShares(*(share**exponent for share in self))
-
-    def over(self, chance: PerSize) -> "PairShares":
-        """Return the coefficients over the chance of a mask of that size."""
-        drawn = chance > 0
-        return PairShares(*(np.where(drawn, x / np.where(drawn, chance, 1.0), 0.0) for x in self))
+_SIGNS = np.array([[1.0], [-1.0], [1.0]])
 
 
 def pair_shares(d: int, index: str) -> PairShares:
@@ -43,25 +27,22 @@ def pair_shares(d: int, index: str) -> PairShares:
     "banzhaf": all sets of the others alike; "shapley": their sizes uniform on 0..d − 2. Domain:
     d ≥ 2.
     """
-    if index not in INDICES:
-        raise InputError(nearest("index", index, INDICES))
     if index == "banzhaf":
-        weight = np.full(d - 1, 0.5 ** (d - 2))
-    else:
-        weight = np.array([1 / ((d - 1) * math.comb(d - 2, t)) for t in range(d - 1)])
-    # t of the other words are kept: two fewer than m, one fewer, or m.
-    zeros = np.zeros(2)
-    return PairShares(
-        both=np.concatenate([zeros, weight]),
-        one=-np.concatenate([zeros[:1], weight, zeros[:1]]),
-        none=np.concatenate([weight, zeros]),
-    )
+        return np.repeat(_SIGNS * 0.5 ** (d - 2), d + 1, axis=1)
+    return shapley_shares(d) / [math.comb(d, m) for m in range(d + 1)]
+
+
+def shapley_shares(d: int) -> PairShares:
+    """Coefficients of the Shapley interaction index by how many sets are as large as S."""
+    # Without the binomial coefficients, which overflow: d/(m (m − 1)) where both are kept.
+    m = np.arange(d + 1)
+    products = np.stack([(d - m) * (d - m - 1), m * (d - m), m * (m - 1)])
+    return _SIGNS * np.where(products > 0, d / np.maximum(products, 1), 0.0)
 
 
 def pair_sums(keep: Indicators, f: PerMask, shares: PairShares) -> PerPair:
     """Return Σ over the masks of f times the coefficient of each pair; 0 on the diagonal."""
-    size = keep.sum(axis=1).astype(np.int64)
-    both, one, none = (f * share[size] for share in shares)
+    none, one, both = f * shares[:, keep.sum(axis=1).astype(np.int64)]
     alone = keep.T @ (one - none)
     sums = (keep.T * (both - 2 * one + none)) @ keep + alone[:, None] + alone + none.sum()
     np.fill_diagonal(sums, 0.0)
@@ -87,20 +68,17 @@ class PairDraws:
     def shares(self) -> PairShares:
         """The coefficients over the chance of a mask: their mean is an interaction."""
         if self.index == "banzhaf":
-            four = np.full(self.d + 1, 4.0)
-            return PairShares(four, -four, four)
-        return shapley_shares(self.d).over(self._chances)
+            return np.repeat(4 * _SIGNS, self.d + 1, axis=1)
+        return shapley_shares(self.d) / self._chances
 
     @cached_property
     def typical(self) -> float:
         """The root of the mean square of a coefficient, over masks and pairs."""
-        if self.index == "banzhaf":
-            return 4.0
-        return float(np.sqrt(self._chances @ _mean_squares(self.d, self.shares)))
+        return float(np.sqrt(self._chances @ _mean_squares(self.shares)))
 
     @cached_property
     def _chances(self) -> PerSize:
-        chance = np.sqrt(_mean_squares(self.d, shapley_shares(self.d)))
+        chance = np.sqrt(_mean_squares(shapley_shares(self.d)))
         return chance / chance.sum()
 
     def __call__(self, n: int, rng: Rng) -> WeightedMasks:
@@ -113,20 +91,12 @@ class PairDraws:
         return sized_masks(self.d, removed, rng), np.ones(n)
 
 
-def shapley_shares(d: int) -> PairShares:
-    """Coefficients of the Shapley interaction index by how many sets are as large as S."""
-    # C(d, m) times those of `pair_shares`; written so that no binomial coefficient overflows.
-    m = np.arange(d + 1)
-    products = m * (m - 1), m * (d - m), (d - m) * (d - m - 1)
-    both, one, none = (np.where(x > 0, d / np.maximum(x, 1), 0.0) for x in products)
-    return PairShares(both, -one, none)
-
-
-def _mean_squares(d: int, shares: PairShares) -> PerSize:
+def _mean_squares(shares: PairShares) -> PerSize:
     """Return the mean over pairs of a squared coefficient, by the number of kept words."""
+    d = shares.shape[1] - 1
     m = np.arange(d + 1)
-    chance = np.stack([m * (m - 1), 2 * m * (d - m), (d - m) * (d - m - 1)]) / (d * (d - 1))
-    return (chance * np.stack(shares.power(2))).sum(axis=0)
+    pairs = np.stack([(d - m) * (d - m - 1), 2 * m * (d - m), m * (m - 1)])
+    return (pairs * shares**2).sum(axis=0) / (d * (d - 1))
 
 
 class PairFit(NamedTuple):
@@ -180,9 +150,7 @@ def pair_spread(keep: Indicators, left: PerMask, shares: PairShares) -> tuple[Pe
 
 def _influence(keep: Indicators, share: PerMask, weights: PairShares) -> Spread:
     """Return what each mask adds to the interaction of each pair, as sums of powers."""
-    first, second, fourth = (
-        pair_sums(keep, share**power, weights.power(power)) for power in (1, 2, 4)
-    )
+    first, second, fourth = (pair_sums(keep, share**power, weights**power) for power in (1, 2, 4))
     return Spread(first, second, fourth, _largest(keep, np.abs(share), weights))
 
 
@@ -190,8 +158,7 @@ def _largest(keep: Indicators, share: PerMask, weights: PairShares) -> PerPair:
     """Return the largest |addition| of a mask to each pair."""
     n, d = keep.shape
     size, kept = keep.sum(axis=1).astype(np.int64), keep.astype(np.int64)
-    by_count = np.stack([weights.none, weights.one, weights.both])[:, size]
-    by_count = share[:, None] * np.abs(by_count.T)
+    by_count = share[:, None] * np.abs(weights[:, size].T)
     # A few rows at a time: 2,000 masks of 700 words have 10⁹ pairs, 8 GB of them.
     largest = np.zeros((d, d))
     rows = max(1, _CELLS // d**2)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.masks import Indicators, Masks, PerMask, Rng, sized_masks
-from limelight.sampling.pairs import PairShares, PerPair, PerSize, pair_spread, shapley_shares
+from limelight.sampling.pairs import PerPair, PerSize, pair_spread, shapley_shares
 from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, explained, unseen_error
 from limelight.shapes import Float, Int
 from limelight.theory.lime_weights import lime_design
@@ -237,11 +237,11 @@ def word_errors(
 def pair_errors(out: LeftOut, own: PerPair, of_parts: Float[np.ndarray, "FOLDS d d"]) -> PerPair:
     """Return standard errors of Shapley interactions, as :func:`word_errors` has those of words."""
     d = len(own)
-    shares = PairShares(*((d + 1) * share for share in shapley_shares(d)))
+    shares = (d + 1) * shapley_shares(d)
     added, error = pair_spread(out.keep.astype(np.float64), out.left, shares)
     off = ~np.eye(d, dtype=bool)
     if out.flat:
-        error = off * unseen_error(np.sqrt(np.mean([np.mean(s**2) for s in shares])) * out.size)
+        error = off * unseen_error(np.sqrt(np.mean(shares**2)) * out.size)
         error = error / len(out.left)
     distance = (of_parts.mean(axis=0) + added - own)[off]
     return off * np.sqrt(error**2 + np.mean(distance**2))
