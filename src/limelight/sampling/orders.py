@@ -93,29 +93,30 @@ def permutation_shapley(
         found = _draws(orders, ends, ask(_prefixes(orders)) if d > 1 else ends[:0])
         return found if into is None else found @ into
 
-    origin = draw(1)[0]
+    draws = [draw(1)]
+    origin = draws[0][0]
     size = np.max([np.abs(ends[1] - ends[0]), np.abs(origin).max(axis=1)], axis=0)
     size = np.maximum(size, known_range) * (d > 2)  # two words have one pair of orders
-    powers = _Powers.zero(origin.shape)
     n, wanted = 1, pairs if tolerance is None else max(pairs, FEWEST)
     while True:
         while n < wanted:
             # A pair asks 2 (d − 1) masks, its ends being known: as many pairs as fill one call.
             count = min(wanted - n, max(1, _MASKS // max(2 * (d - 1), 1)))
-            powers = powers.plus(draw(count) - origin)
+            draws.append(draw(count))
             n += count
-        drawn, share = np.full(origin.shape[1], n), np.zeros_like(origin)
-        missing = np.zeros((len(origin), 1))
+        relative, drawn = np.concatenate(draws) - origin, np.full(origin.shape[1], n)
+        mean, spread = _moments(relative)
         if spare >= _STRETCH and d > 2:  # of a budget, which knows no tolerance
             # Words of uneven numbers of draws do not add up. The pairs alone do: given them, what
             # is missing has mean 0, and it goes to the words that vary, by shares that they tell.
-            square = powers.spread(drawn).second
-            total = square.sum(axis=1, keepdims=True)
-            share = np.where(total > 0, square / np.where(total > 0, total, 1.0), 1 / d)
+            total = spread.second.sum(axis=1, keepdims=True)
+            share = np.where(total > 0, spread.second / np.where(total > 0, total, 1.0), 1 / d)
             words, more = _stretch(ask, ends, d, spare, rng)
-            powers, drawn[words] = powers.plus_some(more - origin[:, words], words), n + 1
-            missing[:, 0] = ends[1] - ends[0] - (origin + powers.mean(drawn)).sum(axis=1)
-        mean, spread = powers.mean(drawn) + share * missing, powers.spread(drawn)
+            row = np.full((1, *origin.shape), np.nan)
+            row[0][:, words], drawn[words] = more - origin[:, words], n + 1
+            mean, spread = _moments(np.append(relative, row, axis=0))
+            missing = ends[1] - ends[0] - (origin + mean).sum(axis=1)
+            mean = mean + share * missing[:, None]
         stderr, flat, spike = _errors(spread, n, size)
         worst = float(stderr.max())
         if tolerance is None or worst <= tolerance or most is None or n >= most:
@@ -166,10 +167,9 @@ def inner_shapley(
     answers = game(keep.reshape(-1, len(group)))
     draws = _pair_means(answers.reshape(2 * pairs, len(members) + 1, -1), place)
     draws = np.append(draws, draws.sum(axis=2, keepdims=True), axis=2)
-    powers = _Powers.zero(draws[0].shape).plus(draws[1:] - draws[0])
-    drawn = np.full(draws.shape[2], pairs)
+    mean, spread = _moments(draws - draws[0])
     size = np.maximum(np.abs(draws).max(axis=(0, 2)), known_range)
-    return draws[0] + powers.mean(drawn), _errors(powers.spread(drawn), pairs, size)[0]
+    return draws[0] + mean, _errors(spread, pairs, size)[0]
 
 
 def _places(order: Orders) -> Int[np.ndarray, "two_n d"]:
@@ -177,49 +177,17 @@ def _places(order: Orders) -> Int[np.ndarray, "two_n d"]:
     return np.argsort(np.concatenate([order, order[:, ::-1]]), axis=1)
 
 
-class _Powers(NamedTuple):
-    """Sums over draws of their powers, and the ends of their range; all relative to the first."""
+def _moments(draws: Float[np.ndarray, "n m d"]) -> tuple[PerWord, Spread]:
+    """Return the mean of the draws, and the sums of each draw's share in it, about the mean.
 
-    sums: Float[np.ndarray, "4 m d"]
-    low: PerWord
-    high: PerWord
-
-    @staticmethod
-    def zero(shape: tuple[int, ...]) -> "_Powers":
-        return _Powers(np.zeros((4, *shape)), np.zeros(shape), np.zeros(shape))
-
-    def plus(self, draws: Float[np.ndarray, "n m d"]) -> "_Powers":
-        return _Powers(
-            self.sums + np.stack([(draws**power).sum(axis=0) for power in (1, 2, 3, 4)]),
-            np.minimum(self.low, draws.min(axis=0)),
-            np.maximum(self.high, draws.max(axis=0)),
-        )
-
-    def plus_some(self, draw: Float[np.ndarray, "m k"], words: Int[np.ndarray, " k"]) -> "_Powers":
-        """Return the sums with one draw more of some words."""
-        more = np.zeros((1, *self.low.shape))
-        more[0][:, words] = draw  # the range holds 0 already, which is the first draw
-        return self.plus(more)
-
-    def mean(self, n: Int[np.ndarray, " d"]) -> PerWord:
-        return self.sums[0] / n
-
-    def spread(self, n: Int[np.ndarray, " d"]) -> Spread:
-        """Return the sums of each draw's share in the mean of ``n``, about the mean."""
-        mean = self.mean(n)
-        first, second, third, fourth = self.sums / n
-        square = np.maximum(second - mean**2, 0.0)
-        power4 = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
-        # Differences of sums may lose their digits: a fourth moment is at least a squared second.
-        power4 = np.maximum(power4, square**2)
-        largest = np.maximum(self.high - mean, mean - self.low)
-        # n/(n − 1): deviations from the draws' own mean are too small by that much.
-        return Spread(
-            np.zeros_like(first),
-            square / np.maximum(n - 1, 1),
-            power4 / n**3.0,
-            np.asarray(largest / n),
-        )
+    A draw is NaN at words that it does not have.
+    """
+    n = np.count_nonzero(~np.isnan(draws), axis=0)
+    mean = np.nansum(draws, axis=0) / n
+    spread = Spread.of(np.nan_to_num((draws - mean) / n))
+    # n/(n − 1): deviations from the draws' own mean are too small by that much.
+    second = spread.second * n / np.maximum(n - 1, 1)
+    return mean, spread._replace(first=np.zeros_like(mean), second=second)
 
 
 def _errors(
