@@ -396,73 +396,46 @@ FIELDS = tuple(
 )
 
 
-class Removing(TypedDict, total=False):
-    """Keywords about what can be removed of a text, which is all that a game knows."""
+class Asked(TypedDict, total=False):
+    """Keywords of a question about a text, as type checkers see them."""
 
+    target: str | int | None
+    against: str | int | None
     features: Unit | None
     grid: int | None
+    scale: str
     protect: Collection[str]
     window: str | int | None
     side: str | None
+    at: str | int | tuple[int, int] | None
+    answer: str | Sequence[str | None] | None
     protect_span: bool
     first_pieces: bool
 
 
-class Playing(Removing, total=False):
-    """The same, and what is asked: a place, where the model finds spans, or an answer."""
-
-    at: str | int | tuple[int, int] | None
-    answer: str | Sequence[str | None] | None
-
-
-class OfEveryClass(Playing, total=False):
-    """Keywords of a question about all classes."""
-
-    scale: str
-
-
-class OfEverySpan(Removing, total=False):
-    """Keywords of a question about all spans that a model finds."""
-
-    scale: str
-    target: str | int | None
-    against: str | int | None
-
-
-class OfEverySentence(Removing, total=False):
-    """Keywords of a question about all sentences of an answer."""
-
-    answer: str | Sequence[str | None] | None
-
-
-class Asked(OfEveryClass, total=False):
-    """Keywords of a question about one class, as type checkers see them."""
-
-    target: str | int | None
-    against: str | int | None
-
-
 def split(
-    keywords: Mapping[str, Any], asked: Any = Asked, *, all_classes: bool = False
+    keywords: Mapping[str, Any], without: Collection[str] = (), *, all_classes: bool = False
 ) -> tuple[Question, dict[str, Any]]:
-    """Return the question in the keywords of a verb that takes those of ``asked``, and the rest."""
-    own = asked.__annotations__
-    question = {name: value for name, value in keywords.items() if name in own}
-    rest = {name: value for name, value in keywords.items() if name not in own}
-    return Question(all_classes=all_classes, **question), rest
+    """Return the question in the keywords of a verb, which asks ``without`` some, and the rest."""
+    asked, rest = dict[str, Any](), dict(keywords)
+    for name in keywords.keys() & Asked.__annotations__.keys():
+        if name in without:
+            raise InputError(f"{name} has no meaning for this verb; leave {name} out.")
+        asked[name] = rest.pop(name)
+    return Question(all_classes=all_classes, **asked), rest
 
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
-def spelled_out(asked: Any = Asked, **beside: Any) -> Callable[[_Verb], _Verb]:
+def spelled_out(without: Collection[str] = (), **beside: Any) -> Callable[[_Verb], _Verb]:
     """Show the keywords of the question in the signature of a verb, to ``help`` and completion.
 
     They take the place of ``**asked``, or come before ``**settings``; so do those ``beside`` them,
     each with its type, which are None unless they are given.
     """
     shown = [(name, None, hint) for name, hint in beside.items()]
-    shown += [one[:3] for one in FIELDS if one.name in asked.__annotations__]
+    shown += [one[:3] for one in FIELDS if one.name not in without]
     named = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
         for name, default, hint in shown

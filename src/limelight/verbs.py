@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast, overload
+from typing import Any, NamedTuple, Unpack, cast, overload
 from warnings import warn
 
 import numpy as np
 
-from limelight.errors import InputError, about_text
+from limelight.errors import about_text
 from limelight.explainers.budget import Budget, BudgetGiven, allotted, checked_counts
 from limelight.explainers.explaining import (
     Progress,
@@ -27,10 +27,6 @@ from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
 from limelight.question import (
     Asked,
-    OfEveryClass,
-    OfEverySentence,
-    OfEverySpan,
-    Playing,
     Question,
     Settings,
     spelled_out,
@@ -41,30 +37,19 @@ from limelight.results.method_table import MethodTable
 from limelight.text import Answer, AskedText, Document, Given, PictureLike, is_one, joined
 
 
-class Spending(TypedDict, total=False):
-    """Keywords of every verb that explains: what may be spent, and who hears how far it is."""
+class Keywords(Asked, Settings, total=False):
+    """What may be given by name to every verb that explains."""
 
     budget: BudgetGiven | None
     progress: Progress | None
 
 
-class Keywords(Asked, Settings, Spending, total=False):
-    """What may be given by name about one class."""
-
-
-class ClassKeywords(OfEveryClass, Settings, Spending, total=False):
-    """What may be given by name about all classes."""
-
-
-class SpanKeywords(OfEverySpan, Settings, Spending, total=False):
-    """What may be given by name about all spans."""
-
-
-class AnswerKeywords(OfEverySentence, Settings, Spending, total=False):
-    """What may be given by name about all sentences of an answer."""
-
-
-_SPENT = Spending.__annotations__
+_SPENT = {name: Keywords.__annotations__[name] for name in ("budget", "progress")}
+# What a question about all classes, spans or sentences does not name, and what a game has not.
+_CLASS = ("target", "against")
+_SPAN = ("at", "answer")
+_SENTENCE = (*_CLASS, "scale", "at")
+_PLAYED = (*_CLASS, "scale")
 Named = str | object | None  # a method by its name, or its settings
 
 
@@ -82,18 +67,15 @@ def _asked(
     model: Any,
     method: Any,
     keywords: dict[str, Any],
-    asked: Any = Asked,
+    without: tuple[str, ...] = (),
     *,
-    needs: Literal["spans", "answers"] | None = None,
+    all_classes: bool = False,
     several: bool = False,
 ) -> _Request:
-    """Return what the keywords of a verb ask; the question is among them by names of ``asked``."""
+    """Return what the keywords of a verb ask, ``without`` those that are no question of it."""
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
-    question, settings = split(keywords, asked, all_classes=asked is OfEveryClass)
+    question, settings = split(keywords, without, all_classes=all_classes)
     model = question.grouped(checked_model(model))
-    if needs is not None:
-        verb = "explain_spans" if needs == "spans" else "explain_sentences"
-        check_needed(model, needs, verb)
     chosen, spent = methods_and_budget(model, method, settings, budget, several=several)
     return _Request(model, question, chosen, spent, progress)
 
@@ -221,13 +203,13 @@ def _answers(
 
 @overload
 def explain_classes(
-    model: Model, text: Given | PictureLike, method: Named = None, **keywords: Unpack[ClassKeywords]
+    model: Model, text: Given | PictureLike, method: Named = None, **keywords: Unpack[Keywords]
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
-    model: Model, text: Texts, method: Named = None, **keywords: Unpack[ClassKeywords]
+    model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
 ) -> list[dict[str, Explanation]]: ...
-@spelled_out(OfEveryClass, **_SPENT)
+@spelled_out(_CLASS, **_SPENT)
 def explain_classes(
     model: Any, text: Any, method: Any = None, **settings: Any
 ) -> dict[str, Explanation] | list[dict[str, Explanation]]:
@@ -236,7 +218,7 @@ def explain_classes(
     The model is asked as often as for one class. A list of texts gives a list; the arguments are
     those of :func:`explain`.
     """
-    request = _asked(model, method, settings, OfEveryClass)
+    request = _asked(model, method, settings, _CLASS, all_classes=True)
 
     def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
@@ -248,13 +230,13 @@ def explain_classes(
 
 @overload
 def explain_spans(
-    model: Model, text: Given, method: Named = None, **keywords: Unpack[SpanKeywords]
+    model: Model, text: Given, method: Named = None, **keywords: Unpack[Keywords]
 ) -> SpanExplanations: ...
 @overload
 def explain_spans(
-    model: Model, text: Texts, method: Named = None, **keywords: Unpack[SpanKeywords]
+    model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
 ) -> list[SpanExplanations]: ...
-@spelled_out(OfEverySpan, **_SPENT)
+@spelled_out(_SPAN, **_SPENT)
 def explain_spans(
     model: Any, text: Any, method: Any = None, **settings: Any
 ) -> SpanExplanations | list[SpanExplanations]:
@@ -265,18 +247,20 @@ def explain_spans(
     for each. A list of texts gives a list; the arguments are those of :func:`explain`. Where no
     ``target`` is named, each span is explained for its own tag.
     """
-    return _of_parts(_asked(model, method, settings, OfEverySpan, needs="spans"), text)
+    request = _asked(model, method, settings, _SPAN)
+    check_needed(request.model, "spans", "explain_spans")
+    return _of_parts(request, text)
 
 
 @overload
 def explain_sentences(
-    model: Model, text: Given, method: Named = None, **keywords: Unpack[AnswerKeywords]
+    model: Model, text: Given, method: Named = None, **keywords: Unpack[Keywords]
 ) -> SpanExplanations: ...
 @overload
 def explain_sentences(
-    model: Model, text: Texts, method: Named = None, **keywords: Unpack[AnswerKeywords]
+    model: Model, text: Texts, method: Named = None, **keywords: Unpack[Keywords]
 ) -> list[SpanExplanations]: ...
-@spelled_out(OfEverySentence, **_SPENT)
+@spelled_out(_SENTENCE, **_SPENT)
 def explain_sentences(
     model: Any, text: Any, method: Any = None, **settings: Any
 ) -> SpanExplanations | list[SpanExplanations]:
@@ -287,10 +271,9 @@ def explain_sentences(
     remove parts of the text ask the model as often as for one sentence. A list of texts gives a
     list; the arguments are those of :func:`explain`.
     """
-    for name in ("target", "against", "scale"):
-        if name in settings:
-            raise InputError(f"{name} is about classes, and an answer has none; leave {name} out.")
-    return _of_parts(_asked(model, method, settings, OfEverySentence, needs="answers"), text)
+    request = _asked(model, method, settings, _SENTENCE)
+    check_needed(request.model, "answers", "explain_sentences")
+    return _of_parts(request, text)
 
 
 def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExplanations]:
@@ -451,20 +434,20 @@ def compare(
     return _answers(request, text, of_each_text, strict=strict)
 
 
-@spelled_out(Playing)
+@spelled_out(_PLAYED)
 def game(
     model: Model,
     text: Given | PictureLike,
     *,
     replacement: str = "auto",
-    **asked: Unpack[Playing],
+    **asked: Unpack[Asked],
 ) -> TextGame:
     """Return ``text`` as a game: masks (n, d), true where a feature stays, to outputs (n, C).
 
     It is what every perturbation method asks. ``replacement`` is what stands for a removed word;
     the other arguments are those of :func:`explain`.
     """
-    return one_reading("game", model, text, asked, Playing).game(replacement)
+    return one_reading("game", model, text, asked, _PLAYED).game(replacement)
 
 
 def methods(model: Model | None = None) -> MethodTable:

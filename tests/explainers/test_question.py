@@ -13,7 +13,7 @@ import limelight
 from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
 from limelight.question import FIELDS as FIELDS_ASKED
-from limelight.question import Asked, OfEveryClass, OfEverySpan, Playing, Question
+from limelight.question import Asked, Question
 from limelight.serving.texts import question_of as asked_by_page
 from limelight.text import Unit
 from limelight.verbs import Keywords
@@ -83,6 +83,15 @@ def test_a_verb_takes_the_fields_of_a_question_by_name_with_their_defaults(verb)
     assert all(taken[name].kind is inspect.Parameter.KEYWORD_ONLY for name in named)
 
 
+@pytest.mark.parametrize(
+    ("verb", "name"), [(v, n) for v in VERBS for n in sorted(OF_ONE_TEXT - VERBS[v])]
+)
+def test_a_field_that_a_verb_has_not_is_refused(verb, name):
+    with pytest.raises(InputError) as caught:
+        getattr(limelight, verb)(MODEL, TEXT, **{name: ASKED[name]})
+    assert str(caught.value) == f"{name} has no meaning for this verb; leave {name} out."
+
+
 @pytest.mark.parametrize(("verb", "name"), [(v, n) for v in VERBS for n in sorted(VERBS[v])])
 def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
     found = put(verb, **{name: ASKED[name]})
@@ -93,13 +102,7 @@ def test_what_a_verb_is_given_is_what_the_model_is_asked(put, verb, name):
 
 def test_the_keywords_that_are_checked_by_type_are_those_of_the_question():
     own = get_type_hints(Question) | {"features": Unit | None}  # a record cannot name functions
-    for declared, names in (
-        (Asked, OF_ONE_TEXT),
-        (OfEveryClass, VERBS["explain_classes"]),
-        (Playing, VERBS["game"]),
-        (OfEverySpan, OF_ONE_TEXT - {"at", "answer"}),
-    ):
-        assert get_type_hints(declared) == {name: own[name] for name in names}
+    assert get_type_hints(Asked) == {name: own[name] for name in OF_ONE_TEXT}
     assert get_type_hints(Keywords).keys() >= OF_ONE_TEXT
 
 

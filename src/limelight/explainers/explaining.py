@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.models import Model, checked_model, why_not
 from limelight.models.protocol import Answers, AskInsteadError, Together
 from limelight.models.text_game import NO_BASE
-from limelight.question import Asked, Question, split
+from limelight.question import Question, split
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair, is_one
@@ -263,12 +263,12 @@ def one_reading(
     model: Model,
     text: Any,
     keywords: Mapping[str, Any],
-    asked: Any = Asked,
+    without: Collection[str] = (),
     *,
     feasible: Callable[[int], None] | None = None,
 ) -> Reading:
     """Return the text as the model reads it, for a verb that is about one, without methods."""
-    question, rest = split(keywords, asked)
+    question, rest = split(keywords, without)
     for name in rest:
         raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
     if not is_one(text):
