@@ -68,12 +68,8 @@ def _coins(settings: Banzhaf | Interactions, *, least: int, rows: int, each: flo
 
     ``each`` is how many rows for every coefficient surely determine them.
     """
-    return Draws(
-        count=settings.samples,
-        most=settings.max_samples,
-        tolerance=settings.tolerance,
+    return settings.drawing(
         usual=lambda d: max(least, 10 * d),
-        fewest=2 * rows,
         determining=lambda d: rows * math.ceil(each * (d + 1)),
         beside=1 + rows,
     )
@@ -196,14 +192,7 @@ class ContextCite:
     @property
     def draws(self) -> Draws:
         """How many masks are asked; never all of them instead, for the paper draws."""
-        return Draws(
-            count=self.samples,
-            most=self.samples,
-            usual=lambda _: self.samples,
-            fewest=4,
-            determining=lambda _: 4,  # a penalty determines every score
-            enumerates=False,
-        )
+        return Draws(count=self.samples, enumerates=False)  # a penalty determines every score
 
 
 def _cited(settings: ContextCite, one: Reading) -> Finding:

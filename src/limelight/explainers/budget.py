@@ -33,6 +33,7 @@ from limelight.text import one_line
 # (400 calls) and 0.89 for 25 (5,000), and two cores answer them in 30 seconds
 # (benchmarks/results/judging_cuda_every.json, benchmarks/faithfulness_per_second.py).
 DEFAULT_CALLS = 1_000
+MOST_DRAWS = 500_000  # unless a method is told
 STEP = 3  # calls: a backward pass costs about two forward passes, and a step is one of each
 _TRIED = 0.01  # of a time: once that many calls take it, what one takes is known well enough
 _GRAIN = 1e-6  # seconds that a clock may not see
@@ -46,29 +47,24 @@ _WRITTEN = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([A-Za-z]*)\s*", re
 class Draws:
     """How many samples a method draws of a text of d features, and how many calls they take.
 
-    A draw asks ``each(d)`` masks, besides those that are ``shared`` by all of them; ``beside`` are
-    the calls that are no draws, for the text itself and for the text without its words. All 2^d
-    masks are asked instead if the method ``enumerates`` and they are few, or no more.
+    A draw asks ``each(d)`` masks; ``beside`` are the calls that are no draws, for the text itself
+    and for the text without its words. All 2^d masks are asked instead if the method ``enumerates``
+    and they are few, or no more.
     """
 
     count: int | None  # as it was set; None leaves it to the text
-    most: int  # that are drawn to meet the tolerance
-    usual: Callable[[int], int]  # draws that are made if no count is set
-    fewest: int  # draws, below which nothing tells how far off they are
-    determining: Callable[[int], int]  # draws that surely determine the scores of d features
+    most: int = MOST_DRAWS  # that are drawn to meet the tolerance
     tolerance: float | None = None
+    usual: Callable[[int], int] = lambda _: DEFAULT_CALLS  # draws if no count is set
+    # Draws that surely determine the scores of d features, and tell how far off they are.
+    determining: Callable[[int], int] = lambda _: 4
     each: Callable[[int], int] = lambda _: 1
-    shared: int = 0
     beside: int = 2
     enumerates: bool = True
-    step: int = 1  # draws that come together
-    kind: str = "samples"  # in sentences
-    limit: str = "max_samples"  # the setting that is ``most``
 
     def first(self, d: int) -> int:
         """Return how many are drawn for ``d`` features before a tolerance is looked at."""
-        wanted = min(self.usual(d), self.most) if self.count is None else self.count
-        return wanted + -wanted % self.step
+        return min(self.usual(d), self.most) if self.count is None else self.count
 
     def last(self, d: int) -> int:
         """Return how many are drawn at most."""
@@ -76,38 +72,33 @@ class Draws:
 
     def asks_all(self, d: int) -> bool:
         """Whether all masks are asked."""
-        few = affordable(d, self._masks(self.first(d), d)) and 2**d <= self._masks(self.most, d)
+        few = affordable(d, self.first(d) * self.each(d)) and 2**d <= self.most * self.each(d)
         return self.enumerates and few
 
     def calls(self, d: int) -> int:
         """Return how often the model is asked about ``d`` features, at least."""
-        return 1 + 2**d if self.asks_all(d) else self._masks(self.first(d), d) + self.beside
+        return 1 + 2**d if self.asks_all(d) else self.first(d) * self.each(d) + self.beside
 
     def fewest_calls(self, d: int) -> int:
         """Return the calls below which the scores of ``d`` features are not surely determined."""
-        sampled = self._masks(self.determining(d), d) + self.beside
+        sampled = self.determining(d) * self.each(d) + self.beside
         return min(1 + 2**d, sampled) if self.enumerates else sampled
 
     def within(self, calls: int, d: int) -> int:
         """Return how many draws ``calls`` allow; all masks are asked if they are no more."""
-        each = max(self.each(d), 1)
-        draws = max((calls - self.beside - self.shared) // each, self.fewest)
-        if self.enumerates and 1 + 2**d <= calls:
-            # As if they were the draws that take as many calls.
-            draws = max(draws, -(-(2**d - self.shared) // each))
-        return draws - draws % self.step
+        each = self.each(d)
+        draws = max((calls - self.beside) // each, self.determining(d))
+        # All masks count as the draws that take as many calls.
+        return max(draws, -(-(2**d) // each)) if self.enumerates and 1 + 2**d <= calls else draws
 
     def unmet(self, drawn: int, worst: float) -> tuple[str, ...]:
         """Say that a tolerance was not met: ``worst`` is the largest standard error."""
         if self.tolerance is None or worst <= self.tolerance:
             return ()
         return (
-            f"After {drawn} {self.kind} the largest standard error is {worst:.2g}, above the "
-            f"tolerance {self.tolerance:.2g}; raise {self.limit}.",
+            f"After {drawn:,} draws the largest standard error is {worst:.2g}, above the tolerance "
+            f"{self.tolerance:.2g}; raise the most that may be drawn.",
         )
-
-    def _masks(self, draws: int, d: int) -> int:
-        return self.shared + draws * self.each(d)
 
 
 @settings_class
@@ -115,10 +106,15 @@ class Drawing:
     """Settings of every method that draws masks."""
 
     samples: Annotated[int | None, at_least(2)] = None
-    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = 500_000
+    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = MOST_DRAWS
     tolerance: Annotated[float | None, Positive] = None
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0
+
+    def drawing(self, **how: Any) -> Draws:
+        """Return how many masks are drawn, ``how`` being what the settings do not say."""
+        own = {"count": self.samples, "most": self.max_samples, "tolerance": self.tolerance}
+        return Draws(**own, **how)
 
 
 def by_draws(

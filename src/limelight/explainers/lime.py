@@ -70,12 +70,8 @@ _SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "im
 
 def _rows(settings: "Lime | LimeSampled") -> Draws:
     """How many rows are drawn for a regression, or all that there are."""
-    return Draws(
-        count=settings.samples,
-        most=settings.max_samples,
-        tolerance=settings.tolerance,
+    return settings.drawing(
         usual=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
-        fewest=2,
         # A penalty determines every score.
         determining=lambda d: _advised(d) if settings.ridge == 0 else 2,
         beside=1 if settings.row0 else 2,  # row 0 is the text itself

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, cast, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
-from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
+from limelight.explainers.budget import DEFAULT_CALLS, MOST_DRAWS, Draws, by_draws
 from limelight.explainers.method import (
     Method,
     OneOf,
@@ -39,7 +39,6 @@ from limelight.theory.owen import owen
 from limelight.theory.ratio_game import one_document
 
 _SHOWN = 8  # sentences
-_MOST_MASKS = 500_000  # as many as other methods draw at most, unless they are told
 # On reviews of more than 600 words 0.18 of two pairs of orders of all their words, for more of the
 # share (benchmarks/samplers.py --long).
 _ZOOM_CALLS = 800
@@ -79,9 +78,7 @@ def _masks_in_all(
 ) -> Draws:
     return Draws(
         count=samples,
-        most=_MOST_MASKS,
         usual=lambda d: max(usual, fewest(d)),
-        fewest=4,
         determining=fewest,
         beside=0,
         enumerates=False,
@@ -404,7 +401,7 @@ ROWS = (
                     "words, a word of two sentences being two; None: as many as two pairs take, at "
                     f"least {DEFAULT_CALLS:,}. All nested sets are asked if they are no more",
                 },
-                most=_MOST_MASKS,
+                most=MOST_DRAWS,
                 cost="calls of the model: 1,000, or 4 (d − 1) of d words if that is more",
             ),
         ),
@@ -429,7 +426,7 @@ ROWS = (
                     f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "
                     "of orders of the sentences and as much again take",
                 },
-                most=_MOST_MASKS,
+                most=MOST_DRAWS,
             ),
         ),
     ),

@@ -133,13 +133,8 @@ class Shapley:
             most=self.max_pairs,
             tolerance=self.tolerance,
             usual=lambda d: max((DEFAULT_CALLS - 2) // each(d), fewest(d)),
-            fewest=least,
             determining=fewest,
             each=each,
-            shared=2,
-            beside=0,
-            kind="pairs of orders",
-            limit="max_pairs",
         )
 
 

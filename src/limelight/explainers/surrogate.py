@@ -105,12 +105,9 @@ class Surrogate:
         """How many masks are drawn, in pairs of opposites."""
         return Draws(
             count=self.samples,
-            most=MOST_MASKS,
             usual=lambda d: max(1000, 10 * d),
-            fewest=FEWEST_MASKS,
             determining=lambda _: FEWEST_MASKS,
             enumerates=False,
-            step=2,
         )
 
 
