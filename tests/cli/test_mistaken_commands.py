@@ -111,8 +111,8 @@ def test_samples_that_cannot_do_are_refused_before_any_call(verb):
     with pytest.raises(DomainError) as error:
         verb(counted(calls), text, "lime", samples=100)
     assert str(error.value) == (
-        "LIME needs more samples than words; 100 samples do not determine the scores of 200 words. "
-        "Set samples to 402 or more."
+        "100 samples do not determine LIME's scores of 200 words: set samples to 402 or more, or "
+        "use a larger bandwidth."
     )
     assert calls == []
 
@@ -134,8 +134,8 @@ def test_a_bandwidth_that_leaves_too_little_weight_is_what_an_error_names():
     with pytest.raises(DomainError) as error:
         library.explain(counted([]), text, "lime", bandwidth=0.01)
     assert str(error.value) == (
-        "bandwidth 0.01 leaves nearly all weight on a few of 1000 samples, which do not determine "
-        "the scores of 14 words; use a larger one."
+        "1000 samples do not determine LIME's scores of 14 words: set samples to 2000 or more, or "
+        "use a larger bandwidth."
     )
 
 

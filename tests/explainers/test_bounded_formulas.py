@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight
+from limelight import DomainError
 from limelight.pages.wording import precision_sentence, rounded_up
 
 from tiny_models import tiny_model
@@ -19,17 +20,14 @@ def test_the_first_order_says_how_near_lime_is(method):
     e = limelight.explain(MODEL, TEXT, method, bandwidth=1.0, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", bandwidth=1.0, target=0)
     assert np.abs(e.scores - exact.scores).max() <= e.bound
-    assert e.notices[-1].endswith("to the limit of LIME at bandwidth 1, without a penalty.")
+    assert e.notices[-1].endswith("to the limit of LIME at bandwidth 1 and penalty 0.")
     assert f"within {rounded_up(e.bound)} of" in precision_sentence(e)
     shrunk = limelight.explain(MODEL, TEXT, method, penalty=0.1, target=0)
     exact = limelight.explain(MODEL, TEXT, "lime", penalty=0.1, target=0)
     assert np.abs(shrunk.scores - exact.scores).max() <= shrunk.bound
-    assert "of LIME at bandwidth 0.25, with a penalty of 0.1." in shrunk.notices[-1]
-    alone = limelight.explain(MODEL, "w1", method)
-    assert alone.bound is None
-    together = limelight.explain(MODEL, ["w1", TEXT], method, target=0)
-    assert together[0].bound is None
-    assert together[1].bound > 0
+    assert "of LIME at bandwidth 0.25 and penalty 0.1." in shrunk.notices[-1]
+    with pytest.raises(DomainError, match="at least 2 words"):
+        limelight.explain(MODEL, [TEXT, "w1"], method, target=0)
 
 
 @pytest.mark.parametrize(

@@ -198,8 +198,8 @@ def test_fewer_samples_than_words_are_refused_without_a_penalty():
     with pytest.raises(DomainError) as error:
         explained(text=" ".join(f"w{i}" for i in range(1, 9)), samples=8, ridge=0.0)
     assert str(error.value) == (
-        "LIME needs more samples than words; 8 samples do not determine the scores of 8 words. "
-        "Set samples to 18 or more."
+        "8 samples do not determine LIME's scores of 8 words: set samples to 18 or more, or use a "
+        "larger bandwidth."
     )
 
 

@@ -159,15 +159,14 @@ def test_a_model_without_interactions_says_that_nothing_was_seen():
     text = " ".join(WORDS[:14])
     e = limelight.explain(model, text, "interactions", samples=1000)
     assert (
-        "All 1,000 masks fit one linear model, which is no proof: an effect that shows in fewer "
-        "than 0.3 % of all masks may have gone unseen. The standard errors allow for one as large "
-        "as 91."
+        "All 1,000 draws agree, which is no proof: an effect that shows in fewer than 0.3 % of all "
+        "draws may have gone unseen. The standard errors allow for one as large as 91."
     ) in e.notices
-    assert e.notices[0].startswith("No pair stands out: the strongest of 91 would lie as far")
+    assert e.notices[1].startswith("No pair stands out: the strongest of 91 would lie as far")
     assert (e.pairs.stderr > 0).all()
     e = limelight.explain(model, text, "banzhaf")
     np.testing.assert_allclose(e.scores, np.arange(14), atol=1e-9)
-    assert e.notices[0].startswith("All 500 pairs of masks fit one linear model")
+    assert e.notices[0].startswith("All 500 draws agree")
 
 
 def test_a_constant_model_has_the_notice_alone():
@@ -175,13 +174,13 @@ def test_a_constant_model_has_the_notice_alone():
     e = limelight.explain(model, " ".join(WORDS[:14]), "lime")
     assert e.stderr is None
     assert e.notices == (
-        "All 1,000 masks fit one linear model, which is no proof: an effect that shows in fewer "
-        "than 0.3 % of all masks may have gone unseen. There are no standard errors, since "
-        "nothing has moved the output so far.",
+        "All 1,000 draws agree, which is no proof: an effect that shows in fewer than 0.3 % of all "
+        "draws may have gone unseen. There are no standard errors, since nothing has moved the "
+        "output so far.",
     )
     for sampler, said in (
-        ("orders", "38 pairs of orders give the same scores"),
-        ("regression", "499 pairs of masks fit one linear model"),
+        ("orders", "38 draws agree"),
+        ("regression", "499 draws agree"),
     ):
         e = limelight.explain(model, " ".join(WORDS[:14]), "shapley", sampler=sampler)
         assert e.stderr is None
@@ -249,7 +248,7 @@ def test_pairs_show_their_errors_everywhere():
 
 def test_compare_refuses_settings_before_the_model_is_asked():
     model, asked = wrapped(lambda kept: float(len(kept)))
-    with pytest.raises(DomainError, match="LIME needs more samples than words"):
+    with pytest.raises(DomainError, match="10 samples do not determine LIME's scores"):
         limelight.compare(model, " ".join(WORDS), methods=["loo", "lime"], samples=10)
     assert not asked
     c = limelight.compare(model, " ".join(WORDS), samples=10)  # nobody asked for LIME by name

@@ -9,7 +9,7 @@ import numpy as np
 from limelight.errors import DomainError
 from limelight.explainers.method import Method, Share, Way, at_least, each, settings_class
 from limelight.explainers.reading import Reading
-from limelight.explainers.target_game import refusal_notice, steadiness_notice
+from limelight.explainers.target_game import TargetGame
 from limelight.models import CAPABILITIES, why_not
 from limelight.results import Anchor, Finding
 from limelight.sampling.all_masks import affordable
@@ -138,11 +138,6 @@ class Anchors:
     replacement: str = "auto"
     seed: Annotated[int, at_least(0)] = 0
 
-    @property
-    def search(self) -> AnchorSearch:
-        """What steers the search."""
-        return AnchorSearch(**{one.name: getattr(self, one.name) for one in fields(AnchorSearch)})
-
 
 def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
     """Find an anchor, and measure its precision on masks that the search has not seen.
@@ -150,13 +145,15 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
     It is the best of all if all masks are asked; ``brackets`` the precision where tables allow it.
     """
     held = held_by(one)
-    game, d = one.game(settings.replacement), len(one.features[0])
-    stood_in, search = game.stood_in, settings.search
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    search = AnchorSearch(
+        **{part.name: getattr(settings, part.name) for part in fields(AnchorSearch)}
+    )
     rng = text_rng(settings.seed, one.documents[0].text)
 
     def holds(keep: Bool[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
         chunks = range(0, len(keep), _CHUNK)
-        return held(np.concatenate([game(keep[i : i + _CHUNK]) for i in chunks]))
+        return held(np.concatenate([game.of_outputs(keep[i : i + _CHUNK]) for i in chunks]))
 
     if _asks_all(settings, d):
         found, samples = anchor_of_all_masks(holds(all_keeps(d)), d, search=search), 2**d
@@ -196,7 +193,7 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
             precision_interval=(low, high),
             coverage=0.5 ** len(words),
         ),
-        notices=notices + refusal_notice(game, since=stood_in) + steadiness_notice(one, game),
+        notices=notices + game.notices,
         diagnostics={"holds": held.name, "precision_by": by, **asked},
     )
 

@@ -101,7 +101,7 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
         return (both[: len(keep)] - both[len(keep) :]) / 2
 
     how = partial(fitted_lime, ridge=0.0)
-    fit, unmet, unseen = fitted_masks(settings, one, game, CoinDraws(d), how, ask=odd)
+    fit, said = fitted_masks(settings, one, game, CoinDraws(d), how, ask=odd)
     drawn = 2 * fit.samples
     if not np.isfinite(fit.stderr).all():  # one mask alone decides a score: 2 in 1,500 of 15 words
         raise DomainError(
@@ -109,7 +109,7 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
             f"{2 * drawn}."
         )
     errors = seen_errors(fit.stderr[0])
-    return game.found(fit.scores[0], errors, said=unmet + unseen, samples_drawn=drawn)
+    return game.found(fit.scores[0], errors, said=said, samples_drawn=drawn)
 
 
 _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
@@ -136,7 +136,7 @@ def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
         return game.found(of_words(matrix), pairs=pairs, masks=2**d)
     drawn = PairDraws(d, settings.index)
     how = partial(fitted_pairs, draws=drawn)
-    fit, unmet, unseen = fitted_masks(settings, one, game, drawn, how)
+    fit, said = fitted_masks(settings, one, game, drawn, how)
     # So far from 0 no pair lies in 95 % of samples where none interacts (Bonferroni).
     many = d * (d - 1) // 2
     limit = NormalDist().inv_cdf(1 - 0.025 / many)
@@ -149,7 +149,7 @@ def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
         of_words(fit.scores[0]),
         # Scores are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
         seen_errors(of_words(fit.stderr[0])),
-        said=unmet + (() if told else noise) + unseen,
+        said=said + (() if told else noise),
         pairs=strongest(fit.scores[0], seen_errors(fit.stderr[0]), settings.top),
         samples_drawn=fit.samples,
         pairs_told_from_zero=told,

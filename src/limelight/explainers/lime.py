@@ -57,7 +57,7 @@ from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.mean_field import lime_mean_field
 from limelight.theory.namespace import host_array
 from limelight.theory.paper import lime_theorem
-from limelight.theory.ratio_game import of_documents, one_document
+from limelight.theory.ratio_game import one_document
 from limelight.theory.second_order import lime_distance_bound
 
 _POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
@@ -157,32 +157,21 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
         feature_selection=settings.feature_selection,
         bandwidth=settings.bandwidth,
     )
-    fit, unmet, unseen = fitted_masks(settings, one, game, drawn, how, row0=settings.row0)
-    _check_determined(settings, fit, d)
+    fit, told = fitted_masks(settings, one, game, drawn, how, row0=settings.row0)
+    # A fit that passes through its samples has errors of zero, which are not its error.
+    if not np.isfinite(fit.stderr).all():
+        raise _undetermined(fit.samples, int(fit.kept[0]), d)
     own = _notices(settings, fit, lime_design(d, bandwidth=settings.bandwidth))
     own = tuple(in_units(said, one.features[0].noun) for said in own)
     return game.found(
         fit.scores[0],
         seen_errors(fit.stderr[0]),
-        said=own + unmet + unseen,
+        said=own + told,
         intercept=float(fit.intercept[0]),
         samples_drawn=fit.samples,
         r2=float(fit.r2[0]),
         intercept_stderr=float(fit.intercept_stderr[0]),
         kept=int(fit.kept[0]),
-    )
-
-
-def _check_determined(settings: Lime | LimeSampled, fit: LimeFit, d: int) -> None:
-    """Refuse a fit that passes through its samples: its errors would be zero, not its error."""
-    if np.isfinite(fit.stderr).all():
-        return
-    kept = int(fit.kept[0])
-    if fit.samples <= _advised(d):
-        raise _undetermined(fit.samples, kept, d)
-    raise DomainError(
-        f"bandwidth {settings.bandwidth} leaves nearly all weight on a few of {fit.samples} "
-        f"samples, which do not determine the scores of {kept} words; use a larger one."
     )
 
 
@@ -206,8 +195,8 @@ def _notices(settings: Lime | LimeSampled, fit: LimeFit, design: LimeDesign) -> 
 
 def _undetermined(samples: int, kept: int, d: int) -> DomainError:
     return DomainError(
-        f"LIME needs more samples than words; {samples} samples do not determine the scores of "
-        f"{kept} words. Set samples to {_advised(d)} or more."
+        f"{samples} samples do not determine LIME's scores of {kept} words: set samples to "
+        f"{max(_advised(d), 2 * samples)} or more, or use a larger bandwidth."
     )
 
 
@@ -286,32 +275,16 @@ class LimeMeanField:
 
 
 def _first_order(
-    settings: LimeTheorem,
-    reading: Reading,
-    *,
-    formula: Callable[..., Float[Array, "B 1 d"]],
+    settings: LimeTheorem, reading: Reading, *, formula: Callable[..., Float[Array, "B 1 d"]]
 ) -> list[Finding]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
-    scores, sizes = formula(reading.ratio_game), list(map(len, reading.features))
-    bandwidth, penalty = settings.bandwidth, settings.penalty
-    with_penalty = f"with a penalty of {penalty:g}" if penalty else "without a penalty"
+    scores, nu, penalty = formula(reading.ratio_game), settings.bandwidth, settings.penalty
+    bounds = lime_distance_bound(scores, reading.ratio_game, bandwidth=nu, penalty=penalty)
     said = (
         "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
-        f"{bandwidth:g}, {with_penalty}."
+        f"{nu:g} and penalty {penalty:g}."
     )
-    alone = "A first-order formula for LIME, which is not defined for a single feature."
-    found = [
-        Finding(scores=row[0, :d], notices=(alone,))
-        for row, d in zip(host_array(scores), sizes, strict=True)
-    ]
-    # LIME needs two words; a batch may hold a text of one.
-    rows = [i for i, d in enumerate(sizes) if d > 1]
-    if rows:
-        games = of_documents(reading.ratio_game, rows)
-        bounds = lime_distance_bound(scores[rows], games, bandwidth=bandwidth, penalty=penalty)
-        for i, bound in zip(rows, host_array(bounds)[:, 0].tolist(), strict=True):
-            found[i] = replace(found[i], bound=bound, notices=(said,))
-    return found
+    return bounded(reading, scores, bounds, said)
 
 
 def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:

@@ -289,8 +289,6 @@ def said_of_pairs(
             spike=float(found.spike[0]),
             size=float(found.size[0]),
             draws=found.pairs,
-            same="fit one linear model" if regressed else "give the same scores",
-            what="pairs of masks" if regressed else "pairs of orders",
             tail=float(found.tail[0]),
         )
     )

@@ -174,14 +174,7 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
         scored = {"scores": own, "stderr": stderr, "signed": True}
         if settings.values == "lime":
             scored["intercept"] = float(exact.intercept[0, 0])
-    unseen = unseen_effects(
-        flat=out.flat,
-        spike=spike,
-        size=out.size,
-        draws=out.draws,
-        same="fit one ratio game",
-        what="pairs of masks",
-    )
+    unseen = unseen_effects(flat=out.flat, spike=spike, size=out.size, draws=out.draws)
     return Finding(
         **scored,
         base_value=game.base_value,

@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.explainers.reading import Reading
 from limelight.models.functions import MOST_LOG_ODDS
-from limelight.models.text_game import NO_BASE, TextGame
+from limelight.models.text_game import NO_BASE
 from limelight.results import Finding, Pairs
 from limelight.sampling.masks import text_rng
 from limelight.sampling.regression import LimeFit
@@ -37,15 +37,10 @@ class TargetGame:
         self._asked = self._held = 0
         self._stood_in = self.of_outputs.stood_in
         self._whole = float(one.targets.value(one.outputs)[0])
-        self._again = self._whole
 
     def __call__(self, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
         """Return the explained number for each mask."""
-        found = self._counted(self.of_outputs(keep))
-        for value in found[keep.all(axis=1), 0]:
-            if abs(value - self._whole) > abs(self._again - self._whole):
-                self._again = float(value)
-        return found
+        return self._counted(self.of_outputs(keep))
 
     @cached_property
     def base_value(self) -> float | None:
@@ -84,7 +79,16 @@ class TargetGame:
     @property
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the answers so far."""
-        notices = _unsteady(self._whole, self._again)
+        game, whole = self.of_outputs, self._whole
+        with watched(None):  # mostly known already, and nobody waits for it
+            outputs = game(np.ones((1, len(game)), bool))
+        again, notices = float(self._targets.value(outputs[:, None])[0, 0]), tuple[str, ...]()
+        if abs(again - whole) > _STEADY * max(1.0, abs(whole)):
+            notices += (
+                f"The model answered the same text with {whole:.4g} and with {again:.4g}: its "
+                "answers are partly noise, which no standard error here accounts for. Switch off "
+                "whatever is random in it.",
+            )
         if self._held:
             notices += (
                 f"{self._held} of {self._asked} answers were probabilities of 0 or 1, whose "
@@ -92,7 +96,10 @@ class TargetGame:
                 "scores means little. Explain scale='probability', or let the function return "
                 "logits.",
             )
-        return notices + refusal_notice(self.of_outputs, since=self._stood_in)
+        if game.refuses_nothing:
+            instead = "; the mean of its answers to each word alone stands in for it"
+            notices += (f"{NO_BASE}{instead * (game.stood_in > self._stood_in)}.",)
+        return notices
 
     def _counted(self, outputs: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n 1"]:
         found = self._targets.value(outputs[:, None])
@@ -100,34 +107,6 @@ class TargetGame:
         if self._watched:  # exactly this number stands for a probability of 1
             self._held += int(np.count_nonzero(np.abs(found) == MOST_LOG_ODDS))
         return found
-
-
-def _unsteady(whole: float, again: float) -> tuple[str, ...]:
-    """Say that a model answered the untouched text with ``whole`` and then with ``again``."""
-    if abs(again - whole) <= _STEADY * max(1.0, abs(whole)):
-        return ()
-    return (
-        f"The model answered the same text with {whole:.4g} and with {again:.4g}: its answers are "
-        "partly noise, which no standard error here accounts for. Switch off whatever is random "
-        "in it.",
-    )
-
-
-def steadiness_notice(one: Reading, game: TextGame) -> tuple[str, ...]:
-    """Say if the model answers the untouched text of ``one`` otherwise than it did at first."""
-    with watched(None):  # mostly known already, and nobody waits for it
-        outputs = game(np.ones((1, len(game)), bool))
-    first, again = one.targets.value(one.outputs)[0], one.targets.value(outputs[:, None])[0, 0]
-    return _unsteady(float(first), float(again))
-
-
-def refusal_notice(game: TextGame, *, since: int) -> tuple[str, ...]:
-    """Say that a model refuses a text without words, and what has stood in for it ``since``."""
-    if not game.refuses_nothing:
-        return ()
-    if game.stood_in == since:
-        return (f"{NO_BASE}.",)
-    return (f"{NO_BASE}; the mean of its answers to each word alone stands in for it.",)
 
 
 def exact_values(
@@ -170,11 +149,11 @@ def bounded(
 
 
 def unseen_effects(
-    *, flat: bool, spike: float, size: float, draws: int, same: str, what: str, tail: float = 0.0
+    *, flat: bool, spike: float, size: float, draws: int, tail: float = 0.0
 ) -> tuple[str, ...]:
-    """Say where the spread of ``draws`` of ``what`` does not show how far scores may be off.
+    """Say where the spread of so many ``draws`` does not show how far scores may be off.
 
-    ``flat``: there is none, as ``same`` says; ``size`` is what the standard errors then allow for.
+    ``flat``: there is none, and ``size`` is what the standard errors then allow for.
     ``spike``: the share of one draw in it. ``tail``: how many answers carry the variance of all, if
     they are too few.
     """
@@ -183,13 +162,12 @@ def unseen_effects(
         if size == 0:
             allowed = "There are no standard errors, since nothing has moved the output so far."
         return (
-            f"All {draws:,} {what} {same}, which is no proof: an effect that shows in fewer than "
-            f"{min(300 / draws, 100):.{2 + (draws < 4)}g} % of all {what} may have gone unseen. "
-            f"{allowed}",
+            f"All {draws:,} draws agree, which is no proof: an effect that shows in fewer than "
+            f"{min(300 / draws, 100):.3g} % of all draws may have gone unseen. {allowed}",
         )
     if spike > SPIKE:
         return (
-            f"One of the {draws:,} {what} makes up most of the spread of a score: effects as rare "
+            f"One of the {draws:,} draws makes up most of the spread of a score: effects as rare "
             "as this may have been missed, and the standard errors are then too small. Draw more.",
         )
     if tail:
@@ -215,7 +193,7 @@ def fitted_masks(
     *,
     ask: Game | None = None,
     row0: bool = False,
-) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[Any, tuple[str, ...]]:
     """Return a linear model of ``drawn`` masks, as many as ``settings`` say or a tolerance takes.
 
     Beside it what must be said of the tolerance, and of effects that have not been seen. Rows of
@@ -236,8 +214,6 @@ def fitted_masks(
         spike=float(found.spike[0]) if isinstance(found, LimeFit) else 0.0,
         size=max(game.known_range, float(sample.range[0])),
         draws=found.samples,
-        same="fit one linear model",
-        what="masks" if ask is None else "pairs of masks",
         tail=float(sample.tail[0]),
     )
-    return found, draws.unmet(masks * found.samples, float(found.stderr.max())), unseen
+    return found, draws.unmet(masks * found.samples, float(found.stderr.max())) + unseen
