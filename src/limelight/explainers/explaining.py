@@ -27,35 +27,30 @@ _UNBOUNDED = (
 
 
 def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
-    """Return what ``chosen`` finds in every document of ``reading``.
-
-    With an allowance there is one document, whose number of features says what it amounts to.
-    """
+    """Return what ``chosen`` finds in every document of ``reading``."""
     chosen = chosen.asking(reading.model)
-    if chosen.allowance is not None:
-        features = reading.features[0]
-        with advising(reading.model, reading.documents[0], features):
-            chosen = chosen.fitted(len(features))
     if chosen.way.logits and reading.targets.scale == "probability":
         raise InputError(
             f"method {chosen.method.id!r} has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."
         )
-    # Asked here again, since not every verb asks before the texts are read.
-    feasible, explain, settings = chosen.way.feasible, chosen.way.explain, chosen.settings
     try:
-        if feasible is not None:
-            for features in reading.features:
-                feasible(settings, len(features))
-        found = explain(settings, reading)
+        return _explained(chosen, reading)
     except DomainError:
         for one in reading.apart():  # of several texts, say which is outside the method's domain
-            (document,), (features,) = one.documents, one.features
-            with about_text(one.first), advising(one.model, document, features):
-                if feasible is not None:
-                    feasible(settings, len(features))
-                explain(settings, one)
+            with about_text(one.first), advising(one.model, one.documents[0], one.features[0]):
+                _explained(chosen, one)
         raise
+
+
+def _explained(chosen: Chosen, reading: Reading) -> list[Explanation]:
+    # With an allowance there is one document, whose number of features says what it amounts to.
+    chosen = chosen.fitted(len(reading.features[0]))
+    feasible, settings = chosen.way.feasible, chosen.settings
+    if feasible is not None:  # asked again, since not every verb asks before the texts are read
+        for features in reading.features:
+            feasible(settings, len(features))
+    found = chosen.way.explain(settings, reading)
     return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]
 
 

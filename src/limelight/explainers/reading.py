@@ -47,7 +47,6 @@ from limelight.text.document import Windows
 from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 
-_SHOWN = 8  # windows
 # Asked of a model as it reads these texts: one in windows, say, shows less.
 _LEARNED: tuple[Capability, str] = ("signals", "a learned method")
 _SAME = 1e-6  # of the largest output, or of 1; single precision is ten times better
@@ -222,25 +221,14 @@ class Reading:
         ]
 
     def notices(self, i: int) -> tuple[str, ...]:
-        """Return how document ``i`` was read, and what each window says where it has several."""
+        """Return how document ``i`` was read."""
         document = self.documents[i]
         alone = ("There is only one feature: its score cannot be compared with any other.",)
         asked = document.asked[self.targets.part : self.targets.part + 1]
         name = self.targets.classes[self.targets.index[i]]
         notes = tuple(place.note for place in asked if place.note and place.tag == name)
-        windows = () if document.windows is None else self._window_notice(i, document.windows)
-        said = document.notices + self.features[i].notices + windows + notes
+        said = document.notices + self.features[i].notices + notes
         return said + alone if len(self.features[i].strings) == 1 else said
-
-    def _window_notice(self, i: int, windows: Windows) -> tuple[str, ...]:
-        if len(windows.spans) < 2:
-            return ()
-        target = self.targets.only(i)
-        (name,), (other,) = target.names(), target.names_against()
-        aim = repr(name) if other is None else f"{name!r} against {other!r}"
-        found = [f"{value:+.3g}" for value in target.value(windows.outputs[:, None])[:, 0]]
-        shown = found if len(found) <= _SHOWN else [*found[: _SHOWN - 1], "…", found[-1]]
-        return (f"The {target.scale} of {aim}, window by window: {', '.join(shown)}.",)
 
     def common(self, i: int) -> dict[str, Any]:
         """Return the fields of an explanation of document ``i`` that no method has a say in."""
