@@ -256,11 +256,7 @@ class Question:
         for name, given in (("target", self.target), ("against", self.against)):
             if self.all_classes and given is not None:
                 raise InputError(f"give {name} or all_classes, not both.")
-        if isinstance(self.protect, str):
-            raise InputError(
-                f"protect takes a list of words; got one string. Write [{self.protect!r}]."
-            )
-        if not isinstance(self.protect, Collection):
+        if isinstance(self.protect, str) or not isinstance(self.protect, Collection):
             raise InputError(f"protect takes a list of words; got {self.protect!r}.")
         if self.grid is not None:  # another way to write the unit, which results then tell
             alone = self.features is None or (
@@ -300,18 +296,10 @@ class Question:
         That is "score" for a model whose outputs are not log-odds.
         """
         scored = model.link == "none"
-        if self.scale not in SCALES:
-            raise InputError(nearest("scale", self.scale, SCALES))
-        if scored and self.scale == "probability":
-            raise InputError(
-                "the outputs of this model are scores, not log-odds, so it has no probabilities; "
-                "explain scale='score' (--scale score)."
-            )
-        if not scored and self.scale == "score":
-            raise InputError(
-                "scale 'score' is for models without probabilities; explain 'logit' or "
-                "'probability'."
-            )
+        scale = "score" if scored and self.scale == "logit" else self.scale
+        known = [one for one in SCALES if (one == "score") == scored]
+        if scale not in known:
+            raise InputError(nearest("scale", scale, known))
         needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "answers"))
         for name, needs in needed:
             if getattr(self, name) is not None:
@@ -321,7 +309,6 @@ class Question:
                 "protect keeps words of a text; of a picture, give groups of patches as features, "
                 "with -1 for those that stay."
             )
-        scale = "score" if scored else self.scale
         return replace(self, scale=scale, features=self.units(model))
 
     def of_each(self, texts: list[Any]) -> "tuple[list[Any], Question]":

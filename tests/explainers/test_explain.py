@@ -300,7 +300,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"scale": "logits"},
-            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
+            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability.",
         ),
         (
             {"method": "ig", "tolerence": 1},
@@ -335,7 +335,7 @@ def test_a_wrong_argument_gets_one_sentence(options, sentence):
 
 
 def test_lime_of_a_single_word_says_what_to_use_instead():
-    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*give it a longer one"):
+    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*Give a longer text"):
         limelight.explain(MODEL, "w1", "lime")
     comparison = limelight.compare(MODEL, "w1")
     assert "lime" not in [e.method for e in comparison]

@@ -58,10 +58,10 @@ def test_protected_words_are_written_as_the_text_writes_them():
     assert e.features == ("w5", "w8")
     assert e.settings["protect"] == ["w1"]
     assert complaint(limelight.explain, TEXT, protect="w1") == (
-        "protect takes a list of words; got one string. Write ['w1']."
+        "protect takes a list of words; got 'w1'."
     )
     assert complaint(limelight.explain, TEXT, protect=["w1 w5"]) == (
-        "a protected word must be one token; 'w1 w5' is 2 of them."
+        "a protected word must be one token as the model reads it; 'w1 w5' is read as 'w1', 'w5'."
     )
 
 

@@ -143,7 +143,7 @@ def unchecked(**asked):
     [
         ({"target": 0, "all_classes": True}, "give target or all_classes, not both."),
         ({"against": 0, "all_classes": True}, "give against or all_classes, not both."),
-        ({"protect": "w1"}, "protect takes a list of words; got one string. Write ['w1']."),
+        ({"protect": "w1"}, "protect takes a list of words; got 'w1'."),
         ({"protect": None}, "protect takes a list of words; got None."),
         (
             {"at": [1, 2, 3]},

@@ -204,7 +204,7 @@ def test_settings_objects_are_checked_like_keywords():
 
 
 def test_a_protected_word_is_a_token_as_it_is_written():
-    with pytest.raises(InputError, match="must be a token as the model reads it; 'b:' is read as"):
+    with pytest.raises(InputError, match="must be one token as the model reads it; 'b:' is read"):
         limelight.explain(tiny_model(), "w1 w2", "loo", protect=["b:"])
     with pytest.raises(InputError, match="the protected word '' cannot be read"):
         limelight.explain(tiny_model(), "w1 w2", "loo", protect=[""])

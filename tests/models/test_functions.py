@@ -450,9 +450,9 @@ def test_a_margin_is_a_score_without_probabilities():
     assert (e.scale, e.link) == ("score", "none")
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         limelight.wrap(pipeline).predict_proba(["so good"])
-    with pytest.raises(InputError, match="explain scale='score'"):
+    with pytest.raises(InputError, match=r"no scale 'probability'\. Choose from: score"):
         limelight.explain(limelight.wrap(pipeline), "so good", "loo", scale="probability")
-    with pytest.raises(InputError, match="scale 'score' is for models without probabilities"):
+    with pytest.raises(InputError, match=r"no scale 'score'\. Choose from: logit, probability"):
         limelight.explain(paper_as_function(), TEXT, "loo", scale="score")
 
 

@@ -231,7 +231,7 @@ def test_a_regression_has_a_score_and_no_probabilities():
     assert model.classes == ("score",)
     with pytest.raises(InputError, match="are scores, not log-odds, so it has no probabilities"):
         model.predict_proba([TEXT])
-    with pytest.raises(InputError, match="explain scale='score'"):
+    with pytest.raises(InputError, match=r"no scale 'probability'\. Choose from: score"):
         limelight.explain(model, TEXT, "gxi", scale="probability")
     score = by_hand(model, TEXT)[0]
     for target in (None, "score", "predicted", 0):
@@ -525,14 +525,11 @@ def test_of_a_compiled_model_the_one_inside_is_asked():
 def test_a_text_of_one_word_can_be_explained_in_pieces():
     model, tokenizer = tiny("bert")
     one = limelight.wrap(model, tokenizer=tokenizer)
-    sentence = r"this text has 1\. Cut the text finer: features='tokens'\.$"
+    sentence = r"this text has 1\. Give a longer text, or cut it finer"
     with pytest.raises(InputError, match=sentence):
         limelight.explain(one, "predictable", "lime")
     assert len(limelight.explain(one, "predictable", "lime", features="tokens").scores) == 2
-    with pytest.raises(
-        InputError,
-        match=r"this text has 1\. To this model the text is one token, of which it can lose no",
-    ):
+    with pytest.raises(InputError, match=sentence):
         limelight.explain(one, "film", "lime", features="tokens")
 
 

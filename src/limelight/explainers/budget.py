@@ -113,8 +113,8 @@ class Drawing:
 
     def drawing(self, **how: Any) -> Draws:
         """Return how many masks are drawn, ``how`` being what the settings do not say."""
-        own = {"count": self.samples, "most": self.max_samples, "tolerance": self.tolerance}
-        return Draws(**own, **how)
+        most, tolerance = self.max_samples, self.tolerance
+        return Draws(count=self.samples, most=most, tolerance=tolerance, **how)
 
 
 def by_draws(

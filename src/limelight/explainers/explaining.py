@@ -38,7 +38,7 @@ def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
         return _explained(chosen, reading)
     except DomainError:
         for one in reading.apart():  # of several texts, say which is outside the method's domain
-            with about_text(one.first), advising(one.model, one.documents[0], one.features[0]):
+            with about_text(one.first), advising(one.features[0]):
                 _explained(chosen, one)
         raise
 

@@ -342,7 +342,7 @@ def reading_of(
             documents.append(document)
             scored.append(_features(document, question, kept, pieces))
             if feasible is not None:
-                with advising(model, document, scored[-1]):
+                with advising(scored[-1]):
                     feasible(len(scored[-1]))
     shared = _Shared()
     if signals:
@@ -361,28 +361,15 @@ def reading_of(
     )
 
 
-_FINER = {"paragraphs": "'sentences'", "lines": "'sentences'", "sentences": "'words'"}
-
-
 @contextmanager
-def advising(model: Model, document: Document, features: Features) -> Iterator[None]:
-    """Let what is not defined for a text name its units, and of one unit how to cut it finer."""
+def advising(features: Features) -> Iterator[None]:
+    """Let what is not defined for a text name its units, and of one unit what to do."""
     try:
         yield
     except DomainError as given:
+        finer = " Give a longer text, or cut it finer, as by features='positions' or 'tokens'."
         error = in_units(str(given), features.noun)
-        if len(features) > 1:
-            raise DomainError(error) from None
-        if len(document.tokens) > 1:
-            finer = _FINER.get(features.unit, "'positions'")
-        elif why_not(model, "pieces") is None and features.unit != "tokens":
-            finer = "'tokens'"
-        elif document.divisible:
-            finer = "a function that returns the (start, end) of every part"
-        else:
-            one = "To this model the text is one token, of which it can lose no part"
-            raise DomainError(f"{error} {one}; give it a longer one.") from None
-        raise DomainError(f"{error} Cut the text finer: features={finer}.") from None
+        raise DomainError(f"{error}{finer * (len(features) == 1)}") from None
 
 
 def targets_of(
@@ -454,14 +441,12 @@ def _one_token(model: Model, word: str) -> str:
         tokens = model.read(word).tokens.strings
     except InputError as error:
         raise InputError(f"the protected word {word!r} cannot be read: {error}") from None
-    if len(tokens) != 1:
-        raise InputError(f"a protected word must be one token; {word!r} is {len(tokens)} of them.")
-    if tokens[0].lower() != word.lower():
+    if [one.lower() for one in tokens] != [word.lower()]:
         raise InputError(
-            f"a protected word must be a token as the model reads it; {word!r} is read as "
-            f"{tokens[0]!r}."
+            f"a protected word must be one token as the model reads it; {word!r} is read as "
+            f"{', '.join(map(repr, tokens))}."
         )
-    return tokens[0].lower()
+    return word.lower()
 
 
 def _features(
