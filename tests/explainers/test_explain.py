@@ -307,7 +307,11 @@ def test_targets_by_name_by_number_predicted_and_all():
             "no setting of method 'ig' named 'tolerence'. Did you mean 'tolerance'? "
             "Choose from: tolerance.",
         ),
-        ({"method": "alpha-avg", "x": 1}, "method 'alpha-avg' has no settings; got 'x'."),
+        (
+            {"method": "alpha-avg", "x": 1},
+            "the setting 'x' of method 'alpha-avg' does nothing for this model; here it takes no "
+            "setting.",
+        ),
         (
             {"method": "lime-sampled", "num_features": 2.5},
             "the setting 'num_features' must be a whole number; got 2.5.",

@@ -665,8 +665,8 @@ def test_an_unknown_word_of_an_answer_is_told_of():
 @pytest.mark.parametrize(
     ("calls", "instead"),
     [
-        (13, r"Use 'context-cite', which takes 6 or more, or 'lrp', which takes 3\."),
-        (7, r"Use 'context-cite', which takes 6 or more, or 'lrp', which takes 3\."),
+        (13, r"Use 'context-cite', which takes 6, or 'lrp', which takes 3\."),
+        (7, r"Use 'context-cite', which takes 6, or 'lrp', which takes 3\."),
         (6, r"Use 'lrp', which takes 3\."),
         (2, "None takes so few; 'lrp' takes the fewest, 3"),
     ],

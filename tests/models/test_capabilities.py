@@ -107,7 +107,13 @@ def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
         ),
         ("function", "lime", {"feature_selection": "auto"}, "no setting of method 'lime' named 'f"),
         ("own", "alpha-avg", {"layer": 1}, "the setting 'layer' of method 'alpha-avg' does nothi"),
-        ("own", "rollout", {"layer": 1}, "method 'rollout' has no settings; got 'layer'."),
+        (
+            "own",
+            "rollout",
+            {"layer": 1},
+            "the setting 'layer' of method 'rollout' does nothing for this model; here it takes no "
+            "setting.",
+        ),
     ],
 )
 def test_a_setting_that_would_do_nothing_is_refused(model, method, settings, sentence):

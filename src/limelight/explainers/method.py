@@ -120,13 +120,9 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     """Return ``value`` as the type of thing that the setting is; refuse what cannot be one."""
     if type(value) in allowed and type(value) is not int:
         return value
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        # Neither NumPy nor, beyond some thousand digits, a sentence can hold it.
-        raise InputError(
-            f"the setting {name!r} must lie between −2^{_MOST_BITS} and 2^{_MOST_BITS}; got "
-            f"{told(value)}."
-        )
+    # Neither NumPy nor, beyond some thousand digits, a sentence can hold any whole number.
+    huge = isinstance(value, int) and value.bit_length() > _MOST_BITS
+    number = isinstance(value, Real) and not isinstance(value, bool) and not huge
     if str in allowed and isinstance(value, str):
         return value
     if bool in allowed:
@@ -138,7 +134,8 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     else:
         fits, wanted = isinstance(value, str), "a word"
     if not fits:
-        raise InputError(f"the setting {name!r} must be {wanted}; got {one_line(repr(value), 60)}.")
+        wanted += f" below 2^{_MOST_BITS} in size" * huge
+        raise InputError(f"the setting {name!r} must be {wanted}; got {one_line(told(value), 60)}.")
     if not number:
         return value
     return float(value) if float in allowed else int(value)
@@ -356,14 +353,12 @@ def _check_names(method: Method, way: Way, names: Iterable[str]) -> None:
     for name in names:
         if name in way.settings:
             continue
-        if name in setting_defaults(method):
+        if name in setting_defaults(method) or not way.settings:
             here = _listed(list(way.settings)) if way.settings else "no setting"
             raise InputError(
                 f"the setting {name!r} of method {method.id!r} does nothing for this model; "
                 f"here it takes {here}."
             )
-        if not way.settings:
-            raise InputError(f"method {method.id!r} has no settings; got {name!r}.")
         raise InputError(nearest(f"setting of method {method.id!r} named", name, way.settings))
 
 

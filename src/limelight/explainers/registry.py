@@ -278,19 +278,20 @@ def default_method(model: Model) -> str:
 
 def fitting(model: Model, d: int, calls: int) -> str:
     """Say which method explains ``d`` features with so few calls, and which takes the fewest."""
-    takes, said = dict[str, int](), dict[str, str]()
-    for name in compared_by_default(model):
-        one = configured(name, model, {})
-        if one.way.fewest is not None:
-            takes[name] = one.way.fewest(one.settings, d)
-            said[name] = f"{name!r}, which takes {takes[name]:,}{' or more' * bool(one.way.counts)}"
+    usual = [configured(name, model, {}) for name in compared_by_default(model)]
+    takes = {
+        one.method.id: one.way.fewest(one.settings, d)
+        for one in usual
+        if one.way.fewest is not None
+    }
     if not takes:  # as of a model whose usual methods are all exact
         return f" Use {default_method(model)!r}, which asks the model nothing."
     least = min(takes, key=takes.__getitem__)
     if takes[least] > calls:
         return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."
     first = next(name for name in takes if takes[name] <= calls)
-    return f" Use {', or '.join(said[name] for name in dict.fromkeys((first, least)))}."
+    several = (f"{name!r}, which takes {takes[name]:,}" for name in dict.fromkeys((first, least)))
+    return f" Use {', or '.join(several)}."
 
 
 def methods_and_budget(
