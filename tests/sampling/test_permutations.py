@@ -82,8 +82,8 @@ def test_few_pairs_are_announced_and_refused_with_a_tolerance():
     )
     few = (
         "Good for which words matter and which way they pull: 2 pairs of orders rank words nearly "
-        "as well as 25 do. For the size of a single score and its standard error set pairs to 25 "
-        "or more, since what shows in few orders only may not have come up yet."
+        "as well as 25 do. For the size of a single score and its standard error draw 25 or "
+        "more, since what shows in few orders only may not have come up yet."
     )
     assert few in limelight.explain(model, TEXT, "shapley", pairs=2).notices
     for text, pairs in (("a b c", 2), (TEXT, 60)):  # three words have fewer masks than two pairs

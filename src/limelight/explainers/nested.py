@@ -170,8 +170,7 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
         into=players.sums,
     )
     said, known = _of_units(one, players, drawn.values[0], drawn.stderr[0])
-    enough = f"set samples to {2 + ENOUGH * 2 * (n - 1):,}"
-    said += said_of_pairs(Shapley(pairs=pairs), drawn, n, enough)
+    said += said_of_pairs(Shapley(pairs=pairs), drawn, n)
     errors = seen_errors(drawn.stderr[0, :d])
     return game.found(drawn.values[0, :d], errors, said=said, **known, pairs_drawn=pairs)
 
@@ -269,11 +268,9 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     if len(whole) == 1 and (settings.samples is None or least <= asked):
         # It is opened at once: which of them matters is no question.
         fitted = fit(usual, len(features), max(asked, least))
-        found = sampled_shapley(fitted, one, more=None)  # pairs are no setting of zoom
-        drawn = 0 if fitted.by_regression(len(features)) else found.diagnostics.get("pairs_drawn")
-        told = _few_inside(drawn or 0, name_of_one(unit)) + found.notices
+        found = sampled_shapley(fitted, one)
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
-        return replace(found, notices=told, diagnostics=known)
+        return replace(found, diagnostics=known)
     # Half of what is asked tells which sentences matter, the other half what matters in them.
     if (least := fewest(usual, len(whole))) > asked // 2:
         if settings.samples is not None:
@@ -284,7 +281,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
             )
         asked = 2 * least
     fitted = fit(usual, len(whole), asked // 2)
-    coarse = sampled_shapley(fitted, _of_features(one, whole), more=None)
+    coarse = sampled_shapley(fitted, _of_features(one, whole))
     left = asked - fitted.draws.calls(len(whole)) - fitted.spare
     sizes = np.bincount(whole.of_token[whole.of_token >= 0])
     strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
@@ -343,18 +340,19 @@ def _opened(
         stderr[group == g] = np.hypot(off, np.hypot(errors[g], off_total) / count)
     held = np.abs(coarse.scores)
     share = held[opened].sum() / held.sum() if held.any() else 0.0
-    rest = len(whole) - len(opened)
-    others = "the other one" if rest == 1 else f"the other {rest}"
+    rest = " No word of the others was looked at." * (len(opened) < len(whole))
+    few = (
+        f"Words of what was opened rest on {pairs} pairs of orders: good for which of them matter. "
+        "Raise samples, or open fewer, for the size of a single score.",
+    )
     return Finding(
         scores=scores,
         stderr=seen_errors(stderr),
         base_value=coarse.base_value,
         notices=(
             f"{len(opened)} of {len(whole)} {settings.within} were opened, which hold "
-            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}."
-            + f" Of {others} no word was looked at."
-            * (rest > 0),
-            *_few_inside(pairs, name_of_one(settings.within)),
+            f"{100 * share:.0f} % of the sizes of all scores of {settings.within}.{rest}",
+            *(few if 0 < pairs < ENOUGH else ()),
             *coarse.notices,
         ),
         diagnostics={
@@ -363,15 +361,6 @@ def _opened(
             settings.within: _totals(whole, coarse.scores, np.arange(len(whole)), coarse.stderr),
         },
         units=units,
-    )
-
-
-def _few_inside(pairs: int, unit: str) -> tuple[str, ...]:
-    if not 0 < pairs < ENOUGH:
-        return ()
-    return (
-        f"Words of an opened {unit} rest on {pairs} pairs of orders: good for which of them "
-        "matter. Raise samples, or open fewer, for the size of a single score.",
     )
 
 

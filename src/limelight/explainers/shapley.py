@@ -159,13 +159,8 @@ def _check_pairs(settings: Shapley, d: int) -> None:
         )
 
 
-def sampled_shapley(
-    settings: Shapley, one: Reading, *, more: str | None = f"set pairs to {ENOUGH}"
-) -> Finding:
-    """Score every feature by what it adds to the words before it, or by a regression on masks.
-
-    ``more`` is how to have enough pairs, for whoever can; None says nothing of few.
-    """
+def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
+    """Score every feature by what it adds to the words before it, or by a regression on masks."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     start = _start(settings, one)
     if draws.asks_all(d):
@@ -184,7 +179,7 @@ def sampled_shapley(
             known_range=game.known_range,
             spare=settings.spare,
         )
-    told, noun = said_of_pairs(settings, found, d, more), one.features[0].noun
+    told, noun = said_of_pairs(settings, found, d), one.features[0].noun
     drawn = game.found(
         found.values[0],
         # Two words have one pair of orders, whose mean is exact.
@@ -267,19 +262,17 @@ def _combined(start: Predicted, found: ShapleySample, regressed: bool, drawn: Fi
     )
 
 
-def said_of_pairs(
-    settings: Shapley, found: ShapleySample, d: int, more: str | None
-) -> tuple[str, ...]:
-    """Return what must be said of the pairs; ``more`` is how to have enough of them, if any is."""
+def said_of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
+    """Return what must be said of the pairs."""
     few: tuple[str, ...] = ()
     regressed = settings.by_regression(d)
     # An order of two words and its reverse are all orders.
-    if more and not regressed and found.pairs < ENOUGH and d > 2 and settings.start is None:
+    if not regressed and found.pairs < ENOUGH and d > 2 and settings.start is None:
         few = (
             f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
             f"rank words nearly as well as {ENOUGH} do. For the size of a single score and its "
-            f"standard error {more} or more, since what shows in few orders only "
-            "may not have come up yet.",
+            f"standard error draw {ENOUGH} or more, since what shows in few orders only may not "
+            "have come up yet.",
         )
     return (
         few
