@@ -136,7 +136,7 @@ def test_of_several_labels_the_targets_own_is_held(target, holds, word, sign):
     assert e.features[e.anchor.features[0]] == word
     assert (len(e.anchor.features), e.anchor.precision) == (1, 1)
     np.testing.assert_allclose(e.scores, [sign / 2 * (one == word) for one in e.features])
-    said = "does not have the label 'high', which the anchor holds, so its words speak against it"
+    said = "holds what the model says, 'not high', so its words speak against the target 'high'"
     assert any(said in notice for notice in e.notices) == (sign < 0)
 
 

@@ -58,19 +58,15 @@ def held_by(one: Reading) -> Held:
         )
     label = target if why is not None and one.outputs.shape[1] > 1 else None
     choice = int(_choices(one.outputs, label)[0])
-    if label is None:
-        notice = (
-            f"An anchor holds the predicted class, {model.classes[choice]!r}, "
-            f"so its words speak against the target {model.classes[target]!r}."
+    # A label that the text has not is held as well: that it has it not.
+    name = model.classes[choice] if label is None else "not " * (not choice) + model.classes[target]
+    agrees, notices = choice == (target if label is None else 1), tuple[str, ...]()
+    if not agrees:
+        notices = (
+            f"An anchor holds what the model says, {name!r}, so its words speak against the target "
+            f"{model.classes[target]!r}.",
         )
-        agrees, name = choice == target, model.classes[choice]
-    else:
-        notice = (
-            f"The text does not have the label {model.classes[target]!r}, which the anchor holds, "
-            "so its words speak against it."
-        )
-        agrees, name = bool(choice), ("" if choice else "not ") + model.classes[target]
-    notices, (other,) = () if agrees else (notice,), one.targets.names_against()
+    (other,) = one.targets.names_against()
     if other is not None:
         same = f"An anchor holds what the model says, so it is the same against {other!r}."
         notices = (*notices, same)

@@ -277,20 +277,15 @@ def _unmet(
     change: float,
     tolerance: float,
 ) -> tuple[str, ...]:
-    """Say which tolerance is not met: of a score, or of how they add up to the ``change``."""
-    notices = []
+    """Say that a tolerance is not met: of a score, or of how they add up to the ``change``."""
     worst, largest = float(_OFF * errors.max(initial=0.0)), float(np.abs(scores).max(initial=0.0))
-    if worst > tolerance * largest:
-        notices.append(
-            f"A score may be off by {worst:.2g}, as far as half of the points tell: not within "
-            f"{tolerance:.1%} of the largest, {largest:.2g}; raise max_steps."
-        )
-    if gap > tolerance * abs(change):
-        notices.append(
-            f"The scores add up to the change of the output ({change:.3g}) within {gap:.1g}, not "
-            f"within {tolerance:.1%} of it; raise max_steps."
-        )
-    return tuple(notices)
+    if worst <= tolerance * largest and gap <= tolerance * abs(change):
+        return ()
+    return (
+        f"A score may be off by {worst:.2g} where the largest is {largest:.2g}, as far as half of "
+        f"the points tell, and the scores add up to the change of the output ({change:.3g}) within "
+        f"{gap:.1g}: not both are within {tolerance:.1%}; raise max_steps.",
+    )
 
 
 _SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read

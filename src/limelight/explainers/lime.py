@@ -25,6 +25,7 @@ from limelight.explainers.method import (
     Range,
     Way,
     at_least,
+    between,
     by_quadrature,
     made,
     settings_class,
@@ -370,14 +371,7 @@ class _Planned(LimeSampled):
     """How far ``lime-sampled`` on all words may be off, and how many samples may tell that."""
 
     error: Annotated[float, Range(lambda x: 0 < x < math.inf, "be positive and finite")]
-    pilot: int
-
-    def __post_init__(self) -> None:
-        if self.pilot > _MOST:
-            raise InputError(
-                f"a pilot has at most {_MOST:,} samples, which tell the standard errors to about "
-                f"0.1%; got {self.pilot:,}."
-            )
+    pilot: Annotated[int, between(2, _MOST)]
 
 
 def _computed(reading: Reading, planned: _Planned) -> Finding:

@@ -237,8 +237,6 @@ def _combined(start: Predicted, found: ShapleySample, regressed: bool, drawn: Fi
     weight = square / (widened * own + square)
     scores, variance = weight * start.values + (1 - weight) * values, (1 - weight) * square
     scores = scores + variance / variance.sum() * (values.sum() - scores.sum())
-    what = "pairs of masks" if regressed else "pairs of orders"
-    many = f"{found.pairs} {what if found.pairs > 1 else 'pair of orders'}"
     # Of variances: from twice the error on it is worth a word.
     far = f", whose errors are taken {widened**0.5:.1f} times as large here" if widened > 4 else ""
     return replace(
@@ -246,9 +244,9 @@ def _combined(start: Predicted, found: ShapleySample, regressed: bool, drawn: Fi
         scores=scores,
         stderr=np.sqrt(variance),
         notices=(
-            f"Scores are means of those of the learned method{far} and of {many}, each weighed by "
-            "its squared error; those that were drawn alone, which have no bias, are in the "
-            "diagnostics as 'unbiased'.",
+            f"Scores are means of those of the learned method{far} and of those that were drawn, "
+            "each weighed by its squared error; the drawn ones alone, which have no bias, are in "
+            "the diagnostics as 'unbiased'.",
             *start.notices,
             *drawn.notices,
         ),
