@@ -194,8 +194,8 @@ def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
         value_of=targets.value,
         outer=targets.outer(arrays.u.shape[1]),
         tolerance=cast(float, settings.tolerance),
-        logit_error=arrays.bounds.logit_error[one],
-        value_error=arrays.bounds.value_error[one],
+        logit_error=arrays.bounds.logit[one],
+        value_error=arrays.bounds.value[one],
     )
 
 

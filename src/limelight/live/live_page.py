@@ -147,8 +147,8 @@ def stored_tables(model: AttentionClassifier, precision: Precision = "float32") 
         precision=precision,
         unit=float(limits.eps) / 2,
         least=float(limits.smallest_subnormal) / 2,
-        logit_error=errors.word_logit.max(axis=0) + errors.position_logit,
-        value_error=errors.word_value.max(axis=0) + errors.position_value,
+        logit_error=errors.logit.max(axis=0),
+        value_error=errors.value.max(axis=0),
         offset=model.directions.offset,
         attended=model.sizes["K"],
     )

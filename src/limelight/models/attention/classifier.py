@@ -13,12 +13,8 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import padded_ids, read_document
-from limelight.models.attention.masked import (
-    DeletionScorer,
-    ReplacementScorer,
-    deletion_scorer,
-)
-from limelight.models.attention.on_device import DeviceTables
+from limelight.models.attention.masked import deleted_windows, replacement_game
+from limelight.models.attention.on_device import tables_on_device
 from limelight.models.attention.tables import (
     Directions,
     TableErrors,
@@ -38,8 +34,9 @@ from limelight.models.attention.weights import (
     weights_of,
 )
 from limelight.models.protocol import Capability, Link, class_probabilities
-from limelight.shapes import Float, Int
-from limelight.text import Document, Features, Vocabulary, few_names
+from limelight.sampling.sample import Game
+from limelight.shapes import Bool, Float, Int
+from limelight.text import UNK, Document, Features, Vocabulary, few_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
 
@@ -60,6 +57,7 @@ ABILITIES: Mapping[Capability, str | None] = MappingProxyType(
 # maximum of each document off first (`tables.predicted_logits`).
 SPREAD = 600.0
 _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
+_MASKS = 1024  # at a time: of a novel each takes a hundred kilobytes
 _TOGETHER = 32  # documents whose arrays stay inside the cache
 _TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
 
@@ -220,9 +218,9 @@ class AttentionClassifier:
         return _TOGETHER if self.device is None else _TOGETHER_ON_DEVICE
 
     @cached_property
-    def device_tables(self) -> DeviceTables | None:
-        """The tables on the device; None where NumPy computes."""
-        return None if self.device is None else DeviceTables(self)
+    def device_tables(self) -> tuple[Tables, TableErrors] | None:
+        """The tables and their errors on the device; None where NumPy computes."""
+        return None if self.device is None else tables_on_device(self)
 
     def on(self, device: str | None) -> "AttentionClassifier":
         """Return the model for a torch device such as "cuda", or for NumPy with None."""
@@ -242,13 +240,22 @@ class AttentionClassifier:
         """Return the C outputs of the model for texts that it has read."""
         return self.logits_of_ids([document.input.ids for document in documents])
 
-    def game(
-        self, document: Document, features: Features, replacement: str
-    ) -> ReplacementScorer | DeletionScorer:
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay: a few matrix products."""
-        if replacement == "delete":
-            return deletion_scorer(self.tables, self.vocabulary, document, features)
-        return ReplacementScorer(self.collapsed([document], [features]))
+        if replacement != "delete":
+            return replacement_game(self.collapsed([document], [features]))
+        # A feature of words is all their occurrences, those that the model does not read too: with
+        # the others gone they move into the window.
+        row = {s: j for j, s in enumerate(features.strings)} if features.unit == "words" else {}
+        later = [row.get(string, -1) for string in document.input.beyond]
+        of_token = np.array([*features.of_token, *later])
+        ids = np.append(document.input.ids, self.vocabulary.encode(document.input.beyond))
+        T_max = min(self.T_max, 1 + len(ids))
+
+        def deleted(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+            return self._of_windows(deleted_windows(keep, ids, of_token, T_max=T_max))
+
+        return lambda keep: in_chunks(deleted, keep, _MASKS, C=self.sizes["C"])
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of the documents, one class for each output."""
@@ -276,9 +283,13 @@ class AttentionClassifier:
 
     def logits_of_ids(self, rows: Sequence[np.ndarray]) -> Float[np.ndarray, "n C"]:
         """Return the outputs for documents that are encoded already, without [cls] and padding."""
-        ids = padded_ids(rows, T_max=self.T_max)
+        longest = 1 + max(map(len, rows), default=0)
+        return self._of_windows(padded_ids(rows, T_max=min(self.T_max, longest)))
+
+    def _of_windows(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs for windows, of which the rest is padding."""
         if self.device_tables is not None:
-            return self.device_tables.outputs(ids)
+            return predicted_logits(self.device_tables[0], ids)
         return predicted_logits(self.tables, ids) if self._factored is None else self._factored(ids)
 
     def predict_proba(self, texts: Sequence[str]) -> Float[np.ndarray, "n classes"]:
@@ -317,19 +328,26 @@ class Factored:
     position: Float[np.ndarray, "T_max K"]  # g_t
     position_value: Float[np.ndarray, "T_max C K"]  # g_t u_t
 
-    def __call__(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
-        """Return f for every document."""
-        return in_chunks(self._chunk, ids, _CHUNK, C=self.position_value.shape[1])
+    def __call__(self, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+        """Return f for every document; padding follows its ids."""
+        (n, T), (_, C, K) = ids.shape, self.position_value.shape
+        # One more word, UNK, stands in all places behind: sums over places are all that counts.
+        position, position_value = (
+            np.concatenate([x[:T], x[T:].sum(axis=0, keepdims=True)])
+            for x in (self.position, self.position_value)
+        )
 
-    def _chunk(self, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
-        _, C, K = self.position_value.shape
-        # exp(ℓ_w + ℓ_t) = g_w g_t: the exponentials are those of the tables, not of every token.
-        rows = self.word[ids]
-        g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)
-        D = np.einsum("ntk,tk->nk", g, self.position)
-        N = np.einsum("ntck,tk->nck", gu, self.position)
-        N += np.einsum("ntk,tck->nck", g, self.position_value)
-        return (N / D[:, None]).mean(axis=-1)
+        def chunk(ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+            # exp(ℓ_w + ℓ_t) = g_w g_t: exponentials are those of the tables, not of every token.
+            rows = self.word[ids]
+            g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)
+            D = np.einsum("ntk,tk->nk", g, position)
+            N = np.einsum("ntck,tk->nck", gu, position)
+            N += np.einsum("ntk,tck->nck", g, position_value)
+            return (N / D[:, None]).mean(axis=-1)
+
+        padded = np.concatenate([ids, np.full((n, 1), UNK, ids.dtype)], axis=1)
+        return in_chunks(chunk, padded, _CHUNK, C=C)
 
 
 def factored(tables: Tables) -> Factored | None:

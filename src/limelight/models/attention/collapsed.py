@@ -1,6 +1,6 @@
 """Some documents of the attention classifier as one set of arrays: what exact methods need."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from limelight.errors import DomainError
 from limelight.models.attention.documents import padded_ids
-from limelight.models.attention.tables import ErrorBounds
-from limelight.shapes import Float, Int
+from limelight.models.attention.tables import TableErrors, Tables
+from limelight.shapes import Array, Float, Int
 from limelight.text import UNK, Document, Features
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
 from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.logit_path import LogitPath, UnitPath
-from limelight.theory.namespace import host_array
-from limelight.theory.ratio_game import RatioGame, empty_value
+from limelight.theory.namespace import array_like, array_namespace, host_array
+from limelight.theory.ratio_game import RatioGame, denominator_range, empty_value
 
 if TYPE_CHECKING:
     from limelight.models.attention.classifier import AttentionClassifier
@@ -141,42 +141,47 @@ class CollapsedDocuments:
 
         One class for each output. Documents with fewer features are padded by words of weight 0.
         """
-        if self.model.device_tables is not None:
-            return self.model.device_tables.game(self)
+        if (there := self.model.device_tables) is not None:
+            logit, base_logit, u, base_u, seen = self._on_device(*there)
+        else:
+            logit, base_logit, seen = self.logit, self.base_logit, self.bounds
+            u, base_u = self.u, self.base_u
+        xp = array_namespace(logit)
         # The largest logit of each head is taken off before the exponential: a ratio does not
         # notice, and without it a logit of 710 would overflow.
-        top = np.maximum(self.logit, self.base_logit).max(axis=-1, keepdims=True)
-        g, g_h = (np.exp(x - top)[:, None] for x in (self.logit, self.base_logit))
-        terms = np.concatenate([g, g_h, g * self.u, g_h * self.base_u], axis=1)
-        # Summed over the places of each feature; [cls], padding and protected words come last. One
-        # bincount over everything: a loop over documents and heads costs ten times as much.
-        d = max(map(len, self.features))
-        place = np.where(self.of_position >= 0, self.of_position, d)[:, None, None]
-        line = np.arange(terms[..., 0].size).reshape(*terms.shape[:-1], 1)
-        bucket = line * (d + 1) + place
-        sums = np.bincount(bucket.ravel(), weights=terms.ravel(), minlength=line.size * (d + 1))
-        a, b, A, B = np.split(
-            sums.reshape(*terms.shape[:-1], d + 1), [1, 2, 2 + self.u.shape[1]], 1
-        )
-        a, b = a[:, 0], b[:, 0]
-        D0 = a[..., -1]
-        return RatioGame(
-            D0=D0,
+        top = xp.max(xp.maximum(logit, base_logit), axis=-1, keepdims=True)
+        g, g_h = (xp.exp(x - top)[:, None] for x in (logit, base_logit))
+        # Summed over the places of each feature; [cls], padding and protected words come last.
+        d, C = max(map(len, self.features)), u.shape[1]
+        place = np.where(self.of_position >= 0, self.of_position, d)
+        terms = xp.concat([g, g_h, g * u, g_h * base_u], axis=1)
+        sums = _summed(terms, array_like(place, terms), d + 1)
+        a, b, A, B = sums[:, 0], sums[:, 1], sums[:, 2 : 2 + C], sums[:, 2 + C :]
+        game = RatioGame(
+            D0=a[..., -1],
             a=a[..., :-1],
             b=b[..., :-1],
             N0=A[..., -1],
             A=A[..., :-1],
             B=B[..., :-1],
-            sizes=np.array([len(features) for features in self.features]),
-            error=self.bounds.of_outputs(D0 + np.minimum(a, b)[..., :-1].sum(axis=-1)),
+            sizes=array_like(np.array([len(features) for features in self.features]), terms),
         )
+        smallest = denominator_range(game)[0]
+        return replace(game, error=seen.of_outputs(self.seen_ids.shape[1], smallest))
+
+    def _on_device(self, tables: Tables, errors: TableErrors) -> tuple[Any, ...]:
+        """What a game is made of, as tensors."""
+        ids, base_ids, seen_ids = (
+            array_like(x.astype(np.int64), errors.logit)  # indices of torch have 64 bits
+            for x in (self.ids, self.base_ids, self.seen_ids)
+        )
+        read = [f(x) for f in (tables.logit, tables.value) for x in (ids, base_ids)]
+        return *map(_positions_last, read), errors.of_texts(seen_ids)
 
     @cached_property
-    def bounds(self) -> ErrorBounds:
+    def bounds(self) -> TableErrors:
         """What is known of the logits and values of each document."""
-        # UNK may stand anywhere, in the place of a removed word.
-        by_word, ids = self.model.table_errors.by_word, self.seen_ids
-        return ErrorBounds.of(np.maximum(by_word[ids].max(axis=1), by_word[UNK]), ids.shape[1])
+        return self.model.table_errors.of_texts(self.seen_ids)
 
     def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
         """Return the game of document ``i`` when removed words vanish and later ones move up."""
@@ -203,8 +208,8 @@ class CollapsedDocuments:
         padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
         tail_g = _beside(padding, d)
         # The least Σg is that of [cls] and padding, for a word adds to it wherever it stands.
-        smallest = np.broadcast_to(tail_g.min(axis=-1), self.bounds.logit_error.shape)
-        error = self.bounds.of_outputs(smallest)[i]
+        smallest = np.broadcast_to(tail_g.min(axis=-1), self.bounds.logit.shape)
+        error = self.bounds.of_outputs(self.seen_ids.shape[1], smallest)[i]
         return DeletionGame(
             g=g,
             u=np.einsum("c,tpck->ktp", weights[i], u)[None],
@@ -328,9 +333,24 @@ def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kep
     return x[:, :1] + after[:, : d + 1]
 
 
-def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
+def _positions_last(table: Float[Array, "n T *K"]) -> Float[Array, "n *K T"]:
+    last = array_namespace(table).moveaxis(table, 1, -1)
     # Contiguous: every sum and softmax that follows runs over positions, and so along the memory.
-    return np.ascontiguousarray(np.moveaxis(table, 1, -1))
+    return np.ascontiguousarray(last) if isinstance(last, np.ndarray) else last.contiguous()
+
+
+def _summed(
+    terms: Float[Array, "n parts K T"], place: Int[Array, "n T"], places: int
+) -> Float[Array, "n parts K places"]:
+    """Return the sums of the terms that stand at each place."""
+    place, shape = place[:, None, None], (*terms.shape[:-1], places)
+    if not isinstance(terms, np.ndarray):
+        # A GPU adds in any order, and not the same one each time; the bounds hold for all of them.
+        return terms.new_zeros(shape).scatter_add_(-1, place.expand_as(terms), terms)
+    # One bincount over everything: a loop over documents and heads costs ten times as much.
+    line = np.arange(terms[..., 0].size).reshape(*terms.shape[:-1], 1)
+    bucket = (line * places + place).ravel()
+    return np.bincount(bucket, terms.ravel(), minlength=line.size * places).reshape(shape)
 
 
 def _heads_first(h: Float[np.ndarray, "n T K d_h"]) -> Float[np.ndarray, "n K T d_h"]:

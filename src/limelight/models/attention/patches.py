@@ -15,9 +15,10 @@ from limelight.errors import InputError, MissingExtraError, nearest
 from limelight.models.attention.classifier import ABILITIES, AttentionClassifier
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import Encoded
-from limelight.models.attention.masked import ReplacementScorer
+from limelight.models.attention.masked import replacement_game
 from limelight.models.attention.tables import in_chunks, sinusoidal_positions
 from limelight.models.protocol import Capability
+from limelight.sampling.sample import Game
 from limelight.shapes import Float, Num
 from limelight.text import UNK, Document, Features, Pictured, few_names, picture_of
 from limelight.text.pictures import grid_boxes
@@ -143,9 +144,9 @@ class PictureClassifier(AttentionClassifier):
 
         return in_chunks(outputs, documents, _CHUNK, C=self.sizes["C"])
 
-    def game(self, document: Document, features: Features, replacement: str) -> ReplacementScorer:
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs as a function of which features stay: a few matrix products."""
-        return ReplacementScorer(self.collapsed([document], [features], replacement))
+        return replacement_game(self.collapsed([document], [features], replacement))
 
     def collapsed(
         self,

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight.errors import DomainError
 from limelight.models.attention.weights import OPTIONS, wide_weights
-from limelight.shapes import Float, Int
+from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, UNK
 from limelight.theory.attention import unit_logits
+from limelight.theory.namespace import array_like, array_namespace, host_array
 from limelight.theory.table_rounding import (
     ROUNDING,
     average_error,
@@ -75,7 +75,7 @@ class Directions:
     units: UnitDirections | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class UnitTables:
     """What every word and every position gives to every unit; ``offset`` is in the positions'.
 
@@ -83,34 +83,27 @@ class UnitTables:
     part of the word and one of the position. Its tanh does not: it is taken where the two meet.
     """
 
-    word: Float[np.ndarray, "V K d_h"]
-    position: Float[np.ndarray, "T_max K d_h"]
-    weight: Float[np.ndarray, "K d_h"]
-    offset: Float[np.ndarray, "K d_h"]
+    word: Float[Array, "V K d_h"]
+    position: Float[Array, "T_max K d_h"]
+    weight: Float[Array, "K d_h"]
+    offset: Float[Array, "K d_h"]
 
     def given(
-        self, words: Int[np.ndarray, "*n"], places: Int[np.ndarray, "*#n"]
-    ) -> Float[np.ndarray, "*n K d_h"]:
+        self, words: Int[Array, "*#n"], places: Int[Array, "*#n"]
+    ) -> Float[Array, "*n K d_h"]:
         """Return what the units are given where words stand at places."""
         return self.word[words] + self.position[places]
 
-    def logits(
-        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"]
-    ) -> Float[np.ndarray, "*n K"]:
+    def logits(self, words: Int[Array, "*#n"], places: Int[Array, "*#n"]) -> Float[Array, "*n K"]:
         """Return the logits that the units make where words stand at places."""
-        words, places = np.broadcast_arrays(words, places)
-        found = self._of_unk[places.ravel()]
-        # Most of a window is padding, and every removed word is UNK: their logits are at hand.
-        (others,) = np.nonzero(words.ravel() != UNK)
-        for start in range(0, len(others), _TOGETHER):
-            some = others[start : start + _TOGETHER]
-            h = self.given(words.ravel()[some], places.ravel()[some])
-            found[some] = unit_logits(h, self.weight)
-        return found.reshape(*words.shape, -1)
-
-    @cached_property
-    def _of_unk(self) -> Float[np.ndarray, "T_max K"]:
-        return unit_logits(self.word[UNK] + self.position, self.weight)
+        xp, T_max = array_namespace(self.word), len(self.position)
+        # Each once: most of a window is padding, and masks of a text have the same words.
+        pairs, at = xp.unique_inverse(T_max * xp.astype(words, xp.int64) + places)
+        found = [
+            unit_logits(self.given(some // T_max, some % T_max), self.weight)
+            for some in (pairs[i : i + _TOGETHER] for i in range(0, len(pairs), _TOGETHER))
+        ]
+        return xp.concat(found)[at]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,29 +111,33 @@ class Tables:
     """Logit and value of every word and of every position, for every head.
 
     Where there are hidden ``units``, the logits that they make are added to the two of the tables.
-    Of words without places, those of each row stand at place 0 and after.
+    Of words without places, those of each row stand at place 0 and after. Arrays are NumPy's, or
+    tensors of a device (``on_device``), and then words are too.
     """
 
-    word_logit: Float[np.ndarray, "V K"]
-    word_value: Float[np.ndarray, "V C K"]
-    position_logit: Float[np.ndarray, "T_max K"]
-    position_value: Float[np.ndarray, "T_max C K"]
+    word_logit: Float[Array, "V K"]
+    word_value: Float[Array, "V C K"]
+    position_logit: Float[Array, "T_max K"]
+    position_value: Float[Array, "T_max C K"]
     units: UnitTables | None = None
 
     def logit(
-        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"] | None = None
-    ) -> Float[np.ndarray, "*n K"]:
+        self, words: Int[Array, "*#n"], places: Int[Array, "*#n"] | None = None
+    ) -> Float[Array, "*n K"]:
         """Return ℓ of words at places, one for one."""
-        places = np.arange(words.shape[-1]) if places is None else places
+        places = self._places(words) if places is None else places
         logit = self.word_logit[words] + self.position_logit[places]
         return logit if self.units is None else logit + self.units.logits(words, places)
 
     def value(
-        self, words: Int[np.ndarray, "*#n"], places: Int[np.ndarray, "*#n"] | None = None
-    ) -> Float[np.ndarray, "*n C K"]:
+        self, words: Int[Array, "*#n"], places: Int[Array, "*#n"] | None = None
+    ) -> Float[Array, "*n C K"]:
         """Return u of words at places, one for one."""
-        places = np.arange(words.shape[-1]) if places is None else places
+        places = self._places(words) if places is None else places
         return self.word_value[words] + self.position_value[places]
+
+    def _places(self, words: Int[Array, "*n T"]) -> Int[Array, " T"]:
+        return array_like(np.arange(words.shape[-1]), words)
 
 
 def read_directions(model: AttentionClassifier) -> Directions:
@@ -299,84 +296,77 @@ def in_chunks(
     return found
 
 
-def predicted_logits(tables: Tables, ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
-    """Return f for every document: the mean over heads of Σ_t α_t u_t."""
+def predicted_logits(tables: Tables, ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+    """Return f for every document, the mean over heads of Σ_t α_t u_t; padding follows its ids."""
+    xp, like = array_namespace(tables.word_logit), tables.word_logit
+    T_max, C, _ = tables.position_value.shape
+    behind = array_like(np.arange(ids.shape[1], T_max), like)
 
-    def predicted(ids: Int[np.ndarray, "n T_max"]) -> Float[np.ndarray, "n C"]:
-        logit = tables.logit(ids)
+    def predicted(ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+        words = array_like(ids.astype(np.int64), like)
+        logit, u = tables.logit(words), tables.value(words)
+        if len(behind):
+            # The same for every document: one token of the weight of all stands for the padding.
+            unk = xp.full_like(behind, UNK)
+            at, value = tables.logit(unk, behind), tables.value(unk, behind)
+            top = xp.max(at, axis=0)
+            g = xp.exp(at - top)
+            rest = top + xp.log(xp.sum(g, axis=0))
+            rest_u = xp.sum(g[:, None] * value, axis=0) / xp.sum(g, axis=0)
+            logit = xp.concat([logit, xp.zeros_like(logit[:, :1]) + rest], axis=1)
+            u = xp.concat([u, xp.zeros_like(u[:, :1]) + rest_u], axis=1)
         # Less the largest of each document and head: one word weighs 1 then, so no sum is 0.
-        g = np.exp(logit - logit.max(axis=1, keepdims=True))
-        f = np.einsum("ntk,ntck->nck", g, tables.value(ids)) / g.sum(axis=1)[:, None, :]
-        return f.mean(axis=-1)
+        g = xp.exp(logit - xp.max(logit, axis=1, keepdims=True))
+        f = xp.sum(g[:, :, None] * u, axis=1) / xp.sum(g, axis=1)[:, None]
+        return host_array(xp.mean(f, axis=-1))
 
-    return in_chunks(predicted, ids, _CHUNK, C=tables.word_value.shape[1])
+    return in_chunks(predicted, ids, _CHUNK, C=C)
 
 
 _READ = 3 * ROUNDING  # a logit is a sum, from which the largest is taken off
 
 
-class ErrorBounds(NamedTuple):
-    """What is known of the logits and values of texts, or of UNK in the place of any word."""
+class TableErrors(NamedTuple):
+    """Bounds on the errors of logits and values of words, wherever they stand, or of whole texts.
 
-    logit_error: Float[Any, "n K"]
-    value_error: Float[Any, "n C K"]
-    low: Float[Any, "n C K"]  # the values themselves lie between
-    high: Float[Any, "n C K"]
-    positions: int
+    The roundings of reading them from the tables are included, and the values lie between ``low``
+    and ``high``.
+    """
 
-    @staticmethod
-    def of(largest: Float[Any, "n parts K"], positions: int) -> "ErrorBounds":
-        """Return the largest rows of ``TableErrors.by_word`` by what they mean."""
-        end = 1 + (C := (largest.shape[1] - 1) // 3)
-        error, high, low = largest[:, 1:end], largest[:, end : end + C], largest[:, end + C :]
-        return ErrorBounds(largest[:, 0], error, -low, high, positions)
+    logit: Float[Array, "n K"]
+    value: Float[Array, "n C K"]
+    low: Float[Array, "n C K"]
+    high: Float[Array, "n C K"]
 
-    def of_outputs(self, smallest: Float[Any, "n K"]) -> Float[Any, "n C K"]:
+    def of_texts(self, ids: Int[Array, "n T"]) -> "TableErrors":
+        """Return what is known of texts of which any word may be UNK."""
+        xp = array_namespace(self.logit)
+        logit, value, high = (
+            xp.maximum(xp.max(x[ids], axis=1), x[UNK]) for x in (self.logit, self.value, self.high)
+        )
+        low = xp.minimum(xp.min(self.low[ids], axis=1), self.low[UNK])
+        return TableErrors(logit, value, low, high)
+
+    def of_outputs(self, positions: int, smallest: Float[Array, "n K"]) -> Float[Array, "n C K"]:
         """Return how far a head's output may be from what the weights say, whatever is removed.
 
         ``smallest`` is the least Σg. Positions are added up, then perhaps classes.
         """
         return average_error(
-            logit_error=self.logit_error,
-            value_error=self.value_error,
+            logit_error=self.logit,
+            value_error=self.value,
             low=self.low,
             high=self.high,
-            terms=self.positions + self.low.shape[-2],
+            terms=positions + self.low.shape[-2],
             smallest=smallest,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class TableErrors:
-    """Bounds on the errors of what is read from the tables, the roundings of reading included.
-
-    Of positions the largest error: every text has the same ones.
-    """
-
-    word_logit: Float[np.ndarray, "V K"]
-    word_value: Float[np.ndarray, "V C K"]
-    position_logit: Float[np.ndarray, " K"]
-    position_value: Float[np.ndarray, "C K"]
-    tables: Tables
-
-    @cached_property
-    def by_word(self) -> Float[np.ndarray, "V parts K"]:
-        """What a text takes the largest of: errors, then u and −u of all classes.
-
-        One row to gather for each word, the extremes of the positions added in.
-        """
-        u, at = self.tables.word_value, self.tables.position_value
-        parts = [
-            (self.word_logit + self.position_logit)[:, None],
-            self.word_value + self.position_value,
-            u + at.max(axis=0),
-            -(u + at.min(axis=0)),
-        ]
-        return np.concatenate(parts, axis=1)
-
-
 def table_errors(model: AttentionClassifier) -> TableErrors:
-    """Return the errors of the tables of a classifier against what its weights say."""
+    """Return the errors of the tables of a classifier against what its weights say.
+
+    Of positions the largest: every text has the same ones.
+    """
     seen, tables = model.directions, model.tables
     C, K, _ = seen.value.shape
     read, read_error = (
@@ -388,31 +378,24 @@ def table_errors(model: AttentionClassifier) -> TableErrors:
         found = product_error(x, read, x_error=x_error, y_error=read_error)
         return [found[:, :K], found[:, K:].reshape(-1, C, K)]
 
+    u, at = tables.word_value, tables.position_value
     with np.errstate(over="ignore", invalid="ignore"):  # no finite error is known then
         word_logit, word_value = _of_words(errors, model.embedding, model.embedding_error)
         position_logit, position_value = errors(model.positions, model.position_errors)
-        word_logit = word_logit + _READ * np.abs(tables.word_logit)
-        position_logit = (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
+        logit = word_logit + _READ * np.abs(tables.word_logit)
+        logit += (position_logit + _READ * np.abs(tables.position_logit)).max(axis=0)
         if seen.units is not None and tables.units is not None:
-            of_words, of_positions = _unit_errors(model, seen.units, tables.units)
-            word_logit, position_logit = word_logit + of_words, position_logit + of_positions
-    return TableErrors(
-        word_logit=word_logit,
-        word_value=word_value + _READ * np.abs(tables.word_value),
-        position_logit=position_logit,
+            logit += _unit_errors(model, seen.units, tables.units)
         # The offset is added to what a position reads: its own error, and one more rounding.
-        position_value=(
-            position_value
-            + seen.offset_error
-            + (_READ + ROUNDING) * (np.abs(tables.position_value) + np.abs(seen.offset))
-        ).max(axis=0),
-        tables=tables,
-    )
+        position_value += seen.offset_error
+        position_value += (_READ + ROUNDING) * (np.abs(at) + np.abs(seen.offset))
+        value = word_value + _READ * np.abs(u) + position_value.max(axis=0)
+        return TableErrors(logit, value, low=u + at.min(axis=0), high=u + at.max(axis=0))
 
 
 def _unit_errors(
     model: AttentionClassifier, units: UnitDirections, tables: UnitTables
-) -> tuple[Float[np.ndarray, "V K"], Float[np.ndarray, " K"]]:
+) -> Float[np.ndarray, "V K"]:
     """Return the errors of logits of units that are due to each word, and to any position."""
     K, d_h, d_e = units.key.shape
     read, size = units.key.reshape(K * d_h, d_e).T, np.abs(units.weight)
@@ -431,8 +414,7 @@ def _unit_errors(
     # The offset is added to what a position reads: its own error, and one more rounding.
     off = errors(model.positions, model.position_errors)
     off += units.offset_error + 4 * ROUNDING * (np.abs(tables.position) + np.abs(units.offset))
-    position = (size * off).sum(axis=-1).max(axis=0)
-    return word, position + unit_logit_error(units.weight)
+    return word + (size * off).sum(axis=-1).max(axis=0) + unit_logit_error(units.weight)
 
 
 def sinusoidal_positions(
