@@ -28,7 +28,7 @@ EXCEPTIONS = {
         "save_figure",
     },
     # what a family of models is made of
-    "limelight.models": {"Attended", "Attends", "Capability", "Differentiated", "Link", "Weigh"},
+    "limelight.models": {"Attended", "Capability", "Capable", "Differentiated", "Link", "Weigh"},
     "limelight.shapes": {"Array", "Bool", "Float", "Int"},
     "limelight.text": {
         "CLS",

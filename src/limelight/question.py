@@ -28,7 +28,7 @@ from limelight.errors import InputError, nearest, told
 from limelight.models import (
     SCALES,
     Capability,
-    Cuts,
+    Capable,
     Model,
     check_needed,
     class_probabilities,
@@ -351,7 +351,7 @@ class Question:
         if self.window is None:
             return model
         check_needed(model, "cuts", "window", " Leave window out.")
-        return cast(Cuts, model).in_windows(self.window)
+        return cast(Capable, model).in_windows(self.window)
 
 
 def _offsets(at: Any) -> tuple[int, int]:

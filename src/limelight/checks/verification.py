@@ -65,7 +65,7 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
 
 def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
     reading = read(model, [text])
-    if tables := collapsing(model) is not None:
+    if tables := collapsing(model):
         yield from _attention(reading)
         yield from gradient_checks(reading)
     yield from _left_out(reading)
@@ -118,7 +118,7 @@ def masked_rows(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> list[np.ndar
 
 def output_values(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
     """Return the explained number with words removed, from the model itself."""
-    if collapsing(reading.model) is not None:
+    if collapsing(reading.model):
         outputs = classifier(reading).logits_of_ids(masked_rows(reading, keep))
     else:
         (document,), (features,) = reading.documents, reading.features
@@ -270,7 +270,7 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
             e = explained(reading, method, tolerance=tolerance)
             allowed = (e.bound or 0) + rounding
             yield _compared(method, f"{subsets}{what}", e.scores, expected, allowed=allowed)
-    for method, value in _NEAR.items() if collapsing(model) is not None else ():
+    for method, value in _NEAR.items() if collapsing(model) else ():
         e = explained(reading, method)
         what, allowed = f"{value} by {subsets}, its bound", (e.bound or 0) + ROUNDING
         yield _compared(method, what, e.scores, oracles[value], allowed=allowed)
@@ -279,7 +279,7 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
     together = (keep.T * (added / np.maximum(size - 1, 1))) @ keep
     together = together[tuple(pairs.features.T)]
     yield _compared("interactions", subsets, pairs.scores, together, allowed=allowed)
-    if collapsing(model) is not None:
+    if collapsing(model):
         yield _enumerated_anchor(reading)
         yield _enumerated_owen(model, short)
 

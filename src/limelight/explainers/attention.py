@@ -9,7 +9,7 @@ import numpy as np
 from limelight.errors import InputError, MissingExtraError
 from limelight.explainers.method import Method, Way, each, settings_class
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
-from limelight.models import Attended, Attends, Capability
+from limelight.models import Attended, Capability, Capable
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import Document, plural
@@ -30,7 +30,7 @@ def _mean_over_windows(
     windows = 1 if read_in is None else len(read_in.spans)
     found = [
         score(window._replace(gradient=window.gradient * windows) if gradients else window)
-        for window in cast(Attends, one.model).attended(one.documents[0], weigh)
+        for window in cast(Capable, one.model).attended(one.documents[0], weigh)
     ]
     return np.concatenate(found, axis=-1) / len(found)
 

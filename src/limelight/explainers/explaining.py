@@ -12,8 +12,8 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Model, checked_model, why_not
-from limelight.models.protocol import Answers, AskInsteadError, Together
+from limelight.models import Capable, Model, checked_model, why_not
+from limelight.models.protocol import AskInsteadError
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question, split
 from limelight.results import Comparison, Explanation, Finding
@@ -127,7 +127,7 @@ def metered(
     calls cost money hears of them ``ahead``.
     """
     answers = why_not(reading.model, "answers") is None
-    writer = cast(Answers, reading.model) if answers else None
+    writer = cast(Capable, reading.model) if answers else None
     if progress is None and writer is None:
         return _UNMETERED
     sizes = [len(features) for features in reading.features]
@@ -198,7 +198,7 @@ def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
     several = why_not(model, "games") is None
     if several or (chosen and all(one.way.joint for one in chosen)):
-        return cast(Together, model).together
+        return cast(Capable, model).together
     return 1
 
 

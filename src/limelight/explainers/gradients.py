@@ -19,7 +19,7 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
-from limelight.models import Differentiated, Differentiates, Freezes, Model, resolved_replacement
+from limelight.models import Capable, Differentiated, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
 from limelight.pages.wording import rounded_up
 from limelight.results import Finding
@@ -115,7 +115,7 @@ def _times_input(_: GxI, one: Reading) -> Finding:
 def _embedded_and_gradient(
     one: Reading,
 ) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
-    model, document = cast(Differentiates, one.model), one.documents[0]
+    model, document = cast(Capable, one.model), one.documents[0]
     e = model.embedded(document)
     return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
 
@@ -215,7 +215,7 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
 
 def _along(settings: IG, one: Reading) -> Finding:
     """Score every feature by the gradient summed along its path to the word."""
-    model, document, targets = cast(Differentiates, one.model), one.documents[0], one.targets
+    model, document, targets = cast(Capable, one.model), one.documents[0], one.targets
     tolerance = cast(float, settings.tolerance)
     end = model.embedded(document)
     start = model.embedded(document, one.features[0], settings.replacement)
@@ -315,7 +315,7 @@ def _frozen_at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
     """
     if settings.steps > 1:
         return [_on_the_way(settings, one) for one in reading.apart()]
-    model = cast(Freezes, reading.model)
+    model = cast(Capable, reading.model)
     found = model.frozen_times_input(reading.documents, reading.target_weights)
     findings = []
     for one, product, outputs in zip(reading.apart(), *found, strict=True):
@@ -328,7 +328,7 @@ def _frozen_at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
 
 def _on_the_way(settings: Lrp, one: Reading) -> Finding:
     """Integrate the gradient from the replacement to the text."""
-    model, document = cast(Freezes, one.model), one.documents[0]
+    model, document = cast(Capable, one.model), one.documents[0]
     end = model.embedded(document)
     token = replacement_in_place(one.model, settings.replacement)
     start = model.embedded(document, one.features[0], token)

@@ -11,9 +11,8 @@ import numpy as np
 from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.models import (
     CAPABILITIES,
-    Attends,
     Capability,
-    Differentiates,
+    Capable,
     Model,
     check_needed,
     resolved_replacement,
@@ -21,10 +20,7 @@ from limelight.models import (
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.protocol import (
-    Collapses,
-    Games,
     Signalled,
-    Signals,
     collapsing,
     cut_finer,
     documents_by,
@@ -125,7 +121,7 @@ class Reading:
         return replace(found, targets=replace(self.targets, part=0, parts=1))
 
     @cached_property
-    def _tables(self) -> Collapses | None:
+    def _tables(self) -> bool:
         return collapsing(self.model)
 
     @property
@@ -142,7 +138,7 @@ class Reading:
     def collapsed(self) -> CollapsedDocuments:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
-            model = cast(Collapses, self._tables)
+            model = cast(Capable, self.model)
             self.shared.collapsed = model.collapsed(self.documents, self.features)
         return self.shared.collapsed
 
@@ -151,13 +147,13 @@ class Reading:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
             check_needed(self.model, *_LEARNED)
-            model = cast(Signals, self.model)
+            model = cast(Capable, self.model)
             self.shared.signalled = model.signals(self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
-        if self._tables is None:
+        if not self._tables:
             return None
         return self.collapsed.model.attention_matrices(self.collapsed.documents[0])
 
@@ -170,10 +166,10 @@ class Reading:
     @property
     def games(self) -> RatioGame:
         """The exact games of all documents, with a class for each output."""
-        if self._tables is not None:
+        if self._tables:
             return self.collapsed.game
         if self.shared.played is None:
-            game = cast(Games, self.model).games(self.documents, self.features)
+            game = cast(Capable, self.model).games(self.documents, self.features)
             # A game is made of what a model held when it was wrapped, its answers are of today.
             room = _SAME * (1 + np.abs(self.outputs).max())
             if not np.all(np.abs(full_value(game) - self.outputs) <= room):
@@ -205,7 +201,7 @@ class Reading:
     @cached_property
     def base_values(self) -> list[float | None]:
         """The explained output with every feature removed; None where the model refuses that."""
-        if self._tables is not None:
+        if self._tables:
             return self.targets.value(self.collapsed.base_outputs).tolist()
         if not self.remembers:
             return self.targets.value(empty_value(self.games)).tolist()
@@ -346,7 +342,7 @@ def reading_of(
                     feasible(len(scored[-1]))
     shared = _Shared()
     if signals:
-        shared.signalled = cast(Signals, model).signals(documents, scored)
+        shared.signalled = cast(Capable, model).signals(documents, scored)
     own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
     outputs = _checked_outputs(model, own, documents)
     return Reading(
@@ -473,7 +469,7 @@ def mean_of_heads(
 def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
     """Return scores of pieces summed over the pieces and places of each feature."""
     (document,), (features,) = one.documents, one.features
-    token = cast(Attends | Differentiates, one.model).places(document)
+    token = cast(Capable, one.model).places(document)
     feature = np.append(features.of_token, -1)[token]
     belongs = feature[:, None] == np.arange(len(features))
     return scores @ belongs.astype(np.float64)

@@ -27,7 +27,7 @@ from limelight.judging.removals import (
     tied,
     tied_groups,
 )
-from limelight.models import Model, Shuffles, check_needed, class_probabilities
+from limelight.models import Capable, Model, check_needed, class_probabilities
 from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -214,7 +214,7 @@ class Setup:
     @cached_property
     def _twin(self) -> Model | None:
         """The model with shuffled weights, where it is wanted."""
-        return cast(Shuffles, self.model).shuffled(self.seed) if "sanity" in self.columns else None
+        return cast(Capable, self.model).shuffled(self.seed) if "sanity" in self.columns else None
 
     def outcomes(self, texts: list[Any]) -> Iterator[Outcome]:
         """Yield what is found on every text, a few in memory at a time."""

@@ -7,16 +7,11 @@ from limelight.models.protocol import (
     CAPABILITIES,
     SCALES,
     Attended,
-    Attends,
     Capability,
-    Collapses,
-    Cuts,
+    Capable,
     Differentiated,
-    Differentiates,
-    Freezes,
     Link,
     Model,
-    Shuffles,
     Weigh,
     check_needed,
     checked_model,
@@ -26,8 +21,7 @@ from limelight.models.protocol import (
 )
 
 __all__ = [
-    "CAPABILITIES", "SCALES", "Attended", "Attends", "Capability", "Collapses", "Cuts",
-    "Differentiated", "Differentiates", "Engine", "Freezes", "Function", "Link", "Model",
-    "Shuffles", "Weigh", "check_needed", "checked_model", "class_probabilities",
+    "CAPABILITIES", "SCALES", "Attended", "Capability", "Capable", "Differentiated", "Engine",
+    "Function", "Link", "Model", "Weigh", "check_needed", "checked_model", "class_probabilities",
     "load", "resolved_replacement", "why_not", "wrap",
 ]  # fmt: skip

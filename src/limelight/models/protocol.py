@@ -146,28 +146,12 @@ class Signalled(NamedTuple):
     outputs: Float[np.ndarray, "n C"]
 
 
-class Together(Protocol):
-    """What a capability brings that gains by several documents at a time."""
+class Capable(Model, Protocol):
+    """What capabilities bring: a model has the methods of those that it claims (`BRINGS`)."""
 
     @property
     def together(self) -> int:
         """How many documents are worth computing at a time; 1 where more gain nothing."""
-
-
-@runtime_checkable
-class Signals(Together, Protocol):
-    """Capability "signals": a model that shows what it holds of every word."""
-
-    def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
-        """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
-
-    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
-        """Return the states of all features of the documents, and the outputs, in one pass."""
-
-
-@runtime_checkable
-class Attends(Protocol):
-    """Capability "attends": a model that shows its attention weights."""
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the model's input, -1 at special ones."""
@@ -178,14 +162,6 @@ class Attends(Protocol):
         With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
         """
 
-
-@runtime_checkable
-class Differentiates(Protocol):
-    """Capability "differentiates": a model with gradients at its embedded input."""
-
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
-        """Return the token at every position of the model's input, -1 at special ones."""
-
     def embedded(
         self, document: Document, features: Features | None = None, replacement: str = ""
     ) -> Float[np.ndarray, "T d_e"]:
@@ -193,11 +169,6 @@ class Differentiates(Protocol):
 
     def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient of the explained number at embedded ``points``."""
-
-
-@runtime_checkable
-class Freezes(Differentiates, Together, Protocol):
-    """Capability "freezes": a model that also differentiates with its weights frozen."""
 
     def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return what ``differentiated`` does, of the network whose weights are frozen.
@@ -216,55 +187,41 @@ class Freezes(Differentiates, Together, Protocol):
         together where the device gains by it.
         """
 
+    def collapsed(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> CollapsedDocuments:
+        """Return documents as the arrays that exact methods need."""
 
-@runtime_checkable
-class Pieces(Protocol):
-    """Capability "pieces": a network with a tokenizer and a configuration of its own."""
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
+        """Return the games of all documents, one class for each output of the model."""
+
+    def asked_about(self, features: Any, scale: str) -> Model:
+        """Return the same model, or one without games where they do not answer such a question."""
 
     @property
     def withdrawn(self) -> Mapping[str, str]:
         """Replacements of its kind that did not work when it was tried out, and why not."""
 
-
-@runtime_checkable
-class Cuts(Protocol):
-    """Capability "cuts": a model that does not read all of a long text."""
-
-    def in_windows(self, window: str | int) -> "Model":
+    def in_windows(self, window: str | int) -> Model:
         """Return the same model for whole texts, which it reads in windows of that many tokens."""
 
-
-@runtime_checkable
-class Shuffles(Protocol):
-    """Capability "shuffles": a model that can be had with its weights shuffled."""
-
-    def shuffled(self, seed: int) -> "Model":
+    def shuffled(self, seed: int) -> Model:
         """Return the same model with the numbers of every weight in random places.
 
         It reads as before and has learned nothing; the sizes of its weights are what they were.
         """
 
+    def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
+        """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
 
-@runtime_checkable
-class Spans(Protocol):
-    """Capability "spans": a model that finds spans, and is asked about places of a text."""
+    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+        """Return the states of all features of the documents, and the outputs, in one pass."""
 
     def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
         """Return the spans that the model finds, in the order of the text, each with its tag."""
 
-    def with_classes(self, names: Collection[Any]) -> "Model":
+    def with_classes(self, names: Collection[Any]) -> Model:
         """Return the same model with classes among which these are, if it has such."""
-
-    def read(self, text: Any, *, asked: tuple[Place, ...] = (), pieces: bool = False) -> Document:
-        """Return a text that is asked about places; of S of them the outputs are (n, S · C)."""
-
-
-@runtime_checkable
-class Answers(Protocol):
-    """Capability "answers": a language model, asked for the log-probability of what it may write.
-
-    It has one class, "answer", and the link "none".
-    """
 
     @property
     def writing(self) -> Mapping[str, Any]:
@@ -276,11 +233,30 @@ class Answers(Protocol):
     def written(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
 
-    def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> Document:
-        """Return a text that is asked about answers; of S of them the outputs are (n, S).
+    def read(self, text: Any, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
+        """Return a text that is asked about places, or parts of one answer.
 
-        They are the same answer, each about another part of it.
+        Of S places the outputs are (n, S · C). A model of answers has one class, "answer", and the
+        link "none": of S parts the outputs are (n, S).
         """
+
+
+_DIFFERENTIATES = ("places", "embedded", "differentiated")
+# The methods that each capability brings; of "pieces", "spans" and "answers" `read` takes more too.
+BRINGS: Mapping[str, tuple[str, ...]] = {
+    "attends": ("places", "attended"),
+    "relays": ("places", "attended"),
+    "differentiates": _DIFFERENTIATES,
+    "freezes": (*_DIFFERENTIATES, "frozen_gradient", "frozen_times_input", "together"),
+    "collapses": ("collapsed", "together"),
+    "games": ("games", "asked_about", "together"),
+    "pieces": ("withdrawn",),
+    "cuts": ("in_windows",),
+    "shuffles": ("shuffled",),
+    "spans": ("spans", "with_classes"),
+    "answers": ("writing", "ahead", "written"),
+    "signals": ("read_together", "signals", "together"),
+}
 
 
 def asks(model: Model) -> bool:
@@ -353,27 +329,6 @@ def check_needed(model: Model, needs: Capability, what: str, instead: str = "") 
         raise InputError(f"{what} needs {CAPABILITIES[needs]}, and {why}.{instead}")
 
 
-@runtime_checkable
-class Collapses(Together, Protocol):
-    """Capability "collapses": a model whose tables make every removal method exact."""
-
-    def collapsed(
-        self, documents: Sequence[Document], features: Sequence[Features]
-    ) -> CollapsedDocuments:
-        """Return documents as the arrays that exact methods need."""
-
-
-@runtime_checkable
-class Games(Together, Protocol):
-    """Capability "games": a model of which every removal is known, as a quotient of sums."""
-
-    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
-        """Return the games of all documents, one class for each output of the model."""
-
-    def asked_about(self, features: Any, scale: str) -> "Model":
-        """Return the same model, or one without games where they do not answer such a question."""
-
-
 class AskInsteadError(InputError):
     """A model whose removals are known does not know those of a text: ``why``, in a clause.
 
@@ -387,10 +342,9 @@ class AskInsteadError(InputError):
         self.why = why
 
 
-def collapsing(model: Model) -> Collapses | None:
-    """Return ``model`` as one that collapses into tables; None where it has to be asked."""
-    # Said by the model itself, and so nothing that mypy can know.
-    return cast(Collapses, model) if why_not(model, "collapses") is None else None
+def collapsing(model: Model) -> bool:
+    """Whether ``model`` collapses into tables, and need not be asked."""
+    return why_not(model, "collapses") is None
 
 
 def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
@@ -401,10 +355,10 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
     # Looked up, for `why_not` would write a refusal each time that nobody reads here.
     known = model.capabilities
     if known.get("spans", "") is None:
-        model = cast(Spans, model).with_classes(names)
+        model = cast(Capable, model).with_classes(names)
         known = model.capabilities
     exact = known.get("games", "") is None
-    return cast(Games, model).asked_about(features, scale) if exact else model
+    return cast(Capable, model).asked_about(features, scale) if exact else model
 
 
 def class_probabilities(
@@ -442,7 +396,7 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name not in model.replacements:
         # What a check has taken from this network is not misspelt: the check is the reason.
         pieces = why_not(model, "pieces") is None
-        if pieces and (why := cast(Pieces, model).withdrawn.get(name)) is not None:
+        if pieces and (why := cast(Capable, model).withdrawn.get(name)) is not None:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
@@ -482,8 +436,7 @@ def read_asking(
     if not asked:
         return model.read(given, pieces=pieces)
     # No parameter of every `read`: a family that classifies has nothing to do with it.
-    read: Callable[..., Document] = model.read
-    return read(given, asked=asked, pieces=pieces)
+    return cast(Capable, model).read(given, asked=asked, pieces=pieces)
 
 
 def documents_by(
@@ -495,7 +448,7 @@ def documents_by(
             yield document_by(model, text, pieces=pieces)
         return
     # One by one all the same: an error is about the text whose turn it is.
-    found = cast(Signals, model).read_together(texts, pieces=pieces)
+    found = cast(Capable, model).read_together(texts, pieces=pieces)
     for given in texts:
         _check_kind(model, given)
         yield next(found)
@@ -513,7 +466,7 @@ def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
     if known.get("answers", "") is None:
         if isinstance(one.by, Answer):
             return (one.by,)
-        return (cast(Answers, model).written(one.given) if one.by is None else Answer.of(one.by),)
+        return (cast(Capable, model).written(one.given) if one.by is None else Answer.of(one.by),)
     if known.get("spans", "") is not None:
         return ()
     found = spans_of(model, one)
@@ -541,7 +494,7 @@ def spans_of(model: Model, given: Any) -> tuple[Place, ...]:
     """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
     one = AskedText.of(given)
     _check_kind(model, one.given)
-    return cast(Spans, model).spans(one.given, first_pieces=one.first_pieces)
+    return cast(Capable, model).spans(one.given, first_pieces=one.first_pieces)
 
 
 def asked_of_spans(model: Model, texts: Iterable[Any]) -> Iterator[list[Any]]:
@@ -612,15 +565,6 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))
-# The methods that a capability brings, by name: each is called as its protocol is.
-_BROUGHT = {
-    one.__name__.lower(): [n for own in one.__mro__ for n in vars(own) if not n.startswith("_")]
-    for one in (
-        *(Attends, Differentiates, Freezes, Collapses, Games, Pieces),
-        *(Cuts, Shuffles, Spans, Answers, Signals),
-    )
-}
-_BROUGHT["relays"] = _BROUGHT["attends"]
 
 
 def checked_model(model: Any) -> Model:
@@ -641,7 +585,7 @@ def checked_model(model: Any) -> Model:
         if name not in CAPABILITIES:
             raise InputError(nearest("capability", name, CAPABILITIES))
         # A capability that a model claims must be there: its methods, by name.
-        needed = _BROUGHT.get(name, ()) if why is None else ()
+        needed = BRINGS.get(name, ()) if why is None else ()
         lacking = [one for one in needed if not hasattr(family, one) and one not in own]
         if lacking:
             raise InputError(

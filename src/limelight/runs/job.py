@@ -25,10 +25,10 @@ from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import methods_and_budget
-from limelight.models import Capability, Model, check_needed, checked_model, why_not
+from limelight.models import Capability, Capable, Model, check_needed, checked_model, why_not
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
-from limelight.models.protocol import Answers, asked_of_spans
+from limelight.models.protocol import asked_of_spans
 from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import (
@@ -221,7 +221,7 @@ def planned(
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
         # Also where answers are given: room for what the model may write is kept of its input.
-        writing=dict(cast(Answers, model).writing) if writes else None,
+        writing=dict(cast(Capable, model).writing) if writes else None,
     )
 
 

@@ -35,9 +35,8 @@ from limelight.explainers.reading import Reading, reading_of
 from limelight.files import alone_in, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
-from limelight.models import Model, checked_model, resolved_replacement, why_not
+from limelight.models import Capable, Model, checked_model, resolved_replacement, why_not
 from limelight.models.protocol import (
-    Answers,
     Capability,
     answered_once,
     asked_of_spans,
@@ -342,7 +341,7 @@ def _planned(
                 "give more, or shorter texts."
             )
     if why_not(model, "answers") is None:
-        cast(Answers, model).ahead(calls(pairs, count))
+        cast(Capable, model).ahead(calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
         takes = Estimate(calls(pairs, count), calls(pairs, count) * each)

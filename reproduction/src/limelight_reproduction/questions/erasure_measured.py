@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from limelight import AttentionClassifier, explain
+from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight_reproduction.document import strings
 from limelight_reproduction.experiment import Numbers, compact
@@ -57,7 +58,10 @@ def rows_of(model: AttentionClassifier, texts: list[str], rng: np.random.Generat
     rows: list[Row] = []
     for i, orders in enumerate(_orders(seen, texts, rng)):
         play = model.game(seen.documents[i], seen.features[i], "unk")
-        erase = {"unk": play, "zero": partial(zeroed, seen, i)}
+        erase: dict[str, Game] = {
+            "unk": play,
+            "zero": partial(zeroed, seen, i),
+        }
         rows.append({})
         for how in ERASURES:
             for name, order in orders.items():

@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight import Model, explain
 from limelight.files import write_whole
-from limelight.models import Attends
+from limelight.models import Capable
 from limelight.shapes import Float
 from limelight.text import Pair, features_of
 from limelight_reproduction.experiment import compact
@@ -150,7 +150,7 @@ def _attention(model: Model, pair: Pair) -> dict[str, Any]:
     """Return where the position that is read looks, and how words of a pair look at each other."""
     document = model.read(pair)
     features = features_of(document)
-    attends = cast(Attends, model)
+    attends = cast(Capable, model)
     (attended,) = attends.attended(document)
     feature = np.append(features.of_token, -1)[attends.places(document)]
     belongs = (feature[:, None] == np.arange(len(features))).astype(np.float64)

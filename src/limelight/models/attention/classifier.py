@@ -14,7 +14,6 @@ from limelight.errors import InputError, about_text
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import padded_ids, read_document
 from limelight.models.attention.masked import deleted_windows, replacement_game
-from limelight.models.attention.on_device import tables_on_device
 from limelight.models.attention.tables import (
     Directions,
     TableErrors,
@@ -26,6 +25,7 @@ from limelight.models.attention.tables import (
     read_directions,
     sinusoidal_positions,
     table_errors,
+    tables_on_device,
 )
 from limelight.models.attention.weights import (
     WEIGHTS,
@@ -35,7 +35,7 @@ from limelight.models.attention.weights import (
 )
 from limelight.models.protocol import Capability, Link, class_probabilities
 from limelight.sampling.sample import Game
-from limelight.shapes import Bool, Float, Int
+from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features, Vocabulary, few_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
@@ -252,7 +252,7 @@ class AttentionClassifier:
         ids = np.append(document.input.ids, self.vocabulary.encode(document.input.beyond))
         T_max = min(self.T_max, 1 + len(ids))
 
-        def deleted(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        def deleted(keep: np.ndarray) -> np.ndarray:
             return self._of_windows(deleted_windows(keep, ids, of_token, T_max=T_max))
 
         return lambda keep: in_chunks(deleted, keep, _MASKS, C=self.sizes["C"])
@@ -337,7 +337,7 @@ class Factored:
             for x in (self.position, self.position_value)
         )
 
-        def chunk(ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+        def chunk(ids: np.ndarray) -> np.ndarray:
             # exp(ℓ_w + ℓ_t) = g_w g_t: exponentials are those of the tables, not of every token.
             rows = self.word[ids]
             g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)

@@ -154,8 +154,7 @@ class CollapsedDocuments:
         # Summed over the places of each feature; [cls], padding and protected words come last.
         d, C = max(map(len, self.features)), u.shape[1]
         place = np.where(self.of_position >= 0, self.of_position, d)
-        terms = xp.concat([g, g_h, g * u, g_h * base_u], axis=1)
-        sums = _summed(terms, array_like(place, terms), d + 1)
+        sums = _summed(xp.concat([g, g_h, g * u, g_h * base_u], axis=1), place, d + 1)
         a, b, A, B = sums[:, 0], sums[:, 1], sums[:, 2 : 2 + C], sums[:, 2 + C :]
         game = RatioGame(
             D0=a[..., -1],
@@ -164,7 +163,7 @@ class CollapsedDocuments:
             N0=A[..., -1],
             A=A[..., :-1],
             B=B[..., :-1],
-            sizes=array_like(np.array([len(features) for features in self.features]), terms),
+            sizes=array_like(np.array([len(features) for features in self.features]), a),
         )
         smallest = denominator_range(game)[0]
         return replace(game, error=seen.of_outputs(self.seen_ids.shape[1], smallest))
@@ -176,7 +175,7 @@ class CollapsedDocuments:
             for x in (self.ids, self.base_ids, self.seen_ids)
         )
         read = [f(x) for f in (tables.logit, tables.value) for x in (ids, base_ids)]
-        return *map(_positions_last, read), errors.of_texts(seen_ids)
+        return *(x.movedim(1, -1).contiguous() for x in read), errors.of_texts(seen_ids)
 
     @cached_property
     def bounds(self) -> TableErrors:
@@ -333,20 +332,20 @@ def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kep
     return x[:, :1] + after[:, : d + 1]
 
 
-def _positions_last(table: Float[Array, "n T *K"]) -> Float[Array, "n *K T"]:
-    last = array_namespace(table).moveaxis(table, 1, -1)
+def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:
     # Contiguous: every sum and softmax that follows runs over positions, and so along the memory.
-    return np.ascontiguousarray(last) if isinstance(last, np.ndarray) else last.contiguous()
+    return np.ascontiguousarray(np.moveaxis(table, 1, -1))
 
 
 def _summed(
-    terms: Float[Array, "n parts K T"], place: Int[Array, "n T"], places: int
+    terms: Float[Array, "n parts K T"], place: Int[np.ndarray, "n T"], places: int
 ) -> Float[Array, "n parts K places"]:
     """Return the sums of the terms that stand at each place."""
     place, shape = place[:, None, None], (*terms.shape[:-1], places)
     if not isinstance(terms, np.ndarray):
         # A GPU adds in any order, and not the same one each time; the bounds hold for all of them.
-        return terms.new_zeros(shape).scatter_add_(-1, place.expand_as(terms), terms)
+        there = array_like(place, terms).expand_as(terms)
+        return terms.new_zeros(shape).scatter_add_(-1, there, terms)
     # One bincount over everything: a loop over documents and heads costs ten times as much.
     line = np.arange(terms[..., 0].size).reshape(*terms.shape[:-1], 1)
     bucket = (line * places + place).ravel()

@@ -1,12 +1,12 @@
 """A trained classifier collapsed into two tables per head, and how far these may be off."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight.errors import DomainError
+from limelight.errors import DomainError, InputError, MissingExtraError
 from limelight.models.attention.weights import OPTIONS, wide_weights
 from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, UNK
@@ -29,6 +29,9 @@ _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
 # took a command more time than the mathematics.
 _WORDS = 1024
 _TOGETHER = 2048  # words at places whose units are held at a time: they stay inside the cache
+
+
+Places = Int[np.ndarray, "*#n"] | slice
 
 
 class UnitDirections(NamedTuple):
@@ -94,11 +97,12 @@ class UnitTables:
         """Return what the units are given where words stand at places."""
         return self.word[words] + self.position[places]
 
-    def logits(self, words: Int[Array, "*#n"], places: Int[Array, "*#n"]) -> Float[Array, "*n K"]:
+    def logits(self, words: Int[Array, "*#n"], places: Places) -> Float[Array, "*n K"]:
         """Return the logits that the units make where words stand at places."""
         xp, T_max = array_namespace(self.word), len(self.position)
+        there = array_like(np.arange(T_max)[places], self.word)
         # Each once: most of a window is padding, and masks of a text have the same words.
-        pairs, at = xp.unique_inverse(T_max * xp.astype(words, xp.int64) + places)
+        pairs, at = xp.unique_inverse(T_max * xp.astype(words, xp.int64) + there)
         found = [
             unit_logits(self.given(some // T_max, some % T_max), self.weight)
             for some in (pairs[i : i + _TOGETHER] for i in range(0, len(pairs), _TOGETHER))
@@ -112,7 +116,7 @@ class Tables:
 
     Where there are hidden ``units``, the logits that they make are added to the two of the tables.
     Of words without places, those of each row stand at place 0 and after. Arrays are NumPy's, or
-    tensors of a device (``on_device``), and then words are too.
+    tensors of a device (``tables_on_device``), and then words are too.
     """
 
     word_logit: Float[Array, "V K"]
@@ -121,23 +125,18 @@ class Tables:
     position_value: Float[Array, "T_max C K"]
     units: UnitTables | None = None
 
-    def logit(
-        self, words: Int[Array, "*#n"], places: Int[Array, "*#n"] | None = None
-    ) -> Float[Array, "*n K"]:
+    def logit(self, words: Int[Array, "*#n"], places: Places | None = None) -> Float[Array, "*n K"]:
         """Return ℓ of words at places, one for one."""
-        places = self._places(words) if places is None else places
+        places = slice(words.shape[-1]) if places is None else places
         logit = self.word_logit[words] + self.position_logit[places]
         return logit if self.units is None else logit + self.units.logits(words, places)
 
     def value(
-        self, words: Int[Array, "*#n"], places: Int[Array, "*#n"] | None = None
+        self, words: Int[Array, "*#n"], places: Places | None = None
     ) -> Float[Array, "*n C K"]:
         """Return u of words at places, one for one."""
-        places = self._places(words) if places is None else places
+        places = slice(words.shape[-1]) if places is None else places
         return self.word_value[words] + self.position_value[places]
-
-    def _places(self, words: Int[Array, "*n T"]) -> Int[Array, " T"]:
-        return array_like(np.arange(words.shape[-1]), words)
 
 
 def read_directions(model: AttentionClassifier) -> Directions:
@@ -300,14 +299,14 @@ def predicted_logits(tables: Tables, ids: Int[np.ndarray, "n T"]) -> Float[np.nd
     """Return f for every document, the mean over heads of Σ_t α_t u_t; padding follows its ids."""
     xp, like = array_namespace(tables.word_logit), tables.word_logit
     T_max, C, _ = tables.position_value.shape
-    behind = array_like(np.arange(ids.shape[1], T_max), like)
+    behind = slice(ids.shape[1], T_max)
 
-    def predicted(ids: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+    def predicted(ids: np.ndarray) -> np.ndarray:
         words = array_like(ids.astype(np.int64), like)
         logit, u = tables.logit(words), tables.value(words)
-        if len(behind):
+        if ids.shape[1] < T_max:
             # The same for every document: one token of the weight of all stands for the padding.
-            unk = xp.full_like(behind, UNK)
+            unk = array_like(np.full(T_max - ids.shape[1], UNK), like)
             at, value = tables.logit(unk, behind), tables.value(unk, behind)
             top = xp.max(at, axis=0)
             g = xp.exp(at - top)
@@ -415,6 +414,32 @@ def _unit_errors(
     off = errors(model.positions, model.position_errors)
     off += units.offset_error + 4 * ROUNDING * (np.abs(tables.position) + np.abs(units.offset))
     return word + (size * off).sum(axis=-1).max(axis=0) + unit_logit_error(units.weight)
+
+
+def tables_on_device(model: AttentionClassifier) -> tuple[Tables, TableErrors]:
+    """Return the tables of a model and their errors as tensors of its device, in float64."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(f"device {model.device!r} needs torch", "train") from None
+    try:
+        # Of double precision: Apple's device has none, and says so only when asked for it.
+        there = torch.empty(0, dtype=torch.float64, device=model.device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        (reason, *_) = str(error).splitlines() or [""]
+        raise InputError(
+            f"device {model.device!r} cannot be used here ({reason.rstrip('.')}); "
+            "leave device out to compute with NumPy."
+        ) from None
+
+    def sent(tables: Any) -> Any:
+        own = {one.name: getattr(tables, one.name) for one in fields(tables)}
+        arrays = {name: x for name, x in own.items() if name != "units"}
+        return replace(tables, **{name: array_like(x, there) for name, x in arrays.items()})
+
+    units = None if model.tables.units is None else sent(model.tables.units)
+    errors = TableErrors._make(array_like(x, there) for x in model.table_errors)
+    return replace(sent(model.tables), units=units), errors
 
 
 def sinusoidal_positions(
