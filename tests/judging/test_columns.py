@@ -21,7 +21,7 @@ from limelight.judging.measures import (
     kendall_tau,
     wanted_columns,
 )
-from limelight.results.judgement_json import COLUMNS
+from limelight.results.judgement import COLUMNS
 
 from tiny_models import random_texts, tiny_model
 

@@ -1,19 +1,17 @@
 """The page of a judgement in a real browser, and its figures."""
 
 import json
-from dataclasses import replace
 
 import jsonschema
 import numpy as np
 import pytest
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from limelight import InputError, Judgement, judge
 from limelight.pages.figures import judgement_figure
 from limelight.pages.judgement import CURVES_SHOWN
 from limelight.results.codec import SCHEMAS
-from limelight.results.judgement import RemovalCurve
-from limelight.results.judgement_json import COLUMNS, JudgementRecord
+from limelight.results.judgement import COLUMNS, RemovalCurve
 
 from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
 from schema_files import schema_of
@@ -33,7 +31,7 @@ def judged():
     found = judge(tiny_model(3, T_max=31, scale=0.4), ["", *TEXTS], several, columns="all")
     words = tuple(EVIL if j == 0 else word for j, word in enumerate(found.texts[1].words))
     return replace(
-        found, texts=(found.texts[0], with_fields(found.texts[1], words=words), *found.texts[2:])
+        found, texts=(found.texts[0], replace(found.texts[1], words=words), *found.texts[2:])
     )
 
 
@@ -78,7 +76,7 @@ def test_methods_are_switched_and_texts_sorted(page, judged):
 
 
 def test_a_count_of_words_is_never_rounded(judged, tmp_path, browser):  # noqa: F811
-    texts = (with_fields(judged.texts[1], d=1234, full=-0.12345), *judged.texts[2:])
+    texts = (replace(judged.texts[1], d=1234, full=-0.12345), *judged.texts[2:])
     file = tmp_path / "long.html"
     replace(judged, texts=texts).save_html(file)
     with watched_page(browser, file) as page:
@@ -103,7 +101,7 @@ def test_many_texts_make_a_page_of_a_few_megabytes(judged):
 
     text = judged.texts[2]
     many = tuple(
-        with_fields(text, id=i, d=d, words=words, curves={name: curve() for name in text.curves})
+        replace(text, id=i, d=d, words=words, curves={name: curve() for name in text.curves})
         for i in range(1000)
     )
     page = replace(judged, texts=many).as_html()
@@ -129,13 +127,13 @@ def test_curves_are_those_of_the_areas(judged):
 
 def test_the_shipped_schema_is_the_one_that_is_read_and_what_is_written_is_valid(judged):
     shipped = (SCHEMAS / "judgement.schema.json").read_bytes()
-    assert shipped == schema_of(JudgementRecord)
+    assert shipped == schema_of(Judgement)
     record = json.loads(judged.to_json())
     jsonschema.validate(record, json.loads(shipped))
     assert Judgement.from_json(judged.to_json()) == judged
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(record | {"verdict": 3}, json.loads(shipped))
-    small = replace(judged, texts=tuple(with_fields(t, words=(), curves={}) for t in judged.texts))
+    small = replace(judged, texts=tuple(replace(t, words=(), curves={}) for t in judged.texts))
     assert len(small.to_json()) < len(judged.to_json())
     assert Judgement.from_json(small.to_json()) == small
 
@@ -184,7 +182,7 @@ def test_the_command_draws_figures(limelight, tmp_path):
 @pytest.mark.parametrize("width", [1200, 400])
 def test_no_name_of_the_figure_is_clipped(judged, tmp_path, browser, width):  # noqa: F811
     file = tmp_path / "page.html"
-    found = tuple(with_fields(one, ceiling_kind="best found") for one in judged.texts)
+    found = tuple(replace(one, ceiling_kind="best found") for one in judged.texts)
     replace(judged, texts=found).save_html(file)
     inside = """svg => {
         const edge = getComputedStyle(svg).overflow === "visible" ? svg.closest("section") : svg;

@@ -22,7 +22,7 @@ from limelight.judging.statistics import (
     plausible_verdict,
     with_intervals,
 )
-from limelight.results.judgement import MarkedText, Plausibility, PlausibleMethod, Values
+from limelight.results.judgement import MARKED, MarkedText, Plausibility, PlausibleMethod, Values
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features, Span, one_line
 
@@ -224,10 +224,8 @@ def f1(precision: Float[np.ndarray, "*m"], recall: Float[np.ndarray, "*m"]) -> A
     return np.divide(2 * precision * recall, total, out=np.zeros(total.shape), where=total != 0)
 
 
-# What is measured of an order: the fields of MarkedText that hold them.
-_MEASURES = ("precision", "r_precision", "token_f1", "iou_precision", "iou_recall")
 _REFERENCES = ("chance", "rationale", "annotators")
-_UNKNOWN = np.full(len(_MEASURES), np.nan)
+_UNKNOWN = np.full(len(MARKED), np.nan)
 _Row = Float[np.ndarray, " measures"]
 
 
@@ -261,7 +259,7 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
         ranked = strengths(scores, signed=signed, noise=text.noise)
         rows.append(_over(marks, against, k, [ranked] * len(against)))
     found: dict[str, Any] = {}
-    for name, column in zip(_MEASURES, np.array(rows).T, strict=True):
+    for name, column in zip(MARKED, np.array(rows).T, strict=True):
         guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
         known = text.by_name(methods)
         every = tuple(known.get(one.name) for one in text.candidates)
@@ -320,7 +318,7 @@ def plausibility(
     known = [text for text in texts if text.precision is not None]
     every = (*names, *_REFERENCES)
     tables = {}
-    for measure in _MEASURES:
+    for measure in MARKED:
         values = [getattr(text, measure) for text in known]
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
         tables[measure] = np.array(cells, dtype=float).reshape(-1, len(every))

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from numbers import Integral
 from typing import Any, Unpack
+
+from msgspec.structs import replace
 
 from limelight import __version__
 from limelight.data.columns import LabelledRows, read_rows

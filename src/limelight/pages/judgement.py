@@ -18,6 +18,7 @@ from limelight.pages.terminal import ALL, Look, on_terminal, sections_text, tabl
 from limelight.pages.wording import lowest_share, minus, share_ends
 from limelight.results.judgement import (
     Interval,
+    JudgedColumn,
     JudgedMethod,
     JudgedPair,
     JudgedText,
@@ -26,9 +27,9 @@ from limelight.results.judgement import (
     Plausibility,
     PlausibleMethod,
     RemovalCurve,
+    described_column,
     shown_end,
 )
-from limelight.results.judgement_json import JudgedColumn, described_column
 from limelight.results.table import Column, Section, Table
 from limelight.text import in_units, one_line, plural
 

@@ -62,7 +62,8 @@ def decoded(content: str | bytes, kind: type[Any]) -> Any:
     except RecursionError:
         raise InputError(f"this is not a limelight {what}: it is nested too deep.") from None
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise InputError(f"this is not a limelight {what}: {error}.") from None
+        # What a value refuses about itself is a sentence already.
+        raise InputError(f"this is not a limelight {what}: {str(error).rstrip('.')}.") from None
 
 
 def settings_with_facts(e: Explanation) -> dict[str, Any]:

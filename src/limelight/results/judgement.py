@@ -1,17 +1,16 @@
 """Which explanation may be trusted on a model: areas between chance and ceiling, over texts."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.results.faces import Drawn, Page, Stored, Tabular, by_name
-from limelight.results.table import Table
-from limelight.results.values import EqualByFields, plain_value
+from limelight.results.faces import Drawn, Page, Tabular, by_name
+from limelight.results.table import Table, plain_rows
+from limelight.results.values import each_value, plain_value, read_value, written_value
 from limelight.shapes import Float, Int
 from limelight.text import name_of_one, one_line
 
@@ -148,6 +147,9 @@ class MarkedText:
     iou_precision: Values | None = None
     iou_recall: Values | None = None
     reason: str | None = None
+
+
+MARKED = ("precision", "r_precision", "token_f1", "iou_precision", "iou_recall")  # the measures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,8 +338,125 @@ class JudgedMethod:
         return by_name(self.columns, column, "name")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Judgement(EqualByFields, Page, Drawn, Tabular, Stored):
+class JudgedColumn(NamedTuple):
+    """One measure: what it ``means``, in which direction it is ``better``, and its ``flaw``.
+
+    ``short`` is for the heading of a narrow column.
+    """
+
+    label: str
+    short: str
+    means: str
+    better: Literal["larger", "smaller"] = "larger"
+    flaw: str = ""
+
+
+_DELETES = "Words are deleted, or replaced where the model cannot do without them"
+_PROBABILITY = "It has neither chance nor ceiling, and probabilities near 0 and 1 hide most changes"
+COLUMNS: Mapping[str, JudgedColumn] = {
+    "additivity": JudgedColumn(
+        "additivity",
+        "additivity",
+        "Correlation between the sum of the scores of some words and what removing them together "
+        "takes away, over random sets of words. It asks for the sizes of the scores, not only for "
+        "their order.",
+    ),
+    "lds": JudgedColumn(
+        "LDS",
+        "LDS",
+        "Linear datamodelling score, as ContextCite reports it: Spearman's rank correlation "
+        "between the sum of the scores of the words that are kept and the explained number, where "
+        "every word is kept or not with probability ½.",
+        flaw="With half of the words gone, no text is like the whole one that was explained.",
+    ),
+    **{
+        f"top_{k}_drop": JudgedColumn(
+            f"drop without top {k}",
+            f"top {k} drop",
+            "By how much the explained number, of an answer its log-probability, falls without "
+            f"the {f'{k} strongest words' if k > 1 else 'strongest word'}.",
+            flaw="It has neither chance nor ceiling: how far it can fall differs from text to "
+            "text.",
+        )
+        for k in (1, 3, 5)
+    },
+    "loo_tau": JudgedColumn(
+        "τ with leave-one-out",
+        "loo tau",
+        "Kendall's rank correlation (τ-b) with what removing each word alone takes away.",
+        flaw="It calls the method best that is nearest to leave-one-out, which need not be "
+        "faithful itself.",
+    ),
+    "stability": JudgedColumn(
+        "stability",
+        "stability",
+        "Spearman's rank correlation with the same method under another seed, for methods that "
+        "sample.",
+    ),
+    "sanity": JudgedColumn(
+        "same with shuffled weights",
+        "sanity",
+        "Spearman's rank correlation of the sizes of the scores with those for a model whose "
+        "weights are shuffled. Near 0: the explanation depends on what the model has learned; "
+        "near 1: it would be the same had the model learned nothing.",
+        better="smaller",
+    ),
+    "eraser_comprehensiveness": JudgedColumn(
+        "ERASER comprehensiveness",
+        "ERASER c",
+        "As ERASER computes it: the probability lost without the top 1, 5, 10, 20 and 50 % of the "
+        f"words, averaged. {_DELETES}.",
+        flaw=f"{_PROBABILITY}; in short texts the first bins are the same one word.",
+    ),
+    "eraser_sufficiency": JudgedColumn(
+        "ERASER sufficiency",
+        "ERASER s",
+        "As ERASER computes it: the probability lost when only the top 1, 5, 10, 20 and 50 % of "
+        "the words are left, averaged.",
+        better="smaller",
+        flaw=f"{_PROBABILITY}; texts of so few words are like none the model has seen.",
+    ),
+    "ferret_comprehensiveness": JudgedColumn(
+        "ferret aopc_compr",
+        "ferret c",
+        "As ferret computes it by default: the probability lost without the positively scored "
+        "among the top 10, 20, … 100 % of the words, averaged over those of the ten steps that "
+        "remove something new.",
+        flaw="Each method is averaged over thresholds of its own: one that calls few words "
+        "positive is judged by small removals only, which can turn the order of two methods "
+        "around.",
+    ),
+    "ferret_sufficiency": JudgedColumn(
+        "ferret aopc_suff",
+        "ferret s",
+        "As ferret computes it by default: the probability lost when only the positively scored "
+        "among the top 10, 20, … 100 % of the words are left, averaged over those of the ten "
+        "steps that keep something new.",
+        better="smaller",
+        flaw="Each method is averaged over thresholds of its own, as in ferret's "
+        "comprehensiveness.",
+    ),
+}
+
+
+def described_column(name: str) -> JudgedColumn:
+    """Return what the column ``name`` is; one that a newer version wrote has its name alone."""
+    return COLUMNS.get(name) or JudgedColumn(name, name, "")
+
+
+# Declared as a file has it, byte for byte what 0.2 wrote; the tag is the first key.
+class Judgement(
+    Page,
+    Drawn,
+    Tabular,
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="schema",
+    tag="limelight.judgement/1",
+):
     """How faithful methods are to a model on some texts, with intervals over the texts.
 
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
@@ -351,18 +470,17 @@ class Judgement(EqualByFields, Page, Drawn, Tabular, Stored):
     _page = "judgement.judgement_page"
     _fragment = "judgement.judgement_fragment"
     _figure = "figures.judgement_figure"
-    _record = "judgement_json.JudgementRecord"
 
     texts: tuple[JudgedText, ...]
     methods: tuple[JudgedMethod, ...]
-    pairs: tuple[JudgedPair, ...] = ()
-    greedy: float | None = None
-    greedy_interval: Interval | None = None
+    pairs: tuple[JudgedPair, ...]
+    greedy: float | None
+    greedy_interval: Interval | None
     verdict: str
-    notices: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    model: str = ""
-    version: str = ""
+    notices: tuple[str, ...]
+    settings: dict[str, Any]
+    model: str
+    version: str
     second: "Judgement | None" = None
     agreement: MethodAgreement | None = None
     plausibility: Plausibility | None = None
@@ -370,8 +488,41 @@ class Judgement(EqualByFields, Page, Drawn, Tabular, Stored):
     def __post_init__(self) -> None:
         if not self.texts or not self.methods:
             raise InputError("a judgement needs at least one text and one method.")
-        own = plain_value(dict(self.settings), "settings")
-        object.__setattr__(self, "settings", MappingProxyType(own))
+        msgspec.structs.force_setattr(self, "settings", plain_value(self.settings, "settings"))
+        names = [one.method for one in self.methods]
+        if len(set(names)) < len(names):
+            raise InputError("it names a method twice.")
+        for what, part in (("second", self.second), ("plausibility", self.plausibility)):
+            if part is not None and (
+                [one.method for one in part.methods] != names or len(part.texts) != len(self.texts)
+            ):
+                raise InputError(f"its {what!r} must have the same methods and texts.")
+        for text in self.texts:
+            if any(own.words.max(initial=-1) >= len(text.words) for own in text.curves.values()):
+                raise InputError("a curve removes words that its text does not have.")
+        marked = () if self.plausibility is None else self.plausibility.texts
+        for value in (getattr(one, name) for one in marked for name in MARKED):
+            if value is not None and len(value.methods) != len(names):
+                raise InputError(f"marked words must be held against all {len(names)} methods.")
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the judgement as JSON, without loss."""
+        from limelight.results.codec import encoded
+
+        return encoded(self._each_setting(written_value), indent)
+
+    @classmethod
+    def from_json(cls, content: str | bytes) -> "Judgement":
+        """Return the judgement that :meth:`to_json` wrote."""
+        from limelight.results.codec import decoded
+
+        return decoded(content, cls)._each_setting(read_value)
+
+    def _each_setting(self, how: Callable[[Any], Any]) -> "Judgement":
+        second = None if self.second is None else self.second._each_setting(how)
+        return msgspec.structs.replace(
+            self, settings=each_value(how, self.settings), second=second
+        )
 
     @property
     def noun(self) -> str:
@@ -416,6 +567,38 @@ class Judgement(EqualByFields, Page, Drawn, Tabular, Stored):
         return f"<Judgement of {len(self)} texts: {one_line(', '.join(shown), 140)}>"
 
     def _table(self) -> Table:
-        from limelight.results.judgement_json import judgement_table
-
-        return judgement_table(self)
+        """Return one row per text and method."""
+        rows = []
+        for number, text in enumerate(self.texts):
+            for i, one in enumerate(self.methods):
+                name, judged = one.method, text.deletion is not None
+                row = {
+                    "text": text.id,
+                    "method": name,
+                    "d": text.d,
+                    "target": text.target,
+                    "full": text.full if judged else None,
+                    "chance": text.chance,
+                    "ceiling": text.ceiling,
+                    "ceiling_kind": text.ceiling_kind,
+                    "greedy": text.greedy,
+                    "area": (text.areas or {}).get(name),
+                    "insertion": text.insertion and text.insertion.areas.get(name),
+                    "change": text.change and text.change.areas.get(name),
+                    **dict.fromkeys(COLUMNS),
+                    **{k: own.values.get(name) for k, own in text.columns.items() if k in COLUMNS},
+                    "reason": text.reason or text.reasons.get(name),
+                }
+                if self.plausibility is not None:
+                    marked, none = self.plausibility.texts[number], Values(methods=(None,) * (i + 1))
+                    precision, r_precision = marked.precision or none, marked.r_precision or none
+                    row |= {
+                        "average_precision": precision.methods[i],
+                        "average_precision_chance": precision.chance,
+                        "r_precision": r_precision.methods[i],
+                        "r_precision_chance": r_precision.chance,
+                        "token_f1": (marked.token_f1 or none).methods[i],
+                        "rationale_reason": marked.reason,
+                    }
+                rows.append(row)
+        return plain_rows(rows[0], [list(row.values()) for row in rows])
