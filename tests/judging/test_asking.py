@@ -46,7 +46,7 @@ def test_a_search_takes_the_word_next_that_leaves_the_least():
     worse = JudgedOrder("worse", [[0, 1, 2, 3]], Areas(0.5, 1.0, 1.0))
     search = GreedySearch(one(model, "a b c d").removals, [worse, best])
     assert search.order == [3, 2, 1, 0]
-    while search.going_on:
+    while not search.finished:
         search.choose(-(~search.masks() @ weights))
     assert search.order == [3, 0, 2, 1]
     assert search.finished
@@ -151,8 +151,7 @@ def test_texts_whose_chance_stays_imprecise_are_counted():
     room = [t.deletion for t in found.judged]
     worse = sum(m.stderr > 0.01 * (m.ceiling - m.chance) for m in room)
     assert worse
-    text = "text" if worse == 1 else "texts"
-    assert any(f"on {worse} {text}, where 1% was wanted" in n for n in found.notices)
+    assert any(f"on {worse} of {len(room)} texts, where 1%" in n for n in found.notices)
 
 
 def test_probability_of_the_papers_classifier_is_sampled_and_best_found():
@@ -208,7 +207,7 @@ def test_the_notice_of_a_second_replacement_says_what_turned_around():
     assert [m.method for m in found.second.ranked()] == ["last", "first"]
     assert found.notices[-1].endswith(
         "the order of the methods changes to last, first; of the pairs that can be told apart "
-        "under both, first and last is turned around."
+        "under both, turned around: first and last."
     )
 
 

@@ -116,7 +116,7 @@ def test_areas_chance_and_ceiling_are_those_of_all_orders(controls):
 def test_unsigned_methods_are_also_judged_on_change(controls):
     assert controls["alpha-avg"].change is not None
     assert controls["shapley"].change is None
-    assert any("alpha-avg has no signs" in notice for notice in controls.notices)
+    assert any("Without signs: alpha-avg." in notice for notice in controls.notices)
 
 
 def test_pairs_are_paired_and_corrected(controls):
@@ -172,7 +172,7 @@ def test_a_model_that_is_asked_has_a_best_found_and_a_sampled_chance(asked):
         assert text.greedy <= text.deletion.ceiling
         assert max(text.areas.values()) <= text.deletion.ceiling
     assert any("greedy search, which came to its end on" in notice for notice in asked.notices)
-    assert any("Only 1" in notice for notice in asked.notices)
+    assert any("from few texts, here 1" in notice for notice in asked.notices)
 
 
 def test_a_method_that_the_model_does_not_allow_is_a_row_with_a_reason(asked):
@@ -279,7 +279,7 @@ def test_stored_explanations_functions_settings_and_names(tmp_path):
     assert "no stored explanation" in found.texts[3].reasons["loo 2"]
     assert not any("another model" in notice for notice in found.notices)
     other = judge(tiny_model(5, T_max=31, scale=0.4), texts, [str(path)])
-    assert "loo holds stored explanations of another model than the judged one." in other.notices
+    assert "Stored explanations of another model than the judged one: loo." in other.notices
     named = judge(MODEL, texts, {"mine": guessed, "theirs": limelight.explain(MODEL, texts, "loo")})
     assert [m.method for m in named.methods] == ["mine", "theirs"]
 
@@ -310,7 +310,7 @@ def test_texts_that_cannot_be_judged_are_rows_with_reasons():
     assert not found.texts[5].has_room
     assert "at least 2" in found.texts[5].reasons["lime"]
     assert found["loo"].texts == sum(text.has_room for text in found.texts)
-    assert "2 texts could not be judged; each has its reason." in found.notices
+    assert any(notice.startswith("2 of 6 texts could not be judged") for notice in found.notices)
     assert Judgement.from_json(found.to_json()) == found
 
 

@@ -159,7 +159,7 @@ def test_the_command_holds_methods_against_rationales(limelight, tmp_path):
     assert printed.code == 0, printed.err
     flat = " ".join(printed.out.split())
     assert "Plausible is not faithful: these numbers say whether people would mark" in flat
-    assert "1 text could not be held against a rationale" in flat
+    assert "1 of 4 texts could not be judged" in flat
     assert "On the diagonal stands what a method that samples shares with itself" in flat
     output = tmp_path / "judgement.csv"
     assert limelight(*asked, "--rationales", "why", "--output", output).code == 0

@@ -126,7 +126,7 @@ def test_a_verdict_tells_two_apart_exactly_where_the_interval_it_shows_is_withou
         pairs = pair_rows("abc", values, np.ones(n), seed=i)
         shares = values.mean(axis=0).tolist()
         methods = [method(m, share, 0.1, 0.9) for m, share in zip("abc", shares, strict=True)]
-        sentence = verdict(methods, pairs, texts=n, kind="proven")
+        sentence = said_of(methods, pairs, texts=n)
         ((low, high),) = re.findall(r"\[(\S+), (\S+)\]", sentence.replace("−", "-"))
         apart = "cannot be told apart" not in sentence
         assert apart == (float(high) < 0)
@@ -195,6 +195,10 @@ def test_ties_are_groups_and_signs_are_dropped_only_where_there_are_none():
     assert len({tuple(order) for order in orders.tolist()}) == 4
 
 
+def said_of(methods, pairs, **how):
+    return verdict([(m.method, m.share, m.interval) for m in methods], pairs, **how)
+
+
 def method(name, share, low, high):
     return JudgedMethod(method=name, label=name, share=share, interval=(low, high), texts=200)
 
@@ -220,12 +224,12 @@ def test_the_verdict_follows_from_the_numbers():
         method("shapley", 0.89, 0.87, 0.9),
         method("g-avg", -0.4, -0.5, -0.3),
     ]
-    found = verdict(methods, [pair("shapley", "lime", 0.07, 0.001)], texts=200, kind="proven")
+    found = said_of(methods, [pair("shapley", "lime", 0.07, 0.001)], texts=200)
     assert found == (
         "On these 200 texts shapley is the most faithful (share 0.890), lime second (0.820, −0.070 "
         "[−0.090, −0.050]); g-avg is worse than chance; gxi is not distinguishable from chance."
     )
-    close = verdict(methods[1:3], [pair("shapley", "lime", 0.01, 0.4)], texts=200, kind="proven")
+    close = said_of(methods[1:3], [pair("shapley", "lime", 0.01, 0.4)], texts=200)
     assert "shapley and lime are the most faithful and cannot be told apart" in close
     assert "[−0.030, 0.010]" in close
 
@@ -233,38 +237,43 @@ def test_the_verdict_follows_from_the_numbers():
 def test_a_method_that_leads_by_its_own_texts_alone_is_not_called_the_most_faithful():
     methods = [method("stored", 0.9, 0.8, 0.95), method("lime", 0.8, 0.7, 0.9)]
     ahead = pair("lime", "stored", 0.07, 0.001)
-    assert verdict(methods, [ahead], texts=200, kind="proven") == (
+    assert said_of(methods, [ahead], texts=200) == (
         "On these 200 texts stored has the largest share (0.900), lime comes second (0.800), but "
         "on the texts that both have lime is ahead (0.070 [0.050, 0.090])."
     )
-    close = verdict(methods, [pair("lime", "stored", 0.01, 0.4)], texts=200, kind="proven")
-    assert "cannot be told apart (shares 0.900 and 0.800, 0.010 [−0.010, 0.030])" in close
+    close = said_of(methods, [pair("lime", "stored", 0.01, 0.4)], texts=200)
+    assert "cannot be told apart (share 0.900 and 0.800, 0.010 [−0.010, 0.030])" in close
 
 
 def test_where_nothing_is_better_than_chance_nothing_is_called_faithful():
     methods = [method("gxi", 0.01, -0.05, 0.03), method("lime", -0.1, -0.2, 0.1)]
-    found = verdict(methods, [], texts=50, kind="proven")
+    found = said_of(methods, [], texts=50)
     assert found == (
-        "On these 50 texts no method is distinguishable from chance (gxi has the largest share, "
-        "0.010 [−0.050, 0.030])."
+        "On these 50 texts no method is distinguishably better than chance (gxi has the largest "
+        "share, 0.010)."
     )
     methods.append(method("g-avg", -0.4, -0.5, -0.3))
-    assert verdict(methods, [], texts=50, kind="proven") == (
+    assert said_of(methods, [], texts=50) == (
         "On these 50 texts no method is distinguishably better than chance (gxi has the largest "
-        "share, 0.010 [−0.050, 0.030]); g-avg is worse than chance."
+        "share, 0.010); g-avg is worse than chance."
     )
 
 
 def test_what_is_worse_than_chance_is_said_to_be():
-    alone = verdict([method("g-avg", -0.4, -0.5, -0.3)], [], texts=50, kind="proven")
-    assert alone == (
-        "On these 50 texts g-avg is worse than chance (share −0.400 [−0.500, −0.300])."
-    )
     both = [method("g-avg", -0.4, -0.5, -0.3), method("b", -0.3, -0.4, -0.2)]
-    assert verdict(both, [], texts=50, kind="proven") == (
-        "On these 50 texts every method is worse than chance (b has the largest share, −0.300 "
-        "[−0.400, −0.200])."
+    assert said_of(both, [], texts=50) == (
+        "On these 50 texts no method is distinguishably better than chance (b has the largest "
+        "share, −0.300); b and g-avg are worse than chance."
     )
+
+
+def test_no_number_is_less_than_nothing():
+    """As 0.2 did, which printed −0.000 for what is rounded to 0."""
+    small = [method("a", -1e-9, -0.1, 0.1)]
+    assert "share, 0.000)" in said_of(small, [], texts=50)
+    close = [method("a", 0.5 + 4e-5, 0.4, 0.6), method("b", 0.5, 0.4, 0.6)]
+    told = said_of(close, [pair("a", "b", 4e-5, 0.9)], texts=50)
+    assert "0.500 and 0.500, −0.00004 [" in told
 
 
 def test_the_standard_error_of_sampled_chance_is_that_of_its_mean():

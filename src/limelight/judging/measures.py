@@ -274,23 +274,16 @@ TOP = 5  # strongest words that two explanations are asked to share
 _SAME = 1e-7  # of the largest score: float32 models differ by this much from run to run
 
 
-class Likeness(NamedTuple):
-    """Three answers to one question for every pair, NaN where they have no meaning.
-
-    ``rank`` is Spearman's correlation of the orders, ``sign`` the share of words with the same sign
-    among those to which both give one, ``top`` the share of the strongest words that both name.
-    """
-
-    rank: Float[np.ndarray, "m m"]
-    sign: Float[np.ndarray, "m m"]
-    top: Float[np.ndarray, "m m"]
+LIKE = ("rank", "sign", "top")  # what two explanations are compared by
 
 
 def likeness(
     scores: Float[np.ndarray, "m d"], signed: Sequence[bool], *, noise: float = 0.0
-) -> Likeness:
-    """Return how alike every two rows of ``scores`` are, all of the same words.
+) -> Float[np.ndarray, "3 m m"]:
+    """Return how alike every two rows of ``scores`` are, all of the same words; NaN: no meaning.
 
+    ``rank`` is Spearman's correlation of the orders, ``sign`` the share of words with the same sign
+    among those to which both give one, ``top`` the share of the strongest words that both name.
     Where one of two rows is not ``signed``, both are ranked by size, and ``sign`` is NaN. Scores no
     further apart than ``noise``, or 1e-7 of the largest, are tied: rounding has no order. Tied
     words share their mean rank; which of them are among the strongest is left to chance,
@@ -300,29 +293,20 @@ def likeness(
     """
     # Sizes can be compared with sizes only: a method without signs puts strong words first that
     # another one puts last because they speak against the class.
-    both = np.logical_and.outer(signed, signed)
-    rank, top = _order_and_top(scores, noise, signed=True)
-    by_size, top_by_size = _order_and_top(scores, noise, signed=False)
-    return Likeness(
-        rank=np.where(both, rank, by_size),
-        sign=np.where(both, _sign(scores, noise), np.nan),
-        top=np.where(both, top, top_by_size),
-    )
-
-
-def _order_and_top(
-    scores: Float[np.ndarray, "m d"], noise: float, *, signed: bool
-) -> tuple[Float[np.ndarray, "m m"], Float[np.ndarray, "m m"]]:
-    m, d = scores.shape
-    strength = [strengths(row, signed=signed, noise=noise) for row in scores]
-    ranks = np.array([mean_ranks(row) for row in strength]) - (d + 1) / 2
-    product = ranks @ ranks.T
-    norm = np.sqrt(np.outer(np.diag(product), np.diag(product)))
-    rank = np.divide(product, norm, out=np.full((m, m), np.nan), where=norm > 0)
-    if d <= TOP:
-        return np.clip(rank, -1, 1), np.full((m, m), np.nan)
-    chosen = np.array([top_chances(row, TOP) for row in strength])
-    return np.clip(rank, -1, 1), chosen @ chosen.T / TOP
+    both, nothing = np.logical_and.outer(signed, signed), np.full((len(signed),) * 2, np.nan)
+    found = []
+    for by_sign in (True, False):
+        strength = [strengths(row, signed=by_sign, noise=noise) for row in scores]
+        ranks = np.array([mean_ranks(row) for row in strength]) - (scores.shape[1] + 1) / 2
+        product = ranks @ ranks.T
+        norm = np.sqrt(np.outer(np.diag(product), np.diag(product)))
+        rank = np.clip(np.divide(product, norm, out=nothing.copy(), where=norm > 0), -1, 1)
+        top = nothing
+        if scores.shape[1] > TOP:
+            chosen = np.array([top_chances(row, TOP) for row in strength])
+            top = chosen @ chosen.T / TOP
+        found.append((rank, _sign(scores, noise) if by_sign else nothing, top))
+    return np.where(both, *map(np.array, found))
 
 
 def _sign(scores: Float[np.ndarray, "m d"], noise: float) -> Float[np.ndarray, "m m"]:
@@ -369,7 +353,7 @@ def top_chances(strength: Scores, k: int) -> Scores:
 
 
 class TextAgreement(NamedTuple):
-    """The measures of :class:`Likeness` on one text for every pair, and what guesses share."""
+    """The measures of :func:`likeness` on one text for every pair, and what guesses share."""
 
     measures: Float[np.ndarray, "3 pairs"]
     chance: float | None  # of the strongest words; None where there are no more than those
@@ -400,7 +384,7 @@ def text_agreement(text: ScoredText) -> TextAgreement | None:
     if there:
         table = np.array([rows[i] for i in there], dtype=float).reshape(-1, d)
         found = likeness(table, [signed[i] for i in there], noise=text.noise)
-        whole[:, np.array(there)[:, None], there] = np.array(found)
+        whole[:, np.array(there)[:, None], there] = found
     first, second = np.array(pairs).T
     return TextAgreement(whole[:, first, second], TOP / d if d > TOP else None)
 
@@ -412,7 +396,7 @@ def method_agreement(
     if not texts:
         return None
     table = np.array([text.measures for text in texts])
-    found = {name: means(table[:, i], seed=seed) for i, name in enumerate(Likeness._fields)}
+    found = {name: means(table[:, i], seed=seed) for i, name in enumerate(LIKE)}
     counts = np.isfinite(table).any(axis=1).sum(axis=0).tolist()
     names = [one.name for one in candidates]
     rows = []

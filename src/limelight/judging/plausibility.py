@@ -3,8 +3,8 @@
 import math
 import re
 from collections.abc import Sequence
-from itertools import permutations
-from numbers import Real
+from contextlib import suppress
+from itertools import chain, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +16,20 @@ from limelight.judging.precision import expected_precision
 from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (
     Resampled,
+    few,
     means,
     pair_rows,
-    plausible_notices,
-    plausible_verdict,
+    verdict,
     with_intervals,
 )
-from limelight.results.judgement import MARKED, MarkedText, Plausibility, PlausibleMethod, Values
+from limelight.results.judgement import (
+    FIRST_SENTENCE,
+    MARKED,
+    MarkedText,
+    Plausibility,
+    PlausibleMethod,
+    Values,
+)
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features, Span, one_line
 
@@ -91,46 +98,34 @@ def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
     annotators = _annotators(given, number)
     if not isinstance(text, str):
         return "rationales are spans of one string, and this text is not one."
-    for start, end in (span for one in annotators for span in one):
-        if not 0 <= start <= end:
-            return f"a span must start at 0 or later and before it ends; got [{start}, {end}]."
-        if end > len(text):
+    for start, end in chain.from_iterable(annotators):
+        if not 0 <= start <= end <= len(text):
             return (
-                f"a span must end within the text, which has {len(text)} characters; "
-                f"got [{start}, {end}]."
+                f"a span must start at 0 or later, before it ends, and end within the text, which "
+                f"has {len(text)} characters; got [{start}, {end}]."
             )
     return tuple(_joined(sorted(span for span in one if span[0] < span[1])) for one in annotators)
 
 
 def _annotators(given: Any, number: int) -> list[list[Span]]:
-    if _is_list(given):
-        entries = list(given)
-        if all(map(_is_span, entries)):
-            return [[_span(one) for one in entries]]
-        if all(_is_list(one) and all(map(_is_span, one)) for one in entries):
-            return [[_span(one) for one in several] for several in entries]
+    for several in ([given], given):  # of one, or of each
+        with suppress(TypeError, ValueError):
+            return [_spans(one) for one in several]
     raise InputError(
         f"the rationale of text {number} must be a list of [start, end] in characters, or one such "
         f"list per annotator; got {one_line(repr(given), 60)}."
     )
 
 
-def _is_list(one: Any) -> bool:
-    return hasattr(one, "__len__") and hasattr(one, "__iter__") and not isinstance(one, str | dict)
-
-
-def _is_span(one: Any) -> bool:
-    return _is_list(one) and len(one) == 2 and all(_is_whole(x) for x in one)
-
-
-def _is_whole(x: Any) -> bool:
-    # A table may hold 3 as 3.0; that True is a number too is Python's affair.
-    number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
-    return number and abs(x) < _LARGEST and x == int(x)
-
-
-def _span(one: Any) -> Span:
-    return int(one[0]), int(one[1])
+def _spans(given: Any) -> list[Span]:
+    # What can be read only once would be empty when it is read for the next annotator.
+    if isinstance(given, str | dict) or not hasattr(given, "__len__"):
+        raise TypeError
+    found = np.array(list(given), dtype=float)  # a table may hold 3 as 3.0
+    whole = (found == np.trunc(found)) & (np.abs(found) < _LARGEST)
+    if len(found) and (found.shape != (len(found), 2) or not whole.all()):
+        raise ValueError
+    return [(int(start), int(end)) for start, end in found]
 
 
 def _joined(spans: list[Span]) -> Rationale:
@@ -316,8 +311,7 @@ def plausibility(
 ) -> Plausibility:
     """Return what follows over the texts; ``cut`` of them the model does not read to the end."""
     known = [text for text in texts if text.precision is not None]
-    every = (*names, *_REFERENCES)
-    tables = {}
+    every, tables = (*names, *_REFERENCES), {}
     for measure in MARKED:
         values = [getattr(text, measure) for text in known]
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
@@ -336,12 +330,22 @@ def plausibility(
         rows.append(PlausibleMethod(method=name, texts=count, **own))
     methods, references = rows[: len(names)], rows[len(names) :]
     pairs = pair_rows(names, precision[:, : len(names)], np.ones(len(known)), seed=seed)
+    chance, itself = (f"{one.precision or 0.0:.3f}" for one in references[:2])
+    said = verdict(
+        [(m.method, m.precision, m.above_interval) for m in methods],
+        pairs,
+        texts=len(known),
+        most="plausible",
+        measure="average precision",
+        beside=f"guessing has {chance}, the rationale itself as scores {itself}",
+    )
+    past = f"The model does not read {cut} of these texts to the end, nor what is marked there."
     return Plausibility(
         methods=tuple(methods),
         references=tuple(one for one in references if one.precision is not None),
         pairs=pairs,
         texts=tuple(texts),
         share=share,
-        verdict=plausible_verdict(methods, references, pairs, texts=len(known)),
-        notices=plausible_notices(texts, cut=cut),
+        verdict=f"{FIRST_SENTENCE} {said}",
+        notices=(*few(len(known), len(texts), len(texts) - len(known)), *[past][: bool(cut)]),
     )

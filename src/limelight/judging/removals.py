@@ -238,39 +238,30 @@ class GreedySearch:
         # Words that are not chosen yet follow the best order known: a search that is cut short is
         # then no worse than where it began, and equal answers are taken in that order.
         best = max(judged, key=lambda one: one.areas.deletion, default=None)
-        self._order, self._left = list[int](), list(range(d)) if best is None else flat(best.groups)
+        self.order, self._chosen = list(range(d)) if best is None else flat(best.groups), 0
         self._a_step = 1 if d <= EVERY_WORD else math.ceil(d / STEPS)
         self.refused: InputError | None = None  # by the model, which ends the search
 
     @property
-    def going_on(self) -> bool:
-        """Whether there is another step to take."""
-        return not self.finished and self.refused is None
-
-    @property
     def finished(self) -> bool:
         """Whether nothing is left to choose."""
-        return len(self._left) <= self._a_step
-
-    @property
-    def order(self) -> list[int]:
-        """The words chosen so far, then the others as they came."""
-        return self._order + self._left
+        return len(self.order) - self._chosen <= self._a_step
 
     def masks(self) -> Bool[np.ndarray, "left d"]:
         """Return the question of this step: the text without each of the words that are left."""
-        masks = np.zeros((len(self._left), self.removals.d), bool)
-        masks[:, self._left] = True
-        masks[np.arange(len(self._left)), self._left] = False
+        left = self.order[self._chosen :]
+        masks = np.zeros((len(left), self.removals.d), bool)
+        masks[:, left] = True
+        masks[np.arange(len(left)), left] = False
         return masks
 
     def choose(self, values: Float[np.ndarray, " left"]) -> None:
         """Take the words whose removal leaves the least."""
         # A few at a time on long texts, by the same answers: asking again after each would be d²/2.
-        chosen = [self._left[i] for i in np.argsort(values, kind="stable")[: self._a_step]]
-        gone = set(chosen)
-        self._order += chosen
-        self._left = [j for j in self._left if j not in gone]
+        left = np.array(self.order[self._chosen :])
+        next_ = np.argsort(values, kind="stable")[: self._a_step]
+        self.order[self._chosen :] = [*left[next_].tolist(), *np.delete(left, next_).tolist()]
+        self._chosen += len(next_)
 
     def levels(self, *, change: bool, seconds: float) -> Levels:
         """Return sampled chance, and the best of all judged orders and of the search.

@@ -11,16 +11,13 @@ import numpy as np
 from limelight.judging.candidates import Candidate
 from limelight.judging.removals import PRECISE
 from limelight.results.judgement import (
-    FIRST_SENTENCE,
     Interval,
     JudgedMethod,
     JudgedPair,
     JudgedText,
     Judgement,
-    MarkedText,
     Measure,
     MethodColumn,
-    PlausibleMethod,
     TextColumn,
     shown_end,
 )
@@ -203,34 +200,27 @@ def pair_rows(
     if not both:
         return ()
     gaps = np.stack([values[:, i] - values[:, j] for i, j in both], axis=1)
+    # The better one first: a reader compares leads, and not signs of leads.
+    turned = np.nansum(gaps, axis=0) < 0
+    gaps = np.where(turned, -gaps, gaps)
+    both = [(j, i) if turn else (i, j) for (i, j), turn in zip(both, turned, strict=True)]
     result = resampled(gaps, room, seed=seed)
     texts = np.isfinite(gaps).sum(axis=0).tolist()
     p = [two_sided(draws, texts=n) for draws, n in zip(result.draws.T, texts, strict=True)]
-    corrected = holm(p)
-    found = []
-    for c, ((i, j), at_once) in enumerate(
-        zip(both, simultaneous(gaps, room, seed=seed), strict=True)
-    ):
-        # The better one first: a reader compares leads, and not signs of leads.
-        methods, gap, (low, high) = (names[i], names[j]), float(result.share[c]), result.interval(c)
-        won = _won_of_pair(gaps[:, c], room)
-        ends = None if at_once is None else at_once.interval
-        if gap < 0:
-            methods, gap, low, high, won = methods[::-1], -gap, -high, -low, 1 - won
-            ends = None if ends is None else (-ends[1], -ends[0])
-        found.append(
-            JudgedPair(
-                methods=methods,
-                difference=gap,
-                interval=(low, high),
-                p=p[c],
-                p_holm=corrected[c],
-                won=won,
-                simultaneous=ends,
-                p_simultaneous=None if at_once is None else at_once.p,
-            )
+    columns = zip(both, p, holm(p), simultaneous(gaps, room, seed=seed), strict=True)
+    return tuple(
+        JudgedPair(
+            methods=(names[i], names[j]),
+            difference=float(result.share[c]),
+            interval=result.interval(c),
+            p=own,
+            p_holm=corrected,
+            won=_won_of_pair(gaps[:, c], room),
+            simultaneous=at_once and at_once.interval,
+            p_simultaneous=at_once and at_once.p,
         )
-    return tuple(found)
+        for c, ((i, j), own, corrected, at_once) in enumerate(columns)
+    )
 
 
 def _won_of_pair(gap: PerText, room: PerText) -> float:
@@ -357,151 +347,79 @@ def _sampling(texts: Sequence[JudgedText], method: str, share: float) -> float |
 FEW = 30  # texts, below which little can be told
 
 
-class _Ranking(NamedTuple):
-    """Names and values, best first, and which of them are worse than chance, or not to be told."""
-
-    names: list[str]
-    values: list[float]
-    worse: list[str]
-    level: list[str]
-
-    @staticmethod
-    def of(methods: Iterable[tuple[str, float | None, Interval | None]]) -> "_Ranking":
-        """Rank names by their value; the interval is of how far each is above chance."""
-        known = [(name, value, apart) for name, value, apart in methods if value is not None]
-        known.sort(key=lambda one: -one[1])
-        # Without an interval, as on a single text, nothing can be said about chance.
-        apart = [(name, interval) for name, _, interval in known if interval is not None]
-        return _Ranking(
-            names=[name for name, _, _ in known],
-            values=[value for _, value, _ in known],
-            worse=[name for name, (_, high) in apart if high < 0],
-            level=[name for name, (low, high) in apart if low <= 0 <= high],
-        )
-
-    def leading(
-        self, pairs: Sequence[JudgedPair], *, most: str, measure: tuple[str, str], of: str = ""
-    ) -> str:
-        """Say which is the ``most`` faithful, plausible …, or that the first two cannot be told.
-
-        ``measure`` is what they are ranked by, and its plural; ``of`` what it is a part of.
-        """
-        one, x = self.names[0], _number(self.values[0])
-        if len(self.names) == 1:
-            return f"{one} has the {measure[0]} {x}{of}"
-        other, y = self.names[1], _number(self.values[1])
-        pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
-        largest = f"{one} has the largest {measure[0]}{of} ({x}), {other} comes second ({y})"
-        if pair is None:
-            return largest
-        # Values are of the texts of each, a pair of those that both have, where it may turn around.
-        turned = pair.methods[0] == other
-        apart = _number(pair.difference if turned else -pair.difference)
-        if pair.simultaneous is not None:
-            low, high = pair.simultaneous
-            ends = (low, high) if turned else (-high, -low)
-            apart = f"{apart} [{', '.join(map(shown_end, ends))}]"
-        if pair.differs and turned:
-            return f"{largest}, but on the texts that both have {other} is ahead ({apart})"
-        if pair.differs:
-            return f"{one} is the {most} ({measure[0]}{of} {x}), {other} second ({y}, {apart})"
-        return (
-            f"{one} and {other} are the {most} and cannot be told apart ({measure[1]}{of} {x} and "
-            f"{y}, {apart})"
-        )
-
-
-def _said_of(names: Sequence[str], what: str, verbs: tuple[str, str] = ("is", "are")) -> str:
-    """Return the names, the verb in the singular or the plural, and what is said of them."""
+def _said_of(names: Sequence[str], what: str) -> str:
+    """Return the names and what is said of them, of one or of several; of none nothing."""
     if not names:
         return ""
-    if len(names) == 1:
-        return f"{names[0]} {verbs[0]} {what}"
-    return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]} {what}"
-
-
-def _sentence(*parts: str) -> str:
-    return "; ".join(part for part in parts if part) + "."
-
-
-def _number(x: float) -> str:
-    """Return three decimals with a true minus."""
-    return f"{x or 0.0:.3f}".replace("-", "−")
-
-
-def _on(texts: int) -> str:
-    return "On this text" if texts == 1 else f"On these {texts} texts"
+    *others, last = names
+    return f"{', '.join(others)} and {last} are {what}" if others else f"{last} is {what}"
 
 
 def verdict(
-    methods: Sequence[JudgedMethod], pairs: Sequence[JudgedPair], *, texts: int, kind: str
-) -> str:
-    """Return which method is the most faithful, which comes next, and which are chance."""
-    found = _Ranking.of((m.method, m.share, m.interval) for m in methods)
-    if not found.names:
-        return "No method can be judged on these texts."
-    worse = _said_of(found.worse, "worse than chance")
-    first = next(m for m in methods if m.method == found.names[0])
-    # Shown only where intervals tell something of chance, and then the first method has one.
-    low, high = first.interval or (0.0, 0.0)
-    largest = f"{_number(found.values[0])} [{_number(low)}, {_number(high)}])"
-    if found.worse == found.names:
-        if len(found.names) == 1:
-            return f"{_on(texts)} {worse} (share {largest}."
-        return (
-            f"{_on(texts)} every method is worse than chance ({first.method} has the largest "
-            f"share, {largest}."
-        )
-    if len(found.worse) + len(found.level) == len(found.names):
-        than = "distinguishably better than" if found.worse else "distinguishable from"
-        return _sentence(
-            f"{_on(texts)} no method is {than} chance ({first.method} has the largest share, "
-            f"{largest}",
-            worse,
-        )
-    of = "" if kind == "proven" else " of the best found"
-    leading = found.leading(pairs, most="most faithful", measure=("share", "shares"), of=of)
-    level = _said_of(found.level, "not distinguishable from chance")
-    return _sentence(f"{_on(texts)} {leading}", worse, level)
-
-
-def plausible_verdict(
-    methods: Sequence[PlausibleMethod],
-    references: Sequence[PlausibleMethod],
+    methods: Iterable[tuple[str, float | None, Interval | None]],
     pairs: Sequence[JudgedPair],
     *,
     texts: int,
+    most: str = "faithful",
+    measure: str = "share",
+    beside: str = "",
 ) -> str:
-    """Return which method names what people marked, and which do no better than guessing."""
-    found = _Ranking.of((m.method, m.precision, m.above_interval) for m in methods)
-    if not found.names:
-        return f"{FIRST_SENTENCE} No method can be held against rationales on these texts."
-    measure, level = "average precision", found.level
-    if len(found.worse) + len(level) == len(found.names):  # then there is no most plausible one
-        leading = (
-            f"no method is more plausible than guessing ({found.names[0]} has the largest "
-            f"{measure}, {_number(found.values[0])})"
-        )
-        level = []
-    else:
-        leading = found.leading(pairs, most="most plausible", measure=(measure, measure))
-    chance, reach = (f"{one.precision:.3f}" for one in references[:2])
-    sentence = _sentence(
-        f"{_on(texts)} {leading}",
-        f"guessing has {chance}, the rationale itself as scores {reach}",
-        _said_of(found.worse, "less plausible than guessing"),
-        _said_of(level, "not distinguishable from guessing"),
+    """Return which method is the ``most`` faithful, which comes next, and which are chance.
+
+    Of every method comes its name, its ``measure``, and the interval of how far that is above
+    chance; ``beside`` is said of the measure.
+    """
+    known = [(name, value, apart) for name, value, apart in methods if value is not None]
+    known.sort(key=lambda one: -one[1])
+    if not known:
+        return "No method can be judged on these texts."
+    # Without an interval, as on a single text, nothing can be said about chance.
+    apart = [(name, interval) for name, _, interval in known if interval is not None]
+    worse = [name for name, (_, high) in apart if high < 0]
+    level = [name for name, (low, high) in apart if low <= 0 <= high]
+    ranked = [(name, f"{value:z.3f}".replace("-", "−")) for name, value, _ in known]
+    leading = _leading(ranked, pairs, most, measure)
+    if len(worse) + len(level) == len(known):  # then nothing is the most faithful
+        name, value = ranked[0]
+        leading = f"no method is distinguishably better than chance ({name} has the largest "
+        leading, level = f"{leading}{measure}, {value})", []
+    on = "On this text" if texts == 1 else f"On these {texts} texts"
+    parts = (
+        f"{on} {leading}",
+        beside,
+        _said_of(worse, "worse than chance"),
+        _said_of(level, "not distinguishable from chance"),
     )
-    return f"{FIRST_SENTENCE} {sentence}"
+    return "; ".join(filter(None, parts)) + "."
 
 
-def _texts(count: int, one: str, more: str) -> str:
-    """Return "1 text" or "7 texts" with what is said of one and of more; of none nothing."""
-    return "" if not count else f"1 text{one}" if count == 1 else f"{count} texts{more}"
-
-
-def _few(count: int, rest: str) -> str:
-    return f"Only {_texts(count, rest, rest)}" if 0 < count < FEW else ""
+def _leading(
+    ranked: Sequence[tuple[str, str]], pairs: Sequence[JudgedPair], most: str, measure: str
+) -> str:
+    """Say which is the ``most`` faithful, plausible …, or that the first two cannot be told."""
+    one, x = ranked[0]
+    if len(ranked) == 1:
+        return f"{one} has the {measure} {x}"
+    other, y = ranked[1]
+    pair = next((p for p in pairs if set(p.methods) == {one, other}), None)
+    largest = f"{one} has the largest {measure} ({x}), {other} comes second ({y})"
+    if pair is None:
+        return largest
+    # Values are of the texts of each, a pair of those that both have, where it may turn around.
+    turned = pair.methods[0] == other
+    apart = shown_end(pair.difference if turned else -pair.difference)
+    if pair.simultaneous is not None:
+        low, high = pair.simultaneous
+        ends = (low, high) if turned else (-high, -low)
+        apart = f"{apart} [{', '.join(map(shown_end, ends))}]"
+    if pair.differs and turned:
+        return f"{largest}, but on the texts that both have {other} is ahead ({apart})"
+    if pair.differs:
+        return f"{one} is the most {most} ({measure} {x}), {other} second ({y}, {apart})"
+    return (
+        f"{one} and {other} are the most {most} and cannot be told apart ({measure} {x} and {y}, "
+        f"{apart})"
+    )
 
 
 def judging_notices(
@@ -510,104 +428,70 @@ def judging_notices(
     *,
     noun: str = "word",
     foreign: Sequence[str] = (),
-) -> tuple[str, ...]:
-    """Return what a reader of the shares must know; ``foreign`` methods are of another model."""
-    room = [text for text in texts if text.has_room]
-    judged = [text for text in texts if text.reason is None]
-    tied = [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]
-    unsigned = [m.method for m in methods if not m.signed and m.share is not None]
-    partly = [
-        (m, next(text.reasons[m.method] for text in room if m.method in text.reasons))
-        for m in methods
-        if m.texts and m.texts != len(room)
-    ]
-    notices = [
-        _few(len(room), f": little can be told; judge {FEW} or more."),
-        _texts(
-            len(texts) - len(judged),
-            " could not be judged; its reason stands with it.",
-            " could not be judged; each has its reason.",
-        ),
-        _texts(
-            len(judged) - len(room),
-            " cannot tell any order from guessing, since its ceiling is its chance; it is in no "
-            "share.",
-            " cannot tell any order from guessing, since their ceiling is their chance; they "
-            "are in no share.",
-        ),
-        f"Some {plural(noun)} have the same score ({', '.join(tied)}); an area is then the mean "
-        "over their orders."
-        if tied
-        else "",
-        *(
-            f"{m.method} has scores for {m.texts} of {len(room)} texts only; pairs compare what "
-            f"both have. Of another text: {why}"
-            for m, why in partly
-        ),
-        *(f"{m.method} is not judged: {m.reason}" for m in methods if m.reason),
-        _said_of(
-            foreign, "stored explanations of another model than the judged one.", ("holds", "hold")
-        ),
-        _said_of(
-            unsigned,
-            f"no signs: {plural(noun)} are ranked by size, and the column of |change| asks only "
-            "whether large scores move the output, in whichever direction.",
-            ("has", "have"),
-        ),
-        _searched(room),
-        _imprecise(room),
-        _texts(
-            sum(bool(text.notices) for text in texts),
-            " comes with notices of its own.",
-            " come with notices of their own.",
-        ),
-    ]
-    return tuple(filter(None, notices))
+) -> Iterator[str]:
+    """Yield what a reader of the shares must know; ``foreign`` methods are of another model."""
+    room, words = [text for text in texts if text.has_room], plural(noun)
+    yield from few(len(room), len(texts), sum(text.reason is not None for text in texts))
+    if level := sum(text.reason is None and not text.has_room for text in texts):
+        yield (
+            f"{level} of {len(texts)} texts cannot tell any order from guessing, where the ceiling "
+            "is chance: no share counts them."
+        )
+    if tied := [f"{m.method} in {m.tied} of {m.texts} texts" for m in methods if m.tied]:
+        yield (
+            f"Some {words} have the same score ({', '.join(tied)}); an area is then the mean over "
+            "their orders."
+        )
+    for m in methods:
+        if m.texts and m.texts != len(room):
+            why = next(text.reasons[m.method] for text in room if m.method in text.reasons)
+            yield (
+                f"{m.method} has scores for {m.texts} of {len(room)} texts only; pairs compare "
+                f"what both have. Of another text: {why}"
+            )
+        if m.reason:
+            yield f"{m.method} is not judged: {m.reason}"
+    if foreign:
+        yield f"Stored explanations of another model than the judged one: {', '.join(foreign)}."
+    if unsigned := [m.method for m in methods if not m.signed and m.share is not None]:
+        yield (
+            f"Without signs: {', '.join(unsigned)}. There {words} are ranked by size, and the "
+            "column of |change| asks only whether large scores move the output, in whichever "
+            "direction."
+        )
+    yield from _searched(room)
+    if noticed := sum(bool(text.notices) for text in texts):
+        yield f"{noticed} of {len(texts)} texts come with notices of their own."
 
 
-def plausible_notices(texts: Sequence[MarkedText], *, cut: int) -> tuple[str, ...]:
-    """Return what a reader of plausibility must know; ``cut`` texts are not read to the end."""
-    known = sum(text.reason is None for text in texts)
-    notices = [
-        _few(known, " with rationales: little can be told."),
-        _texts(
-            len(texts) - known,
-            " could not be held against a rationale; its reason stands with it.",
-            " could not be held against a rationale; each has its reason.",
-        ),
-        f"The model does not read {cut} text{'s' * (cut != 1)} to the end: what is marked past "
-        "that is not counted."
-        if cut
-        else "",
-    ]
-    return tuple(filter(None, notices))
+def few(known: int, texts: int, lost: int) -> Iterator[str]:
+    """Yield that ``known`` texts are few, and that some were lost."""
+    if 0 < known < FEW:
+        yield f"Little can be told from few texts, here {known}; judge {FEW} or more."
+    if lost:
+        yield f"{lost} of {texts} texts could not be judged, each for a reason that stands with it."
 
 
-def _searched(room: Sequence[JudgedText]) -> str:
+def _searched(room: Sequence[JudgedText]) -> Iterator[str]:
+    """Yield what is to be known where the model was asked."""
     asked = [text for text in room if text.ceiling_kind == "best found"]
-    if not asked:
-        return ""
-    done = sum(text.greedy is not None for text in asked)
-    won = [f"{name} ({count})" for name, count in Counter(t.best for t in asked).most_common()]
-    return (
-        "No ceiling is proven here: shares are of the best order found, the best of all judged "
-        f"ones and of greedy search, which came to its end on {done} of {len(asked)} texts. "
-        f"The best order is that of {', '.join(won)}."
-    )
-
-
-def _imprecise(room: Sequence[JudgedText]) -> str:
+    if asked:
+        done = sum(text.greedy is not None for text in asked)
+        won = [f"{name} ({count})" for name, count in Counter(t.best for t in asked).most_common()]
+        yield (
+            "No ceiling is proven here: shares are of the best order found, the best of all judged "
+            f"ones and of greedy search, which came to its end on {done} of {len(asked)} texts. "
+            f"The best order is that of {', '.join(won)}."
+        )
     levels = [text.deletion for text in room if text.deletion is not None]
     errors = [(m.stderr or 0.0) / (m.ceiling - m.chance) for m in levels]
     # What was drawn until it met the rule meets it up to rounding.
-    worse = [error for error in errors if error > PRECISE * (1 + 1e-9)]
-    if not worse:
-        return ""
-    return (
-        f"Chance is known to no better than {max(worse):.1%} of its distance to the best found on "
-        f"{len(worse)} text{'s' * (len(worse) != 1)}, where {PRECISE:.0%} was wanted: the budget, "
-        "or the number of random orders that are drawn at most, came to its end first."
-    )
+    if worse := [error for error in errors if error > PRECISE * (1 + 1e-9)]:
+        yield (
+            f"Chance is known to no better than {max(worse):.1%} of its distance to the best found "
+            f"on {len(worse)} of {len(room)} texts, where {PRECISE:.0%} was wanted: the budget, or "
+            "the number of random orders that are drawn at most, came to its end first."
+        )
 
 
 def second_notice(first: Judgement, second: Judgement) -> str:
@@ -617,16 +501,9 @@ def second_notice(first: Judgement, second: Judgement) -> str:
     if orders[0] == orders[1]:
         return f"{replaced}, the order of the methods is the same."
     # Methods that cannot be told apart change places by chance.
-    turned = [
-        f"{one} and {other}" for one, other in _certain(first) if (other, one) in _certain(second)
-    ]
-    sure = (
-        f"of the pairs that can be told apart under both, {_said_of(turned, 'turned around')}"
-        if turned
-        else "no pair that can be told apart under both is turned around"
+    certain, other = ({pair.methods for pair in j.pairs if pair.differs} for j in (first, second))
+    turned = sorted(f"{one} and {two}" for one, two in certain if (two, one) in other)
+    return (
+        f"{replaced}, the order of the methods changes to {', '.join(orders[1])}; of the pairs "
+        f"that can be told apart under both, turned around: {'; '.join(turned) or 'none'}."
     )
-    return f"{replaced}, the order of the methods changes to {', '.join(orders[1])}; {sure}."
-
-
-def _certain(j: Judgement) -> list[tuple[str, str]]:
-    return [pair.methods for pair in j.pairs if pair.differs]

@@ -125,7 +125,9 @@ def search_together(texts: Sequence[SearchedText], seconds: float) -> None:
             if isinstance(one.search, GreedySearch):
                 going.append(one.search)
     deadline = time.monotonic() + seconds
-    while (going := [one for one in going if one.going_on]) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        if not (going := [one for one in going if not one.finished and one.refused is None]):
+            return
         # One step of all texts is one question: a search asks few masks at a time, too few for a
         # device.
         asked = [search.masks() for search in going]

@@ -257,7 +257,7 @@ def _judgement(
     room = [text for text in texts if text.has_room]
     methods, pairs, (greedy, interval) = judged_rows(setup.candidates, room, seed=setup.seed)
     # One text that had to be asked is enough: a mean of proven and found ceilings proves nothing.
-    kind = "proven" if all(text.ceiling_kind == "proven" for text in room) else "best found"
+    proven = all(text.ceiling_kind == "proven" for text in room)
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
     units = unit_name(question.features)
@@ -267,8 +267,13 @@ def _judgement(
         pairs=pairs,
         greedy=greedy,
         greedy_interval=interval,
-        verdict=verdict(methods, pairs, texts=len(room), kind=kind),
-        notices=judging_notices(methods, texts, noun=name_of_one(units), foreign=foreign),
+        verdict=verdict(
+            [(m.method, m.share, m.interval) for m in methods],
+            pairs,
+            texts=len(room),
+            measure="share" if proven else "share of the best found",
+        ),
+        notices=tuple(judging_notices(methods, texts, noun=name_of_one(units), foreign=foreign)),
         settings={
             "target": question.target,
             "scale": question.scale,

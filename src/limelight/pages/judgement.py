@@ -88,12 +88,12 @@ def _methods(j: Judgement) -> Table:
 
     columns = (
         _names(),
-        Column("share", ".3f", missing="–"),
+        Column("share", "z.3f", missing="–"),
         Column("interval", lambda x: shown_end(x).replace("−", "-"), wide=_NARROW),
         Column(room=(8, 1000), axis=heading),
         Column("error within texts", ".1g", wide=ALL),
-        Column("insertion", ".3f", wide=ALL),
-        Column("|change|", ".3f", wide=ALL),
+        Column("insertion", "z.3f", wide=ALL),
+        Column("|change|", "z.3f", wide=ALL),
         Column("won", ".0%", wide=ALL),
         Column("texts", "d", wide=ALL),
         Column(wide=ALL),
@@ -320,7 +320,7 @@ def _measures(j: Judgement, *, intervals: bool) -> Section:
         return _with_interval(value, interval if intervals else None) or None
 
     columns = [
-        Column(f"{one.label} ({one.better} is better)", ".3f", short=one.short[:10], missing="–")
+        Column(f"{one.label} ({one.better} is better)", "z.3f", short=one.short[:10], missing="–")
         for one in named.values()
     ]
     longest = min(max(len(m.method) for m in j.methods), _NAME)
@@ -354,7 +354,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
     columns = (
         Column(better),
         Column("than"),
-        Column(difference, ".3f"),
+        Column(difference, "z.3f"),
         Column("texts won", ".0%"),
         Column("p (Holm)" if stored else "p (all pairs)", ".3g"),
     )
@@ -364,7 +364,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
 def _plausibility(found: Plausibility, *, whole: bool) -> Section:
     """Return the sentence, one row per method and reference, and the paired differences."""
     columns = [
-        Column(heading, ".3f", short=short, wide=_NARROW_PLAUSIBLE if name != "precision" else 0)
+        Column(heading, "z.3f", short=short, wide=_NARROW_PLAUSIBLE if name != "precision" else 0)
         for name, (heading, short) in _PLAUSIBLE.items()
     ]
 
@@ -401,7 +401,7 @@ def _agreement(j: Judgement, found: MethodAgreement, measures: Sequence[str]) ->
         "two methods cannot be told apart where they agree as much as that."
     )
     longest = min(max(map(len, names)), _NAME) + len("10 ")
-    columns = [Column(f"{i} {name}", ".2f", short=str(i)) for i, name in enumerate(names, 1)]
+    columns = [Column(f"{i} {name}", "z.2f", short=str(i)) for i, name in enumerate(names, 1)]
     heads = [Column(mark="bold", widest=longest), *_while_room(longest, columns, "-0.12")]
     tables = []
     for measure in measures:
@@ -420,5 +420,5 @@ def _agreement(j: Judgement, found: MethodAgreement, measures: Sequence[str]) ->
 def _with_interval(x: float | None, interval: Interval | None, *, digits: int = 3) -> str:
     if x is None:
         return ""
-    ends = "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
-    return f"{x:.{digits}f}{ends}"
+    ends = "" if interval is None else f" [{interval[0]:z.3f}, {interval[1]:z.3f}]"
+    return f"{x:z.{digits}f}{ends}"

@@ -23,7 +23,7 @@ def shown_end(x: float) -> str:
     So 0 is in an interval as it is shown exactly where it is in the interval.
     """
     digits = next((k for k in range(3, 12) if round(x, k)), 3)
-    return f"{x if round(x, digits) else 0.0:.{digits}f}".replace("-", "−")
+    return f"{x:z.{digits}f}".replace("-", "−")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -520,9 +520,7 @@ class Judgement(
 
     def _each_setting(self, how: Callable[[Any], Any]) -> "Judgement":
         second = None if self.second is None else self.second._each_setting(how)
-        return msgspec.structs.replace(
-            self, settings=each_value(how, self.settings), second=second
-        )
+        return msgspec.structs.replace(self, settings=each_value(how, self.settings), second=second)
 
     @property
     def noun(self) -> str:
@@ -562,7 +560,7 @@ class Judgement(
 
     def __repr__(self) -> str:
         shown = [
-            f"{one_line(m.method, 16)} {m.share:.3f}" for m in self.ranked() if m.share is not None
+            f"{one_line(m.method, 16)} {m.share:z.3f}" for m in self.ranked() if m.share is not None
         ]
         return f"<Judgement of {len(self)} texts: {one_line(', '.join(shown), 140)}>"
 
@@ -590,7 +588,10 @@ class Judgement(
                     "reason": text.reason or text.reasons.get(name),
                 }
                 if self.plausibility is not None:
-                    marked, none = self.plausibility.texts[number], Values(methods=(None,) * (i + 1))
+                    marked, none = (
+                        self.plausibility.texts[number],
+                        Values(methods=(None,) * (i + 1)),
+                    )
                     precision, r_precision = marked.precision or none, marked.r_precision or none
                     row |= {
                         "average_precision": precision.methods[i],

@@ -9,7 +9,7 @@ import { headedTable, sortedRows } from "./text_table.js";
 
 const data = dataIn("limelight-data"), units = data.units;
 const measured = (x) => (x === null ? "–" : written(x, { signed: false }));
-const aligned = (x) => (x === null ? "–" : minus(x.toFixed(3)));
+const aligned = (x) => (x === null ? "–" : minus((Number(x.toFixed(3)) || 0).toFixed(3)));
 const column = (label, value, shown) => ({ name: label, label, value, shown: (i) => shown(value(i)), falling: true });
 const field = (name, shown, label = name) => column(label, (i) => data.texts[i][name], shown);
 const COLUMNS = [
