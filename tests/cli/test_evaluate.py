@@ -106,4 +106,4 @@ def test_rows_and_figures_of_a_judgement_leave_its_notices_to_standard_error(
     assert done.code == 0
     said = " ".join(done.err.split())
     assert "The labels 'kind 0', 'kind 1' match no class of the model" in said
-    assert "Only 4 texts" in said
+    assert "from few texts, here 4" in said

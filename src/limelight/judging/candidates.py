@@ -270,14 +270,17 @@ def _stored(one: Any) -> Iterator[Candidate]:
         yield _of_explanations(first, one)
         return
     if isinstance(one, str | os.PathLike):
-        found = _of_file(Path(one))
+        several = _of_file(Path(one))
     else:
-        found = _apart([one] if isinstance(one, Explanation | Comparison) else one)
+        several = [one] if isinstance(one, Explanation | Comparison) else one
     by_method: dict[str, dict[str, list[Explanation]]] = {}
-    for e in found:
-        # Several of one text are of several classes or places, and the judged one is looked for
-        # later.
-        by_method.setdefault(e.method, {}).setdefault(e.text, []).append(e)
+    for found in several:
+        if not isinstance(found, Explanation | Comparison):
+            raise InputError(_not_explanations(found))
+        for e in found if isinstance(found, Comparison) else [found]:
+            # Several of one text are of several classes or places, and the judged one is looked for
+            # later.
+            by_method.setdefault(e.method, {}).setdefault(e.text, []).append(e)
     if not by_method:
         raise InputError(_NONE)
     for of_texts in by_method.values():
@@ -291,7 +294,7 @@ def _not_explanations(first: Any) -> str:
     )
 
 
-def _of_file(path: Path) -> list[Explanation]:
+def _of_file(path: Path) -> Iterator[Explanation | Comparison]:
     if path.is_dir():
         raise InputError(
             f"stored explanations are a JSON file, and '{path}' is a folder; give a run as "
@@ -308,21 +311,9 @@ def _of_file(path: Path) -> list[Explanation]:
         records = [content]
     except ValueError:  # one object per line
         records = [line for line in content.splitlines() if line.strip()]
-    return _apart(map(_read, records))
-
-
-def _read(record: str) -> Explanation | Comparison:
-    compared = '"limelight.comparison/1"' in record[:200]  # the schema is the first key
-    return Comparison.from_json(record) if compared else Explanation.from_json(record)
-
-
-def _apart(several: Iterable[Any]) -> list[Explanation]:
-    found: list[Explanation] = []
-    for one in several:
-        if not isinstance(one, Explanation | Comparison):
-            raise InputError(_not_explanations(one))
-        found += one if isinstance(one, Comparison) else [one]
-    return found
+    for record in records:
+        compared = '"limelight.comparison/1"' in record[:200]  # the schema is the first key
+        yield (Comparison if compared else Explanation).from_json(record)
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:

@@ -230,34 +230,23 @@ def _won_of_pair(gap: PerText, room: PerText) -> float:
     return float(np.mean((gap > slack) + 0.5 * (np.abs(gap) <= slack)))
 
 
-class _Measured(NamedTuple):
-    """One measure over texts: ``areas`` by method and the ``room`` between chance and ceiling."""
+def _gains(measures: Sequence[Measure | None], names: Sequence[str]) -> tuple[PerMethod, PerText]:
+    """Return how far the areas of the methods are above chance, and the room up to the ceiling."""
+    nothing = Measure(chance=math.nan, ceiling=math.nan, areas={})
+    known = [nothing if m is None else m for m in measures]
+    chance, ceiling = np.array([(m.chance, m.ceiling) for m in known]).reshape(-1, 2).T
+    # A sampled chance may lie above the best found, which is no room and not less than none.
+    room = np.nan_to_num(np.maximum(ceiling - chance, 0.0))
+    return table_of((m.areas for m in known), names) - chance[:, None], room
 
-    areas: PerMethod
-    chance: Float[np.ndarray, " n"]
-    room: PerText
 
-    @staticmethod
-    def of(measures: Sequence[Measure | None], names: Sequence[str]) -> "_Measured":
-        return _Measured(
-            areas=table_of(({} if m is None else m.areas for m in measures), names),
-            chance=np.array([np.nan if m is None else m.chance for m in measures]),
-            # A sampled chance may lie above the best found, which is no room and not less than
-            # none.
-            room=np.array([0.0 if m is None else max(m.ceiling - m.chance, 0.0) for m in measures]),
-        )
-
-    def shares(self, areas: PerMethod, *, seed: int) -> Resampled:
-        """Return what ``areas`` have of the room."""
-        return resampled(areas - self.chance[:, None], self.room, seed=seed)
-
-    def won(self, i: int) -> float | None:
-        """Return the part of the texts on which no method has a larger area than method ``i``."""
-        known = np.isfinite(self.areas[:, i])
-        if not known.any():
-            return None
-        best = np.nanmax(self.areas[known], axis=1) - _SAME * self.room[known]
-        return float(np.mean(self.areas[known, i] >= best))
+def _won(gain: PerMethod, room: PerText, i: int) -> float | None:
+    """Return the part of the texts on which no method gains more than method ``i``."""
+    known = np.isfinite(gain[:, i])
+    if not known.any():
+        return None
+    best = np.nanmax(gain[known], axis=1) - _SAME * room[known]
+    return float(np.mean(gain[known, i] >= best))
 
 
 def judged_rows(
@@ -268,16 +257,16 @@ def judged_rows(
     All are over texts that have room, the last over those where the search came to its end.
     """
     names = [one.name for one in candidates]
-    deletion, insertion, change = (
-        _Measured.of([getattr(text, name) for text in texts], names)
-        for name in ("deletion", "insertion", "change")
-    )
-    several = {"share": deletion, "insertion": insertion, "change": change}
-    shares = {name: one.shares(one.areas, seed=seed) for name, one in several.items()}
-    columns = _columns(texts, names, seed=seed)
+    named = {"share": "deletion", "insertion": "insertion", "change": "change"}
+    tables = {
+        name: _gains([getattr(text, measure) for text in texts], names)
+        for name, measure in named.items()
+    }
+    shares = {name: resampled(*table, seed=seed) for name, table in tables.items()}
+    columns, (gain, room) = _columns(texts, names, seed=seed), tables["share"]
     methods = []
     for i, one in enumerate(candidates):
-        count = int(np.isfinite(deletion.areas[:, i]).sum())
+        count = int(np.isfinite(gain[:, i]).sum())
         own = with_intervals(shares, i, texts=count)
         own["interval"] = own.pop("share_interval")
         if one.signed:  # which claims a direction, and |change| does not ask for one
@@ -290,7 +279,7 @@ def judged_rows(
                 label=one.label,
                 signed=one.signed,
                 **own,
-                won=deletion.won(i),
+                won=_won(gain, room, i),
                 texts=count,
                 tied=sum(text.ties[one.name] > 0 for text in texts),
                 sampling=None if share is None else _sampling(texts, one.name, share),
@@ -298,10 +287,13 @@ def judged_rows(
                 columns=columns[i],
             )
         )
-    pairs = pair_rows(names, deletion.areas, deletion.room, seed=seed)
-    searched = np.array([[text.greedy] for text in texts], dtype=float).reshape(-1, 1)
     # By the same texts and the same draws as the methods, else it could not stand beside them.
-    greedy = deletion.shares(searched, seed=seed)
+    searched, chance = (
+        np.array([[getattr(text, name)] for text in texts], dtype=float).reshape(-1, 1)
+        for name in ("greedy", "chance")
+    )
+    greedy = resampled(searched - chance, room, seed=seed)
+    pairs = pair_rows(names, gain, room, seed=seed)
     return tuple(methods), pairs, greedy.number(0, texts=len(texts))
 
 

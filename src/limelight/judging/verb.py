@@ -86,13 +86,8 @@ def judge(
     features
         What is removed one after the other: units as :func:`limelight.explain` takes them, which
         the methods score too.
-    grid
-        As in :func:`limelight.explain`: so many parts a side.
-    window
-        As in :func:`limelight.explain`, for texts that are longer than the model reads.
-    side
-        "first" or "second": of pairs, judge the scores of the words of this text only; the other is
-        left alone.
+    grid, window, side
+        As in :func:`limelight.explain`.
     answer
         Of a language model: the answers whose log-probability is judged, one for each text, or one
         for all; by default what the model writes, once.

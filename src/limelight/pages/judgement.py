@@ -17,6 +17,7 @@ from limelight.pages.pieces import visible
 from limelight.pages.terminal import ALL, Look, on_terminal, sections_text, table_text
 from limelight.pages.wording import lowest_share, minus, share_ends
 from limelight.results.judgement import (
+    COLUMNS,
     Interval,
     JudgedColumn,
     JudgedMethod,
@@ -27,7 +28,6 @@ from limelight.results.judgement import (
     Plausibility,
     PlausibleMethod,
     RemovalCurve,
-    described_column,
     shown_end,
 )
 from limelight.results.table import Column, Section, Table
@@ -43,6 +43,7 @@ _LEFT, _RIGHT, _ROW, _WIDTH = 170, 40, 28, 600  # of the figure, whose letters a
 _NARROW = 60  # columns of a terminal, below which the numbers of the interval give way to the axis
 _NARROW_PLAUSIBLE = 72  # columns, below which average precision stands alone
 _NAME = 16  # letters of a method
+_METHOD = Column("method", mark="bold", widest=_NAME)
 _PLAUSIBLE = {  # what is measured of a method, as a page and a terminal name it
     "precision": ("average precision", "AP"),
     "above": ("above chance", "above chance"),
@@ -71,10 +72,6 @@ def judgement_text(j: Judgement, look: Look) -> Iterator[RenderableType]:
         yield from sections_text(beside, look)
 
 
-def _names() -> Column:
-    return Column("method", mark="bold", widest=_NAME)
-
-
 def _methods(j: Judgement) -> Table:
     """Return the share of each method, where it lies between chance and ceiling, and the rest."""
     low = lowest_share(j)
@@ -87,7 +84,7 @@ def _methods(j: Judgement) -> Table:
         return Text(" " * zero + ends)
 
     columns = (
-        _names(),
+        _METHOD,
         Column("share", "z.3f", missing="–"),
         Column("interval", lambda x: shown_end(x).replace("−", "-"), wide=_NARROW),
         Column(room=(8, 1000), axis=heading),
@@ -304,7 +301,12 @@ def _while_room(first: int, columns: Iterable[Column], widest: str) -> Iterator[
 
 def _measures(j: Judgement, *, intervals: bool) -> Section:
     """Return the columns beside the share, and what each of them means."""
-    named = {one.name: described_column(one.name) for m in j.methods for one in m.columns}
+    # One that a newer version wrote has its name alone.
+    named = {
+        one.name: COLUMNS.get(one.name) or JudgedColumn(one.name, one.name, "")
+        for m in j.methods
+        for one in m.columns
+    }
     found: dict[str, dict[str, tuple[float | None, Interval | None]]] = {
         m.method: {one.name: (one.value, one.interval) for one in m.columns} for m in j.methods
     }
@@ -325,8 +327,8 @@ def _measures(j: Judgement, *, intervals: bool) -> Section:
     ]
     longest = min(max(len(m.method) for m in j.methods), _NAME)
     rows = [(m.method, *(cell(m.method, name) for name in named)) for m in j.ranked()]
-    table = Table([_names(), *_while_room(longest, columns, "-0.123")], rows)
-    meanings = [(one.label, f"{one.means} {one.flaw}".strip()) for one in named.values()]
+    table = Table([_METHOD, *_while_room(longest, columns, "-0.123")], rows)
+    meanings = [(one.label, one.means) for one in named.values()]
     return Section("Other measures", tables=[table], meanings=meanings)
 
 
@@ -387,7 +389,7 @@ def _plausibility(found: Plausibility, *, whole: bool) -> Section:
         "as scores, “annotators” are annotators against each other. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
         f"does. Intervals are 95 %, over texts. {_of_pairs(found.pairs) * whole}".rstrip(),
-        tables=[Table((_names(), *columns, Column("texts", "d", wide=ALL)), rows)],
+        tables=[Table((_METHOD, *columns, Column("texts", "d", wide=ALL)), rows)],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )
 

@@ -339,7 +339,7 @@ class JudgedMethod:
 
 
 class JudgedColumn(NamedTuple):
-    """One measure: what it ``means``, in which direction it is ``better``, and its ``flaw``.
+    """One measure: what it ``means`` and is to be warned of, and in which direction it is better.
 
     ``short`` is for the heading of a narrow column.
     """
@@ -348,7 +348,6 @@ class JudgedColumn(NamedTuple):
     short: str
     means: str
     better: Literal["larger", "smaller"] = "larger"
-    flaw: str = ""
 
 
 _DELETES = "Words are deleted, or replaced where the model cannot do without them"
@@ -366,26 +365,24 @@ COLUMNS: Mapping[str, JudgedColumn] = {
         "LDS",
         "Linear datamodelling score, as ContextCite reports it: Spearman's rank correlation "
         "between the sum of the scores of the words that are kept and the explained number, where "
-        "every word is kept or not with probability ½.",
-        flaw="With half of the words gone, no text is like the whole one that was explained.",
+        "every word is kept or not with probability ½. With half of the words gone, no text is "
+        "like the whole one that was explained.",
     ),
     **{
         f"top_{k}_drop": JudgedColumn(
             f"drop without top {k}",
             f"top {k} drop",
             "By how much the explained number, of an answer its log-probability, falls without "
-            f"the {f'{k} strongest words' if k > 1 else 'strongest word'}.",
-            flaw="It has neither chance nor ceiling: how far it can fall differs from text to "
-            "text.",
+            f"the {f'{k} strongest words' if k > 1 else 'strongest word'}. It has neither chance "
+            "nor ceiling: how far it can fall differs from text to text.",
         )
         for k in (1, 3, 5)
     },
     "loo_tau": JudgedColumn(
         "τ with leave-one-out",
         "loo tau",
-        "Kendall's rank correlation (τ-b) with what removing each word alone takes away.",
-        flaw="It calls the method best that is nearest to leave-one-out, which need not be "
-        "faithful itself.",
+        "Kendall's rank correlation (τ-b) with what removing each word alone takes away. It calls "
+        "the method best that is nearest to leave-one-out, which need not be faithful itself.",
     ),
     "stability": JudgedColumn(
         "stability",
@@ -399,49 +396,42 @@ COLUMNS: Mapping[str, JudgedColumn] = {
         "Spearman's rank correlation of the sizes of the scores with those for a model whose "
         "weights are shuffled. Near 0: the explanation depends on what the model has learned; "
         "near 1: it would be the same had the model learned nothing.",
-        better="smaller",
+        "smaller",
     ),
     "eraser_comprehensiveness": JudgedColumn(
         "ERASER comprehensiveness",
         "ERASER c",
         "As ERASER computes it: the probability lost without the top 1, 5, 10, 20 and 50 % of the "
-        f"words, averaged. {_DELETES}.",
-        flaw=f"{_PROBABILITY}; in short texts the first bins are the same one word.",
+        f"words, averaged. {_DELETES}. {_PROBABILITY}; in short texts the first bins are the same "
+        "one word.",
     ),
     "eraser_sufficiency": JudgedColumn(
         "ERASER sufficiency",
         "ERASER s",
         "As ERASER computes it: the probability lost when only the top 1, 5, 10, 20 and 50 % of "
-        "the words are left, averaged.",
-        better="smaller",
-        flaw=f"{_PROBABILITY}; texts of so few words are like none the model has seen.",
+        f"the words are left, averaged. {_PROBABILITY}; texts of so few words are like none the "
+        "model has seen.",
+        "smaller",
     ),
     "ferret_comprehensiveness": JudgedColumn(
         "ferret aopc_compr",
         "ferret c",
         "As ferret computes it by default: the probability lost without the positively scored "
         "among the top 10, 20, … 100 % of the words, averaged over those of the ten steps that "
-        "remove something new.",
-        flaw="Each method is averaged over thresholds of its own: one that calls few words "
-        "positive is judged by small removals only, which can turn the order of two methods "
-        "around.",
+        "remove something new. Each method is averaged over thresholds of its own: one that calls "
+        "few words positive is judged by small removals only, which can turn the order of two "
+        "methods around.",
     ),
     "ferret_sufficiency": JudgedColumn(
         "ferret aopc_suff",
         "ferret s",
         "As ferret computes it by default: the probability lost when only the positively scored "
         "among the top 10, 20, … 100 % of the words are left, averaged over those of the ten "
-        "steps that keep something new.",
-        better="smaller",
-        flaw="Each method is averaged over thresholds of its own, as in ferret's "
-        "comprehensiveness.",
+        "steps that keep something new. Each method is averaged over thresholds of its own, as in "
+        "ferret's comprehensiveness.",
+        "smaller",
     ),
 }
-
-
-def described_column(name: str) -> JudgedColumn:
-    """Return what the column ``name`` is; one that a newer version wrote has its name alone."""
-    return COLUMNS.get(name) or JudgedColumn(name, name, "")
 
 
 # Declared as a file has it, byte for byte what 0.2 wrote; the tag is the first key.
