@@ -14,7 +14,7 @@ from limelight.judging import estimate as estimating
 from limelight.judging.candidates import ScoredText
 from limelight.judging.estimate import Estimate
 from limelight.judging.removals import Areas, GreedySearch, JudgedOrder, removals_of
-from limelight.judging.texts import SearchedText, TimeBudget, search_together
+from limelight.judging.texts import SearchedText, search_together
 from limelight.models.text_game import TextGame
 
 from tiny_models import random_texts, tiny_model
@@ -307,11 +307,19 @@ def test_progress_never_runs_backwards_and_ends_at_the_end():
     assert heard[-1] == (len(TEXTS), len(TEXTS))
 
 
-def test_a_budget_is_dealt_out_evenly():
-    budget = TimeBudget(12.0, 4)
-    assert budget.seconds() == 3.0
-    assert budget.seconds(2) == 6.0
-    with budget.spent(2):
-        pass
-    assert budget.seconds() == pytest.approx(6.0, abs=0.1)
-    assert TimeBudget(None, 4).seconds() == math.inf
+def test_what_a_text_leaves_of_the_budget_is_for_those_that_follow(monkeypatch):
+    dealt = []
+
+    def at_once(searched, *, seconds, curves):
+        dealt.append(seconds)
+        raise InputError("that is enough.")
+
+    monkeypatch.setattr(SearchedText, "text", at_once)
+    judge(wrapped(), TEXTS[:4], ["loo"], budget=12_000)
+    assert dealt == pytest.approx([3000, 4000, 6000, 12_000], rel=0.1)
+    dealt.clear()
+    judge(wrapped(), TEXTS[:2], ["loo"], second_replacement="delete", budget=12_000)
+    assert dealt == pytest.approx([3000, 3000, 6000, 6000], rel=0.1)
+    dealt.clear()
+    judge(wrapped(), TEXTS[:1], ["loo"])
+    assert dealt == [math.inf]

@@ -270,7 +270,7 @@ def _stored(one: Any) -> Iterator[Candidate]:
         yield _of_explanations(first, one)
         return
     if isinstance(one, str | os.PathLike):
-        several = _of_file(Path(one))
+        several: Iterable[Any] = _of_file(Path(one))
     else:
         several = [one] if isinstance(one, Explanation | Comparison) else one
     by_method: dict[str, dict[str, list[Explanation]]] = {}

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -139,29 +139,6 @@ def search_together(texts: Sequence[SearchedText], seconds: float) -> None:
                 search.refused = error
 
 
-class TimeBudget:
-    """Deals a budget out: each text gets its share of what is left; None is without end."""
-
-    def __init__(self, budget: int | float | None, texts: int) -> None:
-        self._left, self._texts = math.inf if budget is None else budget, texts
-
-    def seconds(self, texts: int = 1) -> float:
-        """Return the time for the next ``texts`` texts."""
-        return self._left * texts / max(self._texts, texts)
-
-    @contextmanager
-    def spent(self, texts: int = 0) -> Iterator[None]:
-        """Count the time of a block, after which ``texts`` texts are done."""
-        start = time.monotonic()
-        try:
-            yield
-        finally:
-            # What one text leaves is for those that follow; a budget per text would be lost on
-            # short ones.
-            self._texts -= texts
-            self._left = max(0.0, self._left - (time.monotonic() - start))
-
-
 class Outcome(NamedTuple):
     """What was found on one text: a row under each replacement, and what its scores say beside.
 
@@ -220,7 +197,9 @@ class Setup:
 
     def outcomes(self, texts: list[Any]) -> Iterator[Outcome]:
         """Yield what is found on every text, a few in memory at a time."""
-        budget = TimeBudget(self.budget, len(texts))
+        # What one text leaves of the time is for those that follow; a budget per text would be lost
+        # on short ones.
+        left, to_come = math.inf if self.budget is None else self.budget, len(texts)
         size = together(self.model)
         for start in range(0, len(texts), self.in_flight):
             end = min(start + self.in_flight, len(texts))
@@ -229,21 +208,19 @@ class Setup:
                 for i in range(start, end, size)
                 for one in self._prepared(texts[i : min(i + size, end)], i)
             ]
-            yield from self._judged(prepared, budget)
-
-    def _judged(self, prepared: list[Outcome], budget: TimeBudget) -> Iterator[Outcome]:
-        """Search on all texts together, then judge each."""
-        seconds = budget.seconds(len(prepared))
-        with budget.spent():  # half of the time is kept for chance, which comes after
+            begun = time.monotonic()
             every = [one for outcome in prepared for one in outcome.searched]
-            search_together(every, seconds / 2)
-        for outcome in prepared:
-            with budget.spent(1):
-                share = budget.seconds() / max(len(outcome.searched), 1)
-                found = [self._text(one, share) for one in outcome.searched]
-            # Answers that a search remembers go with it: 32 texts of them are held at a time, not
-            # all.
-            yield outcome._replace(texts=found or outcome.texts, searched=())
+            # Half of the time is kept for chance, which comes after.
+            search_together(every, left * len(prepared) / to_come / 2)
+            left -= time.monotonic() - begun
+            for outcome in prepared:
+                begun = time.monotonic()
+                seconds = max(left, 0.0) / to_come / len(self.replacements)
+                found = [self._text(one, seconds) for one in outcome.searched]
+                left, to_come = left - (time.monotonic() - begun), to_come - 1
+                # Answers that a search remembers go with it: 32 texts of them are held at a time,
+                # not all.
+                yield outcome._replace(texts=found or outcome.texts, searched=())
 
     def _text(self, one: SearchedText, seconds: float) -> JudgedText:
         try:
