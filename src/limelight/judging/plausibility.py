@@ -109,7 +109,7 @@ def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
 
 def _annotators(given: Any, number: int) -> list[list[Span]]:
     for several in ([given], given):  # of one, or of each
-        with suppress(TypeError, ValueError):
+        with suppress(TypeError, ValueError, OverflowError):
             return [_spans(one) for one in several]
     raise InputError(
         f"the rationale of text {number} must be a list of [start, end] in characters, or one such "

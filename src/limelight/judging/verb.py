@@ -186,10 +186,15 @@ def judge(
         _judgement(setup, [one.texts[k] for one in outcomes], name, settings)
         for k, name in enumerate(replacements)
     )
-    doubts = () if known is None else _of_labels(known, true, [one.predicted for one in outcomes])
-    found = replace(
+    notices = list(found.notices)
+    if known is not None:
+        notices += _of_labels(known, true, [one.predicted for one in outcomes])
+    notices += [second_notice(found, other) for other in others]
+    read = [one for one in outcomes if one.marked is not None and one.marked.reason is None]
+    return replace(
         found,
-        notices=(*found.notices, *doubts),
+        notices=tuple(notices),
+        second=next(iter(others), None),
         agreement=method_agreement(
             candidates, [one.agreement for one in outcomes if one.agreement is not None], seed=seed
         ),
@@ -198,16 +203,10 @@ def judge(
             [one.name for one in candidates],
             [one.marked for one in outcomes if one.marked is not None],
             share=marked.share,
-            cut=sum(
-                one.cut and one.marked is not None and one.marked.reason is None for one in outcomes
-            ),
+            cut=sum(one.cut for one in read),
             seed=seed,
         ),
     )
-    if not others:
-        return found
-    notices = (*found.notices, second_notice(found, others[0]))
-    return replace(found, second=others[0], notices=notices)
 
 
 def _read(data: Any) -> LabelledRows:
