@@ -193,7 +193,7 @@ def test_commands_take_the_name_of_a_picture(tmp_path):
     assert '"units":"2 × 2 patches"' in said.replace('": "', '":"')
     for words, why in (
         (["explain", file], "this one reads texts"),
-        (["explain", "--model", "bright:model", "some words"], "'some words' does not exist"),
+        (["explain", "--model", "bright:model", "some words"], "a file, which 'some words' is not"),
         (["explain", "--model", "bright:model", file, "--grid", "x"], "a number of patches a side"),
     ):
         code, said = asked(*words)

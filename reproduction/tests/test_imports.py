@@ -37,6 +37,7 @@ EXCEPTIONS = {
         "Features",
         "Pair",
         "Picture",
+        "Tokens",
         "Vocabulary",
         "features_of",
         "token_strings",

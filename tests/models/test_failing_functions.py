@@ -27,7 +27,7 @@ def test_the_text_is_named_and_the_error_kept():
         limelight.explain(model, TEXT, "shapley")
     assert str(error.value) == "the function fails on the text 'a b c d f' (KeyError: 'lost')."
     assert isinstance(error.value.__cause__, KeyError)
-    assert sum(calls) < 400  # found by halving
+    assert sum(calls) < 400  # each once more, until it is found
 
 
 def test_a_long_text_is_shortened():

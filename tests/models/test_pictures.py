@@ -271,8 +271,8 @@ def test_gray_and_colours_are_turned_into_each_other():
 def test_what_is_no_picture_and_who_reads_none_is_told_in_a_sentence(tmp_path):
     model, text_model = tiny_pictures("vit"), tiny_model()
     for given, said in (
-        ("a film", "'a film' does not exist"),
-        (tmp_path, "is a folder"),
+        ("a film", "a file, which 'a film' is not"),
+        (tmp_path, "must be a file"),
         (photo(1, 1), "at least 2 × 2 pixels"),
         (photo() / 100, "float pixels must lie between 0 and 1"),
         (photo(channels=2), "1, 3 or 4 channels"),

@@ -61,13 +61,13 @@ def test_the_mean_of_word_vectors_is_explained_exactly(weights, features, always
     ("given", "sentence"),
     [
         ({"vectors": {}}, "needs the vector of one word at least"),
-        ({"vectors": {"good": [1.0, 2.0]}}, "as long as the rows of head, here 3"),
+        ({"vectors": {"good": [1.0, 2.0]}}, r"got head \(2, 3\), vectors \(1, 2\)"),
         (
             {"vectors": {"good": [1.0, 2.0, 3.0], "bad": [1.0]}},
             "rows of numbers, all of one length",
         ),
-        ({"head": np.ones((3, 3))}, "a row for each of 2 classes; got 3"),
-        ({"bias": [1.0]}, "a number for each of 2 rows; got 1"),
+        ({"head": np.ones((3, 3))}, r"a row for each of 2 classes, .* got head \(3, 3\)"),
+        ({"bias": [1.0]}, r"a number for each row; .* bias \(1,\)"),
         ({"weights": {"good": -1.0}}, "must be positive and finite"),
         ({"head": "x"}, "head must be rows of numbers"),
         ({"always": ["</s>"]}, "always names '</s>', which has no vector"),

@@ -125,20 +125,15 @@ def answers_of(
         if out_of_memory(failure):
             raise  # the engine asks again for fewer
         error = failure
-    # Halving: a text at fault among 256 costs eight more questions, not 256.
-    first, together = items[0], len(items)
-    while len(items) > 1:
-        half = items[: len(items) // 2]
-        if (found := _error(ask, half)) is None:
-            half = items[len(half) :]
-        items, error = half, found or error
-    alone = error if together == 1 else _error(ask, items)
-    if alone is not None:
+    if len(items) == 1:
         with naming(who, shown(items[0])):
-            raise alone
+            raise error
+    for i in range(len(items)):
+        with naming(who, shown(items[i])):
+            ask(items[i : i + 1])
     raise InputError(
-        f"{who} fails on {together} texts together and on none alone; the first is "
-        f"{short(shown(first))} ({said(error)}).{advice}"
+        f"{who} fails on {len(items)} texts together and on none alone; the first is "
+        f"{short(shown(items[0]))} ({said(error)}).{advice}"
     ) from error
 
 
@@ -163,14 +158,6 @@ def said(error: BaseException) -> str:
 def short(text: str) -> str:
     """Return a text in quotes, on one line and cut if it is long."""
     return repr(one_line(text, 80))
-
-
-def _error(ask: Callable[[Any], object], items: Any) -> Exception | None:
-    try:
-        ask(items)
-    except Exception as error:
-        return error
-    return None
 
 
 def joint_answers(

@@ -264,8 +264,10 @@ class Function:
             answers = _numbers(found)
         except (TypeError, ValueError):
             raise InputError(
-                f"the function must return numbers, {n} row{'s' * (n != 1)} of {C}; got "
-                f"{_described(found)}"
+                f"the function must return numbers, one row per text and one column per class, "
+                f"({n}, {C}) here; got {one_line(repr(found), 80)}. A sparse matrix must become an "
+                "array (toarray), and a transformers pipeline is wrapped itself: "
+                "limelight.wrap(pipeline)."
             ) from None
         if answers.shape == (n,) and C <= 2:
             answers = answers[:, None]  # one number per text, as regressors answer
@@ -300,26 +302,6 @@ def _numbers(found: Any) -> np.ndarray:
     if given.dtype.kind not in "biuf":
         raise TypeError(given.dtype)
     return given.astype(np.float64)
-
-
-def _described(found: Any) -> str:
-    """Say what came instead of numbers, and what to do with it."""
-    kind = type(found).__name__
-    first = found
-    while isinstance(first, list | tuple) and first:
-        first = first[0]
-    if isinstance(first, dict):
-        return (
-            f"{kind} of dict, as a transformers pipeline answers. Explain the pipeline itself, "
-            "limelight.wrap(pipeline), or return the scores in the order of the classes."
-        )
-    if hasattr(found, "toarray"):
-        return f"{kind}, which is sparse. Return it as an array: scores.toarray()."
-    if getattr(getattr(found, "dtype", None), "kind", "") == "O":
-        return f"{kind} of objects. Return rows of equal length that hold only numbers."
-    if isinstance(first, int | float):
-        return f"{kind} of rows that differ in length. Return one number per class in each."
-    return f"{kind}."
 
 
 def _check_probabilities(

@@ -68,17 +68,14 @@ def pooling_classifier(
     if not known:
         raise InputError("a mean of word vectors needs the vector of one word at least; got none.")
     rows, table = _matrix("head", head), _matrix("vectors", [vectors[word] for word in known])
-    if table.shape[1] != rows.shape[1]:
-        raise InputError(
-            f"vectors must be as long as the rows of head, here {rows.shape[1]}; got "
-            f"{table.shape[1]}."
-        )
     shift = np.zeros(len(rows)) if bias is None else _matrix("bias", bias).reshape(-1)
-    if shift.shape != (len(rows),):
-        raise InputError(f"bias must have a number for each of {len(rows)} rows; got {len(shift)}.")
-    if len(rows) not in ({len(classes), 1} if len(classes) == 2 else {len(classes)}):
+    least = 1 if len(classes) == 2 else len(classes)
+    fits = table.shape[1] == rows.shape[1] and len(shift) == len(rows)
+    if not fits or len(rows) not in (least, len(classes)):
         raise InputError(
-            f"head must have a row for each of {len(classes)} classes; got {len(rows)}."
+            f"head must have a row for each of {len(classes)} classes, as long as the vectors, and "
+            f"bias a number for each row; got head {rows.shape}, vectors {table.shape} and bias "
+            f"{shift.shape}."
         )
     counts = _matrix("weights", [(weights or {}).get(word, 1.0) for word in known])[0]
     # Their sum is the denominator of every game: with both signs it could vanish.

@@ -132,24 +132,26 @@ class TextGame:
         answered(count)
         return outputs
 
-    def _answers(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-        """Ask what is not known yet."""
-        known = self._known
+    def _new(self, masks: Bool[np.ndarray, "n d"]) -> tuple[list[bytes], dict[bytes, int]]:
+        """What masks are remembered by, and of those that are not known yet the row of each."""
         # As bits: 50,000 masks of 300 words are 2 megabytes, and 15 as booleans.
         keys = [bits.tobytes() for bits in np.packbits(masks, axis=1)]
-        new = {key: i for i, key in enumerate(keys) if key not in known}
+        return keys, {key: i for i, key in enumerate(keys) if key not in self._known}
+
+    def _answers(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        """Ask what is not known yet."""
+        keys, new = self._new(masks)
         answered(len(keys) - len(new))
-        if not new:
-            return np.array([known[key] for key in keys])
-        asked = np.asarray(self._ask(masks[list(new.values())]))
-        # A NaN would be remembered, and spoil everything that is estimated later.
-        if not np.isfinite(asked).all():
-            raise InputError("the model answers with numbers that are not finite.")
-        found = dict(zip(new, asked, strict=True))
-        # From what was found: there may be no room to remember it.
-        answers = np.array([found[key] if key in found else known[key] for key in keys])
-        self._note(found)
-        return answers
+        found: dict[bytes, Float[np.ndarray, " C"]] = {}
+        if new:
+            asked = np.asarray(self._ask(masks[list(new.values())]))
+            # A NaN would be remembered, and spoil everything that is estimated later.
+            if not np.isfinite(asked).all():
+                raise InputError("the model answers with numbers that are not finite.")
+            found = dict(zip(new, asked, strict=True))
+            self._note(found)
+        # From what was found first: there may have been no room to remember it.
+        return np.array([found[key] if key in found else self._known[key] for key in keys])
 
     def _note(self, found: dict[bytes, Float[np.ndarray, " C"]]) -> None:
         """Remember answers as long as there is room."""
@@ -165,16 +167,7 @@ class TextGame:
         Nothing happens where their model does not take texts together, or refuses: each text is
         then asked by itself, and an error is about that text.
         """
-        if len(games) < 2:
-            return
-        new = [
-            {bits.tobytes(): i for i, bits in enumerate(np.packbits(keep, axis=1))}
-            for keep in masks
-        ]
-        # Known answers are left out, or a text that was asked before would be paid for twice.
-        for game, rows in zip(games, new, strict=True):
-            for key in game._known.keys() & rows.keys():
-                del rows[key]
+        new = [game._new(keep)[1] for game, keep in zip(games, masks, strict=True)]
         going = [g for g, rows in enumerate(new) if rows and games[g]._remember]
         if len(going) < 2:
             return

@@ -136,14 +136,14 @@ def _pillow() -> Any:
 
 def _read(path: Path, name: str) -> Picture:
     try:
-        there, folder = path.is_file(), path.is_dir()
+        there = path.is_file()
     except (OSError, ValueError):  # a text of some length is no name of a file
-        there = folder = False
+        there = False
     if not there:
-        what = "is a folder" if folder else "does not exist"
-        if re.match("https?:/", str(path)):
-            what = "is an address of the web, which is not read; download it"
-        raise InputError(f"a picture must be a file; {one_line(str(path), 200)!r} {what}.")
+        raise InputError(
+            f"a picture must be a file, which {one_line(str(path), 200)!r} is not; an address of "
+            "the web is not read: download it."
+        )
     return _opened(path, name)
 
 

@@ -14,7 +14,6 @@ Span = tuple[int, int]
 
 _BREAK, _AS_LONG = "<br />", " " * len("<br />")  # blanks keep every offset where it is
 _TOKEN = re.compile(r"[^\s'.,()!?;:]+|['.,()!?]")
-_QUOTE = re.compile('"')
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +34,6 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.strings)
-
-    def head(self, count: int) -> "Tokens":
-        """Return the first ``count`` tokens."""
-        return Tokens(self.strings[:count], self.spans[:count])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Tokens):
-            return NotImplemented
-        return (self.strings, self.spans) == (other.strings, other.spans)
-
-    def __hash__(self) -> int:
-        return hash(self.strings)
 
 
 def token_strings(text: str) -> list[str]:
@@ -77,30 +64,17 @@ def _spans(strings: tuple[str, ...], text: str) -> tuple[Span, ...]:
         start = plain.find(string, end)
         end = start + len(string)
         spans.append((start, end))
-    if '"' in lower:
-        spans = _with_quotes(spans, lower)
+    if '"' not in lower and len(lower) == len(text):
+        return tuple(spans)
+    # Quotes have vanished, and a letter may have become several ('İ'): from where each came.
+    letters = np.frombuffer(lower.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    source = np.arange(len(text))
     if len(lower) != len(text):
-        spans = _in_original(spans, text)
-    return tuple(spans)
-
-
-def _with_quotes(spans: list[Span], text: str) -> list[Span]:
-    """Return where ``spans`` of ``text`` without its quotes lie in ``text`` itself."""
-    quotes = np.array([match.start() for match in _QUOTE.finditer(text)])
-    # Character i of the shorter text has as many quotes before it as stand at most i + their count.
-    shorter = quotes - np.arange(len(quotes))
-    ends = np.array(spans).reshape(-1, 2) - [0, 1]  # the last character, not the one after it
-    placed = ends + np.searchsorted(shorter, ends, side="right") + [0, 1]
-    return [(start, end) for start, end in placed.tolist()]
-
-
-def _in_original(spans: list[Span], text: str) -> list[Span]:
-    """Return where ``spans`` of the lower-cased ``text`` lie in ``text``, where some letter grew.
-
-    One character may become several ('İ'), never with a different count than when lowered alone.
-    """
-    source = [i for i, character in enumerate(text) for _ in character.lower()]
-    return [(source[start], source[end - 1] + 1) for start, end in spans]
+        source = np.repeat(source, [len(character.lower()) for character in text])
+    source = source[letters != ord('"')]
+    # By the last character, not the one after it, which may lie behind a quote.
+    ends = source[np.array(spans, dtype=int).reshape(-1, 2) - [0, 1]] + [0, 1]
+    return tuple((start, end) for start, end in ends.tolist())
 
 
 CLS, UNK = 0, 1

@@ -16,7 +16,7 @@ from limelight import InputError
 from limelight.models import Attended, Capability, Differentiated, Link, Weigh
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
-from limelight.text import CLS, UNK, Document, Features, Vocabulary, tokenize
+from limelight.text import CLS, UNK, Document, Features, Tokens, Vocabulary, tokenize
 from limelight_reproduction.deep.pieces import Pieces
 from limelight_reproduction.deep.transformer import Transformer
 
@@ -106,7 +106,8 @@ class DeepClassifier:
         tokens = tokenize(text)
         spelt = [self._pieces_of(word) for word in tokens.strings]
         begins = np.cumsum([0, *map(len, spelt)])
-        inside = tokens.head(int(np.searchsorted(begins[:-1], self._T_max - 1)))
+        count = int(np.searchsorted(begins[:-1], self._T_max - 1))
+        inside = Tokens(tokens.strings[:count], tokens.spans[:count])
         beyond = tokens.strings[len(inside) :]
         return Document(
             text,

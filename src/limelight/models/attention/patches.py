@@ -6,6 +6,7 @@ pictures at hand those rows are made (``with_patches``); from there on nothing d
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -64,23 +65,17 @@ class PictureClassifier(AttentionClassifier):
     )
 
     def __post_init__(self) -> None:
-        shape = (*self.grid, *self.patch_size, self.channels)
+        shape, found = (*self.grid, *self.patch_size, self.channels), np.shape(self.patch_mean)
         # With limits, for a folder may come from anybody: sizes are multiplied before arrays are.
-        if len(shape) != 5 or any(type(n) is not int or not 1 <= n <= _MOST for n in shape):
+        sound = len(shape) == 5 and all(type(n) is int and 1 <= n <= _MOST for n in shape)
+        patches, pixels = (prod(shape[:2]), prod(shape[2:])) if sound else (_MOST, _MOST)
+        fits = max(patches + 1, pixels) <= _MOST and (self.T_max, found) == (1 + patches, (pixels,))
+        if not fits or self.channels not in (1, 3):
             raise InputError(
-                "patches must have a size and stand in a grid, two whole numbers from 1 each; got "
-                f"{self.patch_size} and {self.grid}, in {self.channels} channels."
-            )
-        pixels, patches = shape[2] * shape[3] * shape[4], shape[0] * shape[1]
-        if self.channels not in (1, 3) or pixels > _MOST or patches >= _MOST:
-            raise InputError(
-                "patches have 1 or 3 channels, and there is an end to their size and number; got "
-                f"{patches:,} patches of {pixels:,} numbers in {self.channels} channels."
-            )
-        if np.shape(self.patch_mean) != (pixels,) or self.T_max != 1 + patches:
-            raise InputError(
-                f"a picture of {patches} patches of {pixels} numbers needs T_max {1 + patches} and "
-                f"a patch_mean of that length; got {self.T_max} and {np.shape(self.patch_mean)}."
+                "patches must have a size and stand in a grid, two whole numbers from 1 each, in 1 "
+                "or 3 channels; T_max must be one more than there are of them, and patch_mean as "
+                f"long as one; got {self.patch_size}, {self.grid}, {self.channels} channels, T_max "
+                f"{self.T_max} and {found}."
             )
         if self.removal not in REMOVALS:
             raise InputError(nearest("removal", self.removal, REMOVALS))

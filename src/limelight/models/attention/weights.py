@@ -118,15 +118,13 @@ def check_weights(model: Any) -> None:
 
 
 def _check_positions(model: Any) -> None:
-    if not 2 <= model.T_max <= _LONGEST or model.position_base <= 0:
+    base, scale = model.position_base, model.position_scale
+    # The largest angle, of which a sine is taken; NaN is not below anything.
+    usable = (
+        base > 0 and np.isfinite(scale) and model.T_max / min(1.0, base) < 1e300 and base < np.inf
+    )
+    if not 2 <= model.T_max <= _LONGEST or not usable:
         raise InputError(
-            f"T_max must lie between 2 and {_LONGEST:,}, and position_base be positive; "
-            f"got {model.T_max} and {model.position_base}."
-        )
-    if (model.T_max - 1) / min(1.0, model.position_base) > 1e300:  # an angle, of which a sine
-        raise InputError(f"position_base is too small; got {model.position_base}.")
-    if not np.isfinite([model.position_base, model.position_scale]).all():
-        raise InputError(
-            "position_base and position_scale must be finite; "
-            f"got {model.position_base} and {model.position_scale}."
+            f"T_max must lie between 2 and {_LONGEST:,}, and position_base and position_scale be "
+            f"finite, the former positive and not too small; got {model.T_max}, {base} and {scale}."
         )
