@@ -85,7 +85,7 @@ def test_a_newer_question_keeps_the_place_in_the_line(queue):
         await asyncio.wait_for(busy.events.get(), 20)
         for key in ("first", "second", "first", "third", "first"):
             queue.ask(key, lambda _, key=key: ran.append(key), quick=True)
-        questions = [*queue._waiting[True].values()]
+        questions = [*queue._waiting.values()]
         gate.set()
         return [await end(question) for question in questions]
 

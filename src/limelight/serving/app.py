@@ -59,7 +59,6 @@ Answered = Callable[[Model, TextQuestion, Report], dict[str, Any]]
 _OWN = Path(__file__).parent / "page"
 _SHEETS = ("words.css", "page.css", "elements.css")
 _LINES, _JSON = "application/x-ndjson", "application/json"
-_SECONDS_TO_SEND = 20.0
 _GRACE = 1.0  # seconds to the next step of a question that is given up
 _SENTENCES = {
     404: "there is nothing at this address.",
@@ -287,20 +286,16 @@ def _encoded(answer: dict[str, Any]) -> msgspec.Raw:
 
 
 async def bounded_body(request: Request, most: int = MOST_BYTES) -> bytes:
-    """Return the body of a request, of limited size and sent in limited time."""
-    parts, size = [], 0
+    """Return the body of a request, of limited size; the guard limits its time."""
+    body = bytearray()
     try:
-        async with asyncio.timeout(_SECONDS_TO_SEND):
-            async for part in request.stream():
-                size += len(part)
-                if size > most:
-                    raise InputError(f"a request may have {most:,} bytes; this one has more.")
-                parts.append(part)
-    except TimeoutError:
-        raise InputError(f"a request must be sent in {_SECONDS_TO_SEND:.0f} seconds.") from None
+        async for part in request.stream():
+            body += part
+            if len(body) > most:
+                raise InputError(f"a request may have {most:,} bytes; this one has more.")
     except ClientDisconnect:  # nobody hears it; a traceback in the terminal would be heard
         raise InputError("the request was not sent to its end.") from None
-    return b"".join(parts)
+    return bytes(body)
 
 
 async def lines_of(

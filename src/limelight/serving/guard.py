@@ -43,11 +43,6 @@ class GuardedApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it with a sentence."""
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
         given, slash, rest = scope["path"].removeprefix("/").partition("/")
         answer: ASGIApp
         if not self._is_known(scope):

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from limelight.errors import InputError, shown
 
 Report = Callable[[int | float, int], None]
 Job = Callable[[Report], Any]
+Place = tuple[Hashable, bool]  # who asks, and whether it is quick: only one may be begun
 
 _BETWEEN_REPORTS = 0.1  # seconds: a bar that moves faster is only traffic
 _MOST_WAITING = 200  # questions; more than that is an attack or a mistake
@@ -57,12 +57,10 @@ class QuestionQueue:
     """Questions in, answers out, one at a time."""
 
     def __init__(self) -> None:
-        # By asker, what is quick (True) apart from what is slow.
-        self._waiting: dict[bool, OrderedDict[Hashable, QueuedQuestion]] = {
-            True: OrderedDict(),
-            False: OrderedDict(),
-        }
-        self._begun: dict[tuple[Hashable, bool], QueuedQuestion] = {}
+        # By place: the asker, and whether it is quick. A newer question keeps the older's place in
+        # the line: whoever types on must not stand at its end for ever.
+        self._waiting: dict[Place, QueuedQuestion] = {}
+        self._begun: dict[Place, QueuedQuestion] = {}
         self._changed = threading.Condition()
         self._generation = 0  # of the thread: one that was given up finds that it has a successor
         self._lost = 0
@@ -77,28 +75,24 @@ class QuestionQueue:
         Something slow does not drop what is quick: it is asked later, about the same text.
         ``alike`` is another way to answer it, together with others that wait.
         """
-        question = QueuedQuestion(key, job, quick=quick, alike=alike)
+        question = QueuedQuestion((key, quick), job, alike=alike)
         with self._changed:
-            for lane in (True, False) if quick else (False,):
-                for older in (self._waiting[lane].get(key), self._begun.get((key, lane))):
+            for place in {(key, quick), (key, False)}:
+                for older in (self._waiting.get(place), self._begun.get(place)):
                     if older is not None:
                         older.dropped = True
                         older.tell(Event(superseded=True))
-                if lane != quick:
-                    self._waiting[lane].pop(key, None)
-            is_new = key not in self._waiting[quick]
-            waiting = sum(map(len, self._waiting.values()))
-            if self._closed or (is_new and waiting >= _MOST_WAITING):
-                question.tell(
-                    Event(failed="too many questions are waiting; try again in a moment.")
-                )
+            if quick:
+                self._waiting.pop((key, False), None)
+            full = question.place not in self._waiting and len(self._waiting) >= _MOST_WAITING
+            if self._closed or full:
+                full_up = "too many questions are waiting; try again in a moment."
+                question.tell(Event(failed=full_up))
             elif self._lost >= _MOST_LOST:
                 stuck = "the model does not come back; stop the server and look at it."
                 question.tell(Event(failed=stuck))
             else:
-                # It takes the place of the older one: whoever types on must not stand at the end
-                # of the line for ever.
-                self._waiting[quick][key] = question
+                self._waiting[question.place] = question
                 self._changed.notify()
         return question
 
@@ -106,8 +100,8 @@ class QuestionQueue:
         """Drop ``question``, which nobody waits for; say whether the model is at work on it."""
         question.dropped = True
         with self._changed:
-            if self._waiting[question.quick].get(question.key) is question:  # and not a newer one
-                del self._waiting[question.quick][question.key]
+            if self._waiting.get(question.place) is question:  # and not a newer one
+                del self._waiting[question.place]
             return self._begun.get(question.place) is question
 
     def give_up(self, question: "QueuedQuestion") -> None:
@@ -149,29 +143,20 @@ class QuestionQueue:
     def _next(self, generation: int) -> "QueuedQuestion | None":
         with self._changed:
             while not self._closed and generation == self._generation:
-                if (question := self._begin(True) or self._begin(False)) is not None:
-                    return question
+                if begun := self._begin(lambda _: True, 1):
+                    return begun[0]
                 self._changed.wait()
         return None
 
-    def _begin(self, lane: bool) -> "QueuedQuestion | None":
+    def _begin(
+        self, wanted: Callable[["QueuedQuestion"], bool], most: int
+    ) -> list["QueuedQuestion"]:
+        """Return the first that wait and are ``wanted``, what is quick before all others."""
         with self._changed:
-            if not self._waiting[lane]:
-                return None
-            _, question = self._waiting[lane].popitem(last=False)
-            self._begun[question.place] = question
-            return question
-
-    def _begin_alike(self, question: "QueuedQuestion") -> list["QueuedQuestion"]:
-        """Return questions of the same kind that wait, which are begun by that."""
-        if question.alike is None:
-            return []
-        with self._changed:
-            waiting, kind = self._waiting[question.quick], question.alike.kind
-            same = [key for key, one in waiting.items() if one.alike and one.alike.kind == kind]
-            chosen = [waiting.pop(key) for key in same[:_MOST_TOGETHER]]
-            self._begun |= {one.place: one for one in chosen}
-            return chosen
+            found = sorted(filter(wanted, self._waiting.values()), key=lambda one: not one.quick)
+            begun = {one.place: self._waiting.pop(one.place) for one in found[:most]}
+            self._begun |= begun
+            return list(begun.values())
 
     def _end(self, question: "QueuedQuestion", event: Event | None) -> None:
         if event is not None:
@@ -181,7 +166,9 @@ class QuestionQueue:
                 del self._begun[question.place]
 
     def _answer(self, question: "QueuedQuestion", generation: int) -> None:
-        questions = [question, *self._begin_alike(question)]
+        questions, like = [question], (question.kind, question.quick)
+        if question.kind is not None:
+            questions += self._begin(lambda one: (one.kind, one.quick) == like, _MOST_TOGETHER)
         if len(questions) > 1 and self._answered_together(questions):
             return
         for one in questions:
@@ -205,8 +192,8 @@ class QuestionQueue:
             if question.dropped or self._closed or generation != self._generation:
                 raise _DroppedError
             question.tell_progress(float(done) / total)
-            while not question.quick and (other := self._begin(True)) is not None:
-                self._answer(other, generation)
+            while not question.quick and (begun := self._begin(lambda one: one.quick, 1)):
+                self._answer(begun[0], generation)
 
         try:
             # A fresh context: what watches a slow job must not hear of a quick one in between.
@@ -225,9 +212,9 @@ class QuestionQueue:
 class QueuedQuestion:
     """A question in the queue; ``events`` end with its answer, or why there is none."""
 
-    def __init__(self, key: Hashable, job: Job, *, quick: bool, alike: Alike | None) -> None:
-        self.key, self.job, self.quick, self.alike = key, job, quick, alike
-        self.place = (key, quick)  # of which only one may be begun
+    def __init__(self, place: Place, job: Job, *, alike: Alike | None) -> None:
+        self.place, self.job, self.alike = place, job, alike
+        self.quick, self.kind = place[1], alike and alike.kind
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.dropped = False  # then the job ends at its next step
         self._loop = asyncio.get_running_loop()
