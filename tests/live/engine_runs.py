@@ -72,7 +72,7 @@ def answers_of_models(folder, models, *, precision="float32", **asked):
 
 def tabled(model, precision=None):
     """The model as its own tables have it, or as those that a page stores."""
-    tables = model.tables if precision is None else stored_tables(model, precision).tables
+    tables = model.tables if precision is None else stored_tables(model, precision)
     names = ("T_max", "table_errors", "embedding", "positions", "directions")
     given = {name: getattr(model, name) for name in names}
     return SimpleNamespace(

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,6 @@ from limelight.models import CAPABILITIES, Model, why_not
 from limelight.models.attention import AttentionClassifier, PictureClassifier, Tables
 from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable
-from limelight.shapes import Float
 
 METHODS_SHOWN = ("shapley", "lime", "loo", "gxi", "alpha-avg", "alpha-max")
 _TOLD = ("id", "label", "signed", "formula", "sees", "blind")  # of a method
@@ -39,16 +38,14 @@ def live_page(
     Its tables are stored in ``precision``; every bound on the page counts what that costs. The page
     starts with ``text``, unless its address names another.
     """
-    needed = f"a live page needs {CAPABILITIES['collapses']}"
-    if not isinstance(model, AttentionClassifier) and why_not(model, "games") is None:
-        raise InputError(  # exact, but by words that code of its own finds
-            f"{needed}, and no page can read words as this one does; 'limelight serve' shows it as "
-            "you type."
-        )
-    if (why := why_not(model, "collapses")) is not None:
-        raise InputError(f"{needed}, and {why}.")
+    needed = (
+        f"a live page needs {CAPABILITIES['collapses']}, and {{}}; 'limelight serve' shows any "
+        "model as you type."
+    )
     if not isinstance(model, AttentionClassifier) or isinstance(model, PictureClassifier):
-        raise InputError(f"{needed}; a {type(model).__name__} has no tables of words.")
+        raise InputError(needed.format(f"a {type(model).__name__} has no tables of words"))
+    if (why := why_not(model, "collapses")) is not None:
+        raise InputError(needed.format(why))
     data = live_data(model, precision, text)
     return whole_page(
         writable(title),
@@ -74,83 +71,68 @@ def live_data(model: AttentionClassifier, precision: Precision, text: str) -> di
         "methods": [{name: getattr(method, name) for name in _TOLD} for method in methods],
         "text": writable(text),
         "vocabulary": "\n".join(words),
-        **stored_tables(model, precision).packed(),
+        **packed(model, precision),
     }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredTables:
-    """The tables as a page has them: those of words rounded, those of positions in full.
+def packed(model: AttentionClassifier, precision: Precision) -> dict[str, Any]:
+    """Return the stored tables as JSON: arrays little-endian in base64, unknown errors as null.
 
-    A rounded number x̂ is within ``unit`` |x̂| + ``least`` of what it was. ``logit_error`` and
-    ``value_error`` bound the errors of the tables before rounding. The first ``attended`` heads are
-    heads of attention, and ``offset`` is what of the values is read of no embedding.
+    A ``rounding`` to x̂ is within unit |x̂| + least of what it was, and ``own`` bounds the errors of
+    the tables before. The first ``attended`` heads are heads of attention, and ``offset`` is what
+    of the values is read of no embedding.
     """
-
-    tables: Tables
-    precision: Precision
-    unit: float
-    least: float
-    logit_error: Float[np.ndarray, " K"]
-    value_error: Float[np.ndarray, "C K"]
-    offset: Float[np.ndarray, "C K"]
-    attended: int
-
-    def packed(self) -> dict[str, Any]:
-        """Return it as JSON: arrays little-endian in base64; errors that are not known are null."""
-        tables, short = self.tables, self.precision
-        arrays = {
-            "wordLogit": _array(tables.word_logit, short),
-            "wordValue": _array(tables.word_value, short),
-            "positionLogit": _array(tables.position_logit, "float64"),
-            "positionValue": _array(tables.position_value, "float64"),
+    tables, errors, limits = (
+        stored_tables(model, precision),
+        model.table_errors,
+        np.finfo(precision),
+    )
+    arrays = {
+        "wordLogit": _array(tables.word_logit, precision),
+        "wordValue": _array(tables.word_value, precision),
+        "positionLogit": _array(tables.position_logit, "float64"),
+        "positionValue": _array(tables.position_value, "float64"),
+    }
+    units, hidden = tables.units, None
+    if units is not None:
+        arrays["wordGiven"] = _array(units.word, precision)
+        arrays["positionGiven"] = _array(units.position, "float64")
+        hidden = {
+            "size": units.weight.shape[1],
+            "weight": units.weight.ravel().tolist(),
+            "offset": units.offset.ravel().tolist(),
         }
-        units, hidden = tables.units, None
-        if units is not None:
-            arrays["wordGiven"] = _array(units.word, short)
-            arrays["positionGiven"] = _array(units.position, "float64")
-            hidden = {
-                "size": units.weight.shape[1],
-                "weight": units.weight.ravel().tolist(),
-                "offset": units.offset.ravel().tolist(),
-            }
-        return {
-            "K": tables.word_logit.shape[1],
-            "attended": self.attended,
-            "offset": self.offset.ravel().tolist(),
-            "units": hidden,
-            "tables": arrays,
-            "rounding": {"unit": self.unit, "least": self.least},
-            "own": {"logit": _known(self.logit_error), "value": _known(self.value_error)},
-        }
+    return {
+        "K": tables.word_logit.shape[1],
+        "attended": model.sizes["K"],
+        "offset": model.directions.offset.ravel().tolist(),
+        "units": hidden,
+        "tables": arrays,
+        "rounding": {"unit": float(limits.eps) / 2, "least": float(limits.smallest_subnormal) / 2},
+        "own": {
+            "logit": _known(errors.logit.max(axis=0)),
+            "value": _known(errors.value.max(axis=0)),
+        },
+    }
 
 
-def stored_tables(model: AttentionClassifier, precision: Precision = "float32") -> StoredTables:
+def stored_tables(model: AttentionClassifier, precision: Precision = "float32") -> Tables:
     """Return the tables of ``model`` with those of its words rounded to ``precision``."""
     # Positions are few: in full they cost 30 kB and no error.
-    tables, errors, limits = model.tables, model.table_errors, np.finfo(precision)
+    tables, most = model.tables, float(np.finfo(precision).max)
     units = tables.units
     words = [tables.word_logit, tables.word_value, *([] if units is None else [units.word])]
-    if max(float(np.abs(table).max()) for table in words) > float(limits.max):
+    if max(float(np.abs(table).max()) for table in words) > most:
         raise InputError(
-            f"the tables of this model hold numbers beyond the largest of {precision}, "
-            f"{float(limits.max):.3g}; no page can carry them in that precision."
+            f"the tables of this model hold numbers beyond the largest of {precision}, {most:.3g}; "
+            "no page can carry them in that precision."
         )
     logit, value, *given = (table.astype(precision).astype(np.float64) for table in words)
-    return StoredTables(
-        tables=replace(
-            tables,
-            word_logit=logit,
-            word_value=value,
-            units=None if units is None else replace(units, word=given[0]),
-        ),
-        precision=precision,
-        unit=float(limits.eps) / 2,
-        least=float(limits.smallest_subnormal) / 2,
-        logit_error=errors.logit.max(axis=0),
-        value_error=errors.value.max(axis=0),
-        offset=model.directions.offset,
-        attended=model.sizes["K"],
+    return replace(
+        tables,
+        word_logit=logit,
+        word_value=value,
+        units=None if units is None else replace(units, word=given[0]),
     )
 
 
