@@ -116,8 +116,8 @@ def test_targets_by_number_and_all(limelight):
         (["x y", "--output", "no/such/folder/x.json"], "no such file or directory."),
         (
             ["x y", "--format", "htm"],
-            "no format 'htm'. Did you mean 'html'? "
-            "Choose from: terminal, json, html, csv, png, svg, pdf.",
+            'Invalid value "htm" for --format. Choose from: "terminal", "json", "html", "csv", '
+            '"png", "svg", "pdf". Did you mean "html"?',
         ),
         (
             ["x y", "--set", "bandwidth=wide"],

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from limelight.cli.console import write
-from limelight.errors import InputError
+from limelight.cli.console import noted, write
 
 
 def results(count, error):
@@ -24,11 +23,11 @@ def results(count, error):
 
 def test_an_interrupt_leaves_what_was_finished_and_says_where(tmp_path):
     with pytest.raises(KeyboardInterrupt) as stop:
-        write(results(3, KeyboardInterrupt()), tmp_path / "out.json", go_on=lambda: "Go on.")
+        write(results(3, KeyboardInterrupt()), tmp_path / "out.json")
     assert (tmp_path / "out.json.part").read_text() == "0\n1\n2\n"
     assert [file.name for file in tmp_path.iterdir()] == ["out.json.part"]
     part = tmp_path / "out.json.part"
-    assert stop.value.__notes__ == [f"3 finished results are in '{part}'. Go on."]
+    assert stop.value.__notes__ == [f"Finished results: 3, in '{part}'."]
 
 
 def test_an_interrupt_before_the_first_result_leaves_nothing(tmp_path, capsys):
@@ -54,13 +53,12 @@ def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):
 
     parts = iter(["one\n", "two\n", "three\n"])
     monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(InputError) as error:
-        write(parts, tmp_path / "out.json", go_on=lambda: "Go on.")
+    with pytest.raises(OSError, match="No space left") as error, noted(lambda: "Go on.", OSError):
+        write(parts, tmp_path / "out.json")
     monkeypatch.undo()
-    assert str(error.value) == (
-        f"'{tmp_path / 'out.json'}': no space left on device; 2 finished results are in "
-        f"'{tmp_path / 'out.json.part'}'. Go on."
-    )
+    assert error.value.filename == str(tmp_path / "out.json")
+    left = f"Finished results: 2, in '{tmp_path / 'out.json.part'}'."
+    assert error.value.__notes__ == [left, "Go on."]
     assert (tmp_path / "out.json.part").read_text() == "one\ntwo\n"
 
 
@@ -98,7 +96,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, number, code):
     done = [json.loads(line)["text"] for line in part.read_text().splitlines()]
     assert not out.exists()
     next_line = re.fullmatch(
-        rf"Interrupted: {len(done)} finished results are in '{part}'\. Go on with line (\d+): "
+        rf"Interrupted\. Finished results: {len(done)}, in '{part}'\. Go on with line (\d+): "
         rf"tail -n \+\1 {lines} \| limelight … --lines",
         said,
     )[1]
@@ -117,16 +115,16 @@ def test_what_grows_is_visible_while_it_grows(tmp_path):
     assert (tmp_path / "out.json").read_text() == "first\nsecond\n"
 
 
-def test_a_mistake_leaves_the_old_file_alone(tmp_path, capsys):
+def test_a_mistake_leaves_the_old_file_alone(tmp_path):
     (tmp_path / "out.json").write_text("old")
     with pytest.raises(ValueError, match="x"):
         write(results(0, ValueError("x")), tmp_path / "out.json")
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
-    with pytest.raises(ValueError, match="x"):
+    with pytest.raises(ValueError, match="x") as error:
         write(results(1, ValueError("x")), tmp_path / "out.json")
     assert (tmp_path / "out.json").read_text() == "old"
     assert (tmp_path / "out.json.part").read_text() == "0\n"
-    assert "Stopped: 1 finished result is in" in capsys.readouterr().err
+    assert "Finished results: 1, in" in error.value.__notes__[0]
 
 
 def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path):

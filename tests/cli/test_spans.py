@@ -63,7 +63,7 @@ def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
     [
         ((), "the model finds 2 spans here (ORG 'Jordan', ORG 'Acme')"),
         (("--at", "Smith"), "there is no 'Smith' in the text"),
-        (("--spans", "--at", "Acme"), "leave out --at"),
+        (("--spans", "--at", "Acme"), "give --at or --spans, not both"),
         (("--at", "Acme", "--no-protect-span"), "wrap the function with mask="),
     ],
 )

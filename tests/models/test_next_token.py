@@ -401,9 +401,12 @@ def test_the_shell_asks_a_language_model(folder, limelight):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--template", "{text}"], "is about a language model; add --model FOLDER"),
+        (["--template", "{text}"], "are about a language model; give its path"),
         (["--model", "x", "--labels", "a=b,c=d"], "--labels are about a language model"),
-        (["--per-token"], "--per-token is about an answer of a language model; add --template"),
+        (
+            ["--per-token"],
+            "per_token is about an answer that a language model writes; add template",
+        ),
         (
             ["--model", "x", "--template", "{text}", "--labels", "good"],
             "gives each class a word, as in negative=bad,positive=good; got 'good'",

@@ -83,11 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt as stop:
-        notes = getattr(stop, "__notes__", [])
-        tell(f"Interrupted: {' '.join(notes)}" if notes else "Interrupted.")
+        tell(" ".join(["Interrupted.", *getattr(stop, "__notes__", [])]))
         sys.exit(143 if isinstance(stop, _TerminatedError) else 130)
     except (CycloptsError, InputError, OSError, MemoryError) as error:
-        tell(f"Error: {_LONG.sub(_shortened, _sentence(error))}")
+        said = [_LONG.sub(_shortened, _sentence(error)), *getattr(error, "__notes__", [])]
+        tell(f"Error: {' '.join(said)}")
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 

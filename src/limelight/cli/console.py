@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rich.console import Console, RenderableType
 
-from limelight.errors import InputError, nearest, shown
+from limelight.errors import InputError, shown
 from limelight.files import is_device, whole_file
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 FIGURES = ("png", "svg", "pdf")
-FORMATS = ("terminal", "json", "html", "csv", *FIGURES)
-ENDINGS = {".txt": "terminal", ".jsonl": "json"} | {f".{name}": name for name in FORMATS[1:]}
+ENDINGS = {".txt": "terminal", ".jsonl": "json"} | {
+    f".{name}": name for name in ("json", "html", "csv", *FIGURES)
+}
 
 
 class _Console(Console):
@@ -125,11 +126,12 @@ class ProgressShown:
 
 
 @contextlib.contextmanager
-def noted(kept: Callable[[], str]) -> Iterator[None]:
-    """Let an interrupt say what is ``kept``, and how to go on."""
+def noted(kept: Callable[[], str], *beside: type[BaseException]) -> Iterator[None]:
+    """Let an interrupt, and errors ``beside`` it, say what is ``kept``, and how to go on."""
+    told: tuple[type[BaseException], ...] = (KeyboardInterrupt, *beside)
     try:
         yield
-    except KeyboardInterrupt as stop:
+    except told as stop:
         if said := kept():
             stop.add_note(said)
         raise
@@ -192,8 +194,6 @@ def _described(progress: "RunProgress") -> str:
 def chosen_format(format: str | None, output: Path | None) -> str:
     """Return the format asked for, or else the one that the output file's name implies."""
     if format is not None:
-        if format not in FORMATS:
-            raise InputError(nearest("format", format, FORMATS))
         if format in FIGURES and (output is None or output.suffix.lower() != f".{format}"):
             raise InputError(f"a figure goes to a file; add --output NAME.{format}.")
         return format
@@ -220,21 +220,19 @@ def only(results: Iterable[Result], form: str) -> Result:
     return found[0]
 
 
-def put(
-    results: Iterable[Any], form: str, output: Path | None, *, go_on: Callable[[], str] = lambda: ""
-) -> None:
+def put(results: Iterable[Any], form: str, output: Path | None) -> None:
     """Write results in their format as they come; a page or a figure shows one alone.
 
     CSV may come as its lines already, where several results are one file.
     """
     match form:
         case "terminal":
-            show(results, output, go_on=go_on)
+            show(results, output)
         case "json":
-            write((found.to_json() + "\n" for found in results), output, go_on=go_on)
+            write((found.to_json() + "\n" for found in results), output)
         case "csv":
             rows = (found if isinstance(found, str) else found.to_csv() for found in results)
-            write(rows, output, go_on=go_on)
+            write(rows, output)
         case "html":
             write([only(results, form).to_html()], output)
         case _:
@@ -281,15 +279,10 @@ def parsed_value(value: str) -> Any:
     return value
 
 
-def write(
-    parts: Iterable[str], output: Path | None, *, go_on: Callable[[], str] = lambda: ""
-) -> None:
-    """Write ``parts`` as they come, to standard output or to the file, whole or not at all.
-
-    A file that is not finished leaves what it holds beside it; ``go_on`` then says how to go on.
-    """
+def write(parts: Iterable[str], output: Path | None) -> None:
+    """Write ``parts`` as they come, to standard output or to the file, whole or not at all."""
     if output is not None:
-        _write_file(parts, output, go_on)
+        _write_file(parts, output)
         return
     for part in parts:
         # A redirected terminal may not speak UTF-8; a result must reach the file all the same.
@@ -297,7 +290,7 @@ def write(
         sys.stdout.buffer.flush()
 
 
-def _write_file(parts: Iterable[str], output: Path, go_on: Callable[[], str]) -> None:
+def _write_file(parts: Iterable[str], output: Path) -> None:
     """Write to ``output``, beside which FILE.part grows until all is there.
 
     Killed, interrupted or out of room, what was finished stays in FILE.part, whole results only.
@@ -307,56 +300,30 @@ def _write_file(parts: Iterable[str], output: Path, go_on: Callable[[], str]) ->
             file.writelines(part.encode() for part in parts)
         return
     target = output.resolve()  # a link keeps its place
-    growing, done = target.with_name(f"{target.name}.part"), 0
+    growing, done, end = target.with_name(f"{target.name}.part"), 0, 0
     try:
         with growing.open("wb", buffering=0) as rest:
             for part in parts:
-                _write_part(rest, part.encode())
-                done += 1
+                content = part.encode()
+                while content:  # a nearly full disk takes a part, and says so only the next time
+                    content = content[rest.write(content) :]
+                done, end = done + 1, rest.tell()
             os.fsync(rest.fileno())
         growing.replace(target)
     except BaseException as error:
-        if not done:
-            with contextlib.suppress(OSError):  # the first error says more
-                growing.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the first error says more
+            os.truncate(growing, end) if done else growing.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, str(growing)):
-            error = OSError(error.errno, error.strerror, str(output))
-        if not done:
-            raise error from None
-        left = f"{done} finished result{'s are' if done > 1 else ' is'} in '{growing}'. {go_on()}"
-        _raise_with_rest(error, left.strip())
-
-
-def _write_part(file: io.FileIO, content: bytes) -> None:
-    """Write all of ``content``, or leave the file as it was."""
-    start, rest = file.tell(), memoryview(content)
-    try:
-        while rest:  # a disk that is nearly full takes a part and says so only the next time
-            rest = rest[file.write(rest) :]
-    except BaseException:
-        with contextlib.suppress(OSError):
-            file.truncate(start)
+            error.filename = str(output)
+        if done:
+            error.add_note(f"Finished results: {done}, in '{growing}'.")
         raise
 
 
-def _raise_with_rest(error: BaseException, left: str) -> NoReturn:
-    """Raise ``error`` again; what is ``left`` of the work is said with it."""
-    if isinstance(error, KeyboardInterrupt):
-        error.add_note(left)
-    elif isinstance(error, OSError):
-        why = (error.strerror or str(error)).lower()
-        raise InputError(f"'{error.filename}': {why}; {left}") from None
-    else:
-        tell(f"Stopped: {left}")
-    raise error
-
-
-def show(
-    results: Iterable[RenderableType], output: Path | None, *, go_on: Callable[[], str] = lambda: ""
-) -> None:
+def show(results: Iterable[RenderableType], output: Path | None) -> None:
     """Print results as they come, to the terminal or as plain text to a file."""
     if output is not None:
-        write(_plain(results), output, go_on=go_on)
+        write(_plain(results), output)
         return
     console = output_console()
     for i, result in enumerate(results):

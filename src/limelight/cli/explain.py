@@ -11,6 +11,7 @@ from cyclopts.validators import Number
 
 from limelight import verbs
 from limelight.cli.console import (
+    noted,
     output_console,
     parsed_settings,
     put,
@@ -22,7 +23,6 @@ from limelight.cli.options import (
     AnswerColumn,
     Argument,
     Asking,
-    AskingOrData,
     ModelOptions,
     PairColumn,
     QuestionOptions,
@@ -30,21 +30,24 @@ from limelight.cli.options import (
     TextColumn,
     WholeNumber,
     WholeNumberOrNone,
+    explanations_in,
     names_in,
 )
 from limelight.cli.texts import Answers, OneText
-from limelight.errors import InputError, nearest
+from limelight.errors import InputError
 from limelight.explainers.lime import plan as planned
 from limelight.question import FIELDS
-from limelight.results import Explanation, SpanExplanations
+from limelight.results import Comparison, SpanExplanations
 from limelight.results.explanation import explanations_csv
 
 if TYPE_CHECKING:
     from limelight.runs import Run
 
-_ONE_CLASS = ("target", "against")
-_OF_CLASSES = ("at", *_ONE_CLASS, "scale")  # which an answer has not
-ENGINES = ("pool", "here", "ray")
+_EACH: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {  # and what it is not asked then
+    "all_classes": (verbs.explain_classes, ("target", "against")),
+    "spans": (verbs.explain_spans, ("at", "answer")),
+    "sentences": (verbs.explain_sentences, ("at", "target", "against", "scale")),
+}
 _SAME = (  # options that are keywords of ``explain_data``
     "text_column", "pair_column", "id_column", "label_column", "at_column", "answer_column",
     "limit", "shard_texts", "retry",
@@ -100,14 +103,14 @@ class DataRun:
     at_column: str | None = None
     answer_column: AnswerColumn = None
     limit: WholeNumberOrNone = None
-    engine: str | None = None
+    engine: Literal["pool", "here", "ray"] | None = None
     workers: WholeNumberOrNone = None
     gpus_per_worker: float = 0.0
     address: str | None = None
     retry: Annotated[bool, Parameter(negative=())] = False
     no_texts: Annotated[bool, Parameter(negative=())] = False
     shard_texts: WholeNumberOrNone = None
-    log: str | None = None
+    log: Literal["json"] | None = None
 
     def given(self, text: tuple[str, ...], asking: Asking) -> bool:
         """Return whether a data set is to be explained; refuse options that mean nothing then."""
@@ -117,33 +120,17 @@ class DataRun:
                     option = field.name.replace("_", "-")
                     raise InputError(f"--{option} is about a data set; add --data.")
             return False
-        for name, there in (
-            ("a text", bool(text)),
-            ("--file", asking.texts.one.file is not None),
-            ("--lines", asking.texts.lines),
-            ("--tabs", asking.texts.tabs),
-            ("--pair", asking.texts.one.pair is not None),
-            ("--format", asking.out.format is not None),
-        ):
-            if there:
+        texts, one, form = asking.texts, asking.texts.one, asking.out.format
+        beside: dict[str, Any] = {"a text": text, "--file": one.file, "--lines": texts.lines}
+        beside |= {"--tabs": texts.tabs, "--pair": one.pair, "--format": form}
+        for name, there in beside.items():
+            if there not in (None, (), False):
                 raise InputError(f"give --data or {name}, not both.")
         if asking.out.output is None:
             raise InputError("--data needs a folder for the run; add --output FOLDER.")
-        if self.engine not in (None, *ENGINES):
-            raise InputError(nearest("engine", self.engine, ENGINES))
-        if self.log not in (None, "json"):
-            raise InputError(nearest("log", self.log, ["json"]))
         return True
 
-    def explain(
-        self,
-        methods: str | None,
-        question: QuestionOptions,
-        asking: Asking,
-        *,
-        all_classes: bool,
-        sentences: bool,
-    ) -> None:
+    def explain(self, methods: str | None, asking: Asking, **asked: Any) -> None:
         """Explain the data set, show how far it is, and say at the end where it lies."""
         from limelight import explain_data
 
@@ -156,9 +143,7 @@ class DataRun:
                 list(self.data),
                 names if names is None or len(names) > 1 else names[0],
                 output=output,
-                all_classes=all_classes,
-                sentences=sentences,
-                **question.keywords(),
+                **asked,
                 **{name: getattr(self, name) for name in _SAME},
                 labels=asking.model.data_labels,
                 budget=asking.budget,
@@ -217,7 +202,7 @@ def explain(
     spans: Annotated[bool, Parameter(negative=())] = False,
     sentences: Annotated[bool, Parameter(negative=())] = False,
     question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
-    asking: AskingOrData = AskingOrData(),  # noqa: B008
+    asking: Asking = Asking(),  # noqa: B008
     data_run: DataRun = DataRun(),  # noqa: B008
 ) -> None:
     """Show which words of a text move the model, by one method; or of a whole data set, by several.
@@ -235,25 +220,17 @@ def explain(
         With a language model: explain each sentence of its answer, given those before it. With
         --data each has a row.
     """
+    each = {"all_classes": all_classes, "spans": spans, "sentences": sentences}
+    chosen = [name for name, there in each.items() if there]
+    verb, without = _EACH[chosen[0]] if chosen else (verbs.explain, ())
     asked = question.keywords()
-    for name in _ONE_CLASS:
-        if all_classes and asked[name] is not None:
-            raise InputError(f"give --{name} or --all-classes, not both.")
-    if spans and (all_classes or asked["at"] is not None or asked["answer"] is not None):
-        raise InputError(
-            "--spans explains every span that is found, each for its class; leave out --at, "
-            "--answer and --all-classes."
-        )
-    if sentences and (spans or all_classes):
-        raise InputError("--sentences are those of an answer; leave out --spans and --all-classes.")
-    for field in FIELDS:
-        if sentences and field.name in _OF_CLASSES and asked[field.name] != field.default:
-            raise InputError(
-                f"--sentences are those of an answer, which has no classes and no spans; leave out "
-                f"--{field.name}."
-            )
+    beside = [one.name for one in FIELDS if one.name in without and asked[one.name] != one.default]
+    for other in (*chosen[1:], *beside):
+        raise InputError(f"give --{other} or --{chosen[0]}, not both.".replace("_", "-"))
+    asked = {name: value for name, value in asked.items() if name not in without}
     if data_run.given(text, asking):
-        data_run.explain(method, question, asking, all_classes=all_classes, sentences=sentences)
+        more = {"all_classes": all_classes, "sentences": sentences}
+        data_run.explain(method, asking, **asked, **more)
         return
     form = asking.out.form  # refused before any work is done
     if method is not None and "," in method:
@@ -261,36 +238,22 @@ def explain(
             f"a text is explained by one method; got {method}. Use limelight compare, or --data "
             "for a whole data set."
         )
-    verb: Callable[..., Any] = verbs.explain
-    without: tuple[str, ...] = ()
-    if spans:
-        verb, without = verbs.explain_spans, ("at", "answer")
-    elif sentences:
-        verb, without = verbs.explain_sentences, _OF_CLASSES
-    elif all_classes:
-        verb, without = verbs.explain_classes, _ONE_CLASS
-    kept = {name: value for name, value in asked.items() if name not in without}
-    answers = asking.asked(verb, text, method, **kept)
-    _show(_apart(answers, form), answers, form, asking.out.output)
+    answers = asking.asked(verb, text, method, **asked)
+    _show(answers, form, asking.out.output)
 
 
-def _apart(answers: Answers[Any], form: str) -> Iterable[tuple[int, Any]]:
-    """Yield every class of a text by itself, and its spans too unless people read them together."""
-    for number, found in answers:
-        several: Iterable[Any] = found.values() if isinstance(found, dict) else [found]
-        if isinstance(found, SpanExplanations) and form not in ("terminal", "html"):
-            several = found
-        yield from ((number, one) for one in several)
-
-
-def _show(
-    numbered: Iterable[tuple[int, Any]], answers: Answers[Any], form: str, output: Path | None
-) -> None:
-    """Write explanations or comparisons, each with the number of its text, as they come."""
-    several = ((i, [x] if isinstance(x, Explanation) else x) for i, x in numbered)
-    rows = explanations_csv((i, e) for i, found in several for e in found)
-    results = rows if form == "csv" else (found for _, found in numbered)
-    put(results, form, output, go_on=answers.how_to_go_on)
+def _show(answers: Answers[Any], form: str, output: Path | None) -> None:
+    """Write answers as they come: every class by itself, and spans unless people read them."""
+    whole: Any = (Comparison, SpanExplanations) if form in ("terminal", "html") else Comparison
+    results: Iterable[Any] = (
+        one
+        for _, found in answers
+        for one in ([found] if isinstance(found, whole) else explanations_in(found))
+    )
+    if form == "csv":
+        results = explanations_csv((i, e) for i, found in answers for e in explanations_in(found))
+    with noted(answers.how_to_go_on, OSError):  # a disk may be full
+        put(results, form, output)
     answers.finish(said=form in ("terminal", "json", "html"))
 
 
@@ -312,7 +275,7 @@ def compare(
     form = asking.out.form
     asked = question.keywords() | {"methods": names_in(methods), "attention": form == "html"}
     answers = asking.asked(verbs.compare, text, **asked)
-    _show(answers, answers, form, asking.out.output)
+    _show(answers, form, asking.out.output)
 
 
 def plan(

@@ -11,7 +11,7 @@ from limelight.cli.options import (
     AnswerColumn,
     DataFile,
     JudgedQuestion,
-    LabelledModelOptions,
+    ModelOptions,
     OutputOptions,
     PairColumn,
     Seed,
@@ -42,7 +42,7 @@ def judge(
     budget: str | None = None,
     seed: Seed = 0,
     set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    model: LabelledModelOptions = LabelledModelOptions(),  # noqa: B008
+    model: ModelOptions = ModelOptions(),  # noqa: B008
     out: OutputOptions = OutputOptions(),  # noqa: B008
 ) -> None:
     """Say which methods are faithful to a model on your texts, between chance and ceiling.

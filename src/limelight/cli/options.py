@@ -19,7 +19,7 @@ from limelight.models import Model, load
 from limelight.models.loading import imported
 from limelight.pages.wording import notices
 from limelight.question import FIELDS, AskedField
-from limelight.results import Comparison, SpanExplanations
+from limelight.results import Comparison, Explanation
 from limelight.text import Given, one_line
 
 
@@ -101,7 +101,10 @@ class ModelOptions:
         With a language model: what it is asked, with {text} in it, or a list of chat messages as
         JSON. Without labels it writes an answer, which is then explained or judged.
     labels
-        The word that stands for each class there, as in negative=bad,positive=good.
+        The word that stands for each class there, as in negative=bad,positive=good. Where a
+        command reads labelled data, and without a template: which class a label is, if labels are
+        numbers or other names than the classes have, as in World,Sports (the classes in the order
+        of the numbers) or neg=negative,pos=positive.
     max_new_tokens
         How many tokens an answer of a language model has at most; by default 64.
     per_token
@@ -132,9 +135,8 @@ class ModelOptions:
 
         ``labelled``: without a template, the labels are those of data.
         """
-        told: dict[str, Any] = {"per_token": True} if self.per_token else {}
-        if self.max_new_tokens is not None:  # 0 is refused where it is used
-            told["max_new_tokens"] = self.max_new_tokens
+        given = {"max_new_tokens": self.max_new_tokens, "per_token": self.per_token or None}
+        told: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.endpoint is not None:
             none = self.labels is None and self.device is None
             if self.model is None or self.template is None or not none:
@@ -148,38 +150,15 @@ class ModelOptions:
             return wrap_endpoint(self.endpoint, model=str(self.model), **told)
         if self.key_variable is not None:
             raise InputError("--key-variable is about a server; add --endpoint URL.")
-        if self.template is None:
-            if self.labels is not None and not labelled:
-                raise InputError("--labels are about a language model; add --template.")
-            for name in told:
-                option = name.replace("_", "-")
-                raise InputError(
-                    f"--{option} is about an answer of a language model; add --template."
-                )
-            return load(self.model, device=self.device)
-        if self.model is None:
-            raise InputError("--template is about a language model; add --model FOLDER.")
-        template: Any = self.template
-        if template.lstrip().startswith("["):  # a list of chat messages
-            template = bounded_json(template.encode(), "--template")
-        labels = None if self.labels is None else _labels(self.labels)
-        return load(self.model, device=self.device, template=template, labels=labels, **told)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class LabelledModelOptions(ModelOptions):
-    """Which model is asked, where data may have labels."""
-
-    labels: Annotated[
-        str | None,
-        Parameter(
-            help="The word that stands for each class there, as in negative=bad,positive=good. "
-            "Without a template, and with labelled data: which class a label is, where labels are "
-            "numbers or other names than the classes have. The classes in the order of the "
-            "numbers, as in World,Sports, or neg=negative,pos=positive."
-        ),
-    ] = None
+        if self.template is not None:
+            listed = self.template.lstrip().startswith("[")  # chat messages
+            told["template"] = (
+                bounded_json(self.template, "--template") if listed else self.template
+            )
+            told["labels"] = None if self.labels is None else _labels(self.labels)
+        elif self.labels is not None and not labelled:
+            raise InputError("--labels are about a language model; add --template.")
+        return load(self.model, device=self.device, **told)
 
 
 def _labels(written: str) -> dict[str, str]:
@@ -218,13 +197,8 @@ _CUTTER = "Units of your own: module:function, which returns the (start, end) of
 Cutter = Annotated[str | None, Parameter(name="--cutter", help=_CUTTER)]
 
 
-def _fields(names: Collection[str], *, judged: bool = False) -> Any:
-    known = [field for field in FIELDS if field.name in names]
-    for old, new in {"explained": "judged", "Explain": "Judge", "explain": "judge"}.items():
-        known = [
-            one._replace(means=one.means.replace(old, new)) if judged else one for one in known
-        ]
-    options = [_option(field) for field in known]
+def _fields(names: Collection[str]) -> Any:
+    options = [_option(field) for field in FIELDS if field.name in names]
     return make_dataclass(
         "_Fields", [*options, ("cutter", Cutter, None)], frozen=True, kw_only=True
     )
@@ -256,7 +230,7 @@ class QuestionOptions(_fields([field.name for field in FIELDS])):  # type: ignor
 
 
 @Parameter(name="*")
-class JudgedQuestion(_fields(_JUDGED, judged=True)):  # type: ignore[misc]
+class JudgedQuestion(_fields(_JUDGED)):  # type: ignore[misc]
     """The same of a judgement, whose texts have classes and answers of their own."""
 
     keywords = QuestionOptions.keywords
@@ -277,7 +251,7 @@ class OutputOptions:
         Write to this file instead of standard output.
     """
 
-    format: str | None = None
+    format: Literal["terminal", "json", "html", "csv", "png", "svg", "pdf"] | None = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
 
     @property
@@ -328,22 +302,16 @@ class Asking:
         return self.texts.answers(text, ask, notices=_notices, together=together(model))
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class AskingOrData(Asking):
-    """The same of a command that takes a data set too."""
-
-    model: LabelledModelOptions = LabelledModelOptions()
+def explanations_in(answer: Any) -> list[Explanation]:
+    """Return what a verb answers to a text: one, or one for each class, span or method."""
+    if isinstance(answer, Explanation):
+        return [answer]
+    return list(answer.values() if isinstance(answer, dict) else answer)
 
 
 def _notices(answer: Any) -> list[str]:
-    """Return the notices of an explanation, of several, or of a comparison, each once."""
-    several = list(answer.values()) if isinstance(answer, dict) else [answer]
-    if isinstance(answer, SpanExplanations):
-        several = list(answer)
-    if isinstance(answer, Comparison):
-        return [*answer.notices, *notices(answer)]
-    return list(dict.fromkeys(notice for e in several for notice in e.notices))
+    own = answer.notices if isinstance(answer, Comparison) else ()
+    return [*own, *notices(explanations_in(answer))]
 
 
 def _check_quotes(texts: tuple[str, ...]) -> None:

@@ -2,8 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +10,6 @@ from cyclopts import Parameter
 from limelight.cli.console import ProgressShown, output_console, tell, write
 from limelight.cli.options import (
     LabelColumn,
-    LabelledModelOptions,
     ModelOptions,
     PairColumn,
     TableOrJson,
@@ -51,16 +48,10 @@ def predict(
     if format == "json":
         write((json.dumps(row, ensure_ascii=False) + "\n" for _, row in answers), None)
     else:
-        _show(row for _, row in answers)
+        rows = (row for _, row in answers)
+        while chunk := list(itertools.islice(rows, _TOGETHER)):  # as they come, each with its head
+            output_console().print(shown_table(_table(chunk)))
     answers.finish(said=format == "json")
-
-
-def _show(rows: Iterator[dict[str, Any]]) -> None:
-    """Print tables of some rows at a time, the first with a header."""
-    headed = True
-    while chunk := list(itertools.islice(rows, _TOGETHER)):
-        output_console().print(shown_table(replace(_table(chunk), headed=headed)))
-        headed = False
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
@@ -88,20 +79,14 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     sure = rows[0]["probability"] is not None  # else there are scores and nothing more
     named = list(rows[0]["logits"])
     alone = len(named) == 1 and sure
-    widest = max(map(len, rows[0].get("probabilities") or [""]))
     columns = [
-        *([Column("class", least=widest), Column("probability", percent)] if sure else []),
-        *(Column(f"logit of {name}" if alone else name, "+.3f", least=7) for name in named),
+        *([Column("class"), Column("probability", percent)] if sure else []),
+        *(Column(f"logit of {name}" if alone else name, "+.3f") for name in named),
         Column("text"),  # the widest, which gives way on a narrow terminal
     ]
-    known = [(row["class"], row["probability"]) if sure else () for row in rows]
-    return Table(
-        columns,
-        [
-            (*own, *row["logits"].values(), row["text"])
-            for own, row in zip(known, rows, strict=True)
-        ],
-    )
+    first = ("class", "probability") if sure else ()
+    table = [(*(row[name] for name in first), *row["logits"].values(), row["text"]) for row in rows]
+    return Table(columns, table)
 
 
 def evaluate(
@@ -110,7 +95,7 @@ def evaluate(
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     label_column: LabelColumn = None,
-    model: LabelledModelOptions = LabelledModelOptions(),  # noqa: B008  (it is frozen)
+    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
     format: TableOrJson = "terminal",
 ) -> None:
     """Measure a model on labelled texts.

@@ -140,11 +140,14 @@ class TextOptions:
         ``together`` of them are asked at a time. ``notices`` are those of an answer.
         """
 
+        file, by_line = self.one.file, self.lines and self.one.comes_from_outside(arguments)
+
         def asked(texts: list[str]) -> Sequence[Answer]:
+            if by_line and any(map(_ESCAPED.search, texts)):
+                raise _unusable("be UTF-8 text; this one is not. Convert the input first.")
             return ask([*map(_at_the_tab, texts)] if self.tabs else self.one.with_second(texts))
 
-        file = self.one.file
-        if self.lines and self.one.comes_from_outside(arguments):
+        if by_line:
             return Answers(_numbered_lines(file), asked, notices, together, file or "-")
         given = self.one.whole(arguments)
         return Answers(enumerate(given, start=1), asked, notices, len(given), source=None)
@@ -204,8 +207,7 @@ class Answers(Generic[Answer]):
     source: Path | str | None
     _seen: int = 0
     _refused: int = 0
-    _line: int = 0  # of the last answer that was given
-    _done: int = 0  # of the last that was taken
+    _done: int = 0  # the line of the last answer that was taken
     _counts: NoticeCounts = field(default_factory=NoticeCounts)
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
@@ -213,11 +215,10 @@ class Answers(Generic[Answer]):
             first = self._seen
             self._seen += len(chunk)
             for number, answer in self._answers(first, chunk):
-                self._line = chunk[number - first][0]
-                place = "text" if self.source is None else "line"
-                self._counts.add(f"{place} {self._line}", self.notices(answer))
+                line, place = chunk[number - first][0], "text" if self.source is None else "line"
+                self._counts.add(f"{place} {line}", self.notices(answer))
                 yield number, answer
-                self._done = self._line  # whoever asks for the next has dealt with this one
+                self._done = line  # whoever asks for the next has dealt with this one
         if not self._seen:
             raise InputError("no line of the input has any text.")
         if self._refused == self._seen:
@@ -236,7 +237,7 @@ class Answers(Generic[Answer]):
 
     def how_to_go_on(self) -> str:
         """Say which lines are done with, and how to get the others answered."""
-        if self.source is None:
+        if self.source is None or not self._done:
             return ""
         then = f"Go on with line {self._done + 1}"
         if self.source == "-":
@@ -245,20 +246,16 @@ class Answers(Generic[Answer]):
         return f"{then}: {rest} | limelight … --lines"
 
     def _answers(self, first: int, chunk: list[tuple[int, str]]) -> Iterator[tuple[int, Answer]]:
-        strict = self.source is None
-        if strict or not any(_ESCAPED.search(text) for _, text in chunk):
-            try:
-                answers = self.ask([text for _, text in chunk])
-            except InputError as error:
-                if strict or not error.one_text:
-                    raise
-            else:
-                yield from enumerate(answers, start=first)
-                return
+        try:
+            answers = self.ask([text for _, text in chunk])
+        except InputError as error:
+            if self.source is None or not error.one_text:
+                raise
+        else:
+            yield from enumerate(answers, start=first)
+            return
         for number, (line, text) in enumerate(chunk, start=first):
             try:
-                if _ESCAPED.search(text):
-                    raise _unusable("be UTF-8 text; this one is not. Convert the input first.")
                 (answer,) = self.ask([text])
             except InputError as error:
                 if not error.one_text:
