@@ -1,4 +1,8 @@
-from limelight.pages.wording import against_reference, reference, strongest_disagreements
+import re
+
+import pytest
+
+from limelight.pages.wording import disagreement_table, furthest_apart, reference
 
 from render_samples import LABELS, comparison
 
@@ -14,21 +18,25 @@ def test_else_the_first_method_with_signs_is():
 
 def test_rows_are_those_of_the_agreement():
     c = comparison(methods=("alpha-avg", "gxi", "lime"))
-    first, second = against_reference(c)
-    assert (first.first, first.second) == ("α-avg", "lime")
-    assert first.sign_conflicts is None
-    assert second.rank_correlation == c.agreement.rank_correlation[1][2]
-    assert second.sign_conflicts == c.agreement.sign_conflicts[1][2]
-    assert second.shared_top == c.agreement.top3_overlap[1][2]
+    table = disagreement_table(c, "Against")
+    assert table.title == "Against lime"
+    (first, _, unsigned, _), (_, *second) = table.rows
+    assert (first, unsigned.value) == ("α-avg", None)
+    ranks, signs, shared = (cell.value for cell in second)
+    assert ranks == c.agreement.rank_correlation[1][2]
+    assert signs == c.agreement.sign_conflicts[1][2]
+    assert shared == f"{c.agreement.top3_overlap[1][2]} of 3"
 
 
 def test_the_pairs_furthest_apart_come_first():
     c = comparison()
-    ranks = [pair.rank_correlation for pair in strongest_disagreements(c, count=5)]
+    said = [sentence for _, sentence in furthest_apart(c, count=5)]
+    ranks = [float(re.search(r"rank correlation ([+-][0-9.]+)", one)[1]) for one in said]
     assert ranks == sorted(ranks)
-    assert ranks[0] == min(value for row in c.agreement.rank_correlation for value in row)
+    lowest = min(value for row in c.agreement.rank_correlation for value in row)
+    assert ranks[0] == pytest.approx(lowest, abs=0.005)
 
 
 def test_a_single_word_has_no_rank_correlation_and_no_furthest_pair():
-    assert strongest_disagreements(comparison("film")) == []
-    assert against_reference(comparison("film"))[0].top == 1
+    assert furthest_apart(comparison("film")) == []
+    assert disagreement_table(comparison("film"), "").rows[0][3].value.endswith(" of 1")

@@ -56,7 +56,8 @@ def texts_of(drawn):
 
 def test_a_figure_says_class_method_and_scale():
     c = comparison()
-    said = [text.get_text() for text in figures.coloured_sentence(c).axes[0].texts]
+    figure = figures.coloured_sentence(c)
+    said = [one.get_text() for one in (*figure.axes[0].texts, *figure.legends[0].get_texts())]
     assert "the logit of “positive”" in said
     for e in c:
         peak = np.abs(e.scores).max()

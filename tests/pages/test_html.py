@@ -16,7 +16,7 @@ import limelight
 from limelight.pages.html import attention_data, explanation_fragment, pooled
 from limelight.pages.markup import data_block, table_html
 from limelight.pages.pieces import writable
-from limelight.pages.wording import against_reference, strongest_disagreements
+from limelight.pages.wording import disagreement, furthest_apart, reference
 from limelight.results import Comparison, Explanation
 from limelight.results.table import plain_rows
 from limelight.text import tokenize
@@ -263,8 +263,10 @@ def test_every_score_and_setting_stands_on_the_page():
     _, _, every = page.partition("Every score, in the order of the text")
     for j, word in enumerate(SENTENCE.split()):
         row = re.search(rf"<bdi>{word}</bdi></th>(.*?)</tr>", every).group(1)
-        told = [float(cell.replace("−", "-")) for cell in re.findall(r"<td>([^<]*)</td>", row)]
-        np.testing.assert_allclose(told, [e.scores[j] for e in c], atol=6e-4)
+        cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)
+        known = [one[j] for e in c for one in (e.scores, e.stderr) if one is not None]
+        told = [float(cell.replace("−", "-")) for cell in cells]
+        np.testing.assert_allclose(told, known, atol=6e-4)
     for name, value in (("seed", "0"), ("output", "logit"), ("classes", "[&#34;negative&#34;")):
         assert f"<dt>{name}</dt><dd>{value}" in page
 
@@ -273,15 +275,14 @@ def test_the_page_says_where_methods_disagree():
     c = comparison()
     table, _, rest = c.as_html().partition("Held against lime")[2].partition("</table>")
     found = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>', table)
-    expected = [
-        (row.first, row.rank_correlation, row.sign_conflicts) for row in against_reference(c)
-    ]
+    chosen = reference(c)
+    expected = [(e.label, *disagreement(c, i, chosen)[:2]) for i, e in enumerate(c) if i != chosen]
     assert found == [
         (name, f"{ranks:+.2f}".replace("-", "−"), "–" if signs is None else str(signs))
         for name, ranks, signs in expected
     ]
-    worst = strongest_disagreements(c)[0]
-    assert f"<b>{worst.first} and {worst.second}</b>: rank correlation −0.64, 5 words of" in rest
+    worst, _ = furthest_apart(c)[0]
+    assert f"<b>{worst}</b>: rank correlation −0.64, opposite signs 5, " in rest
 
 
 def test_captions_name_the_units():

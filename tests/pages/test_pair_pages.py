@@ -127,7 +127,7 @@ def test_a_figure_sets_the_second_side_on_a_line_of_its_own():
     from limelight.pages.figures import bar_chart, coloured_sentence
 
     figure = coloured_sentence(Comparison(explanations=(explained(),)))
-    places = {text.get_text(): text.get_position() for text in figure.axes[0].texts}
+    places = {text.get_text().strip(): text.get_position() for text in figure.axes[0].texts}
     assert places["second:"][1] > places["first:"][1]
     assert places["second:"][0] == places["first:"][0]
     assert places["cat"][1] == places["second:"][1]

@@ -71,7 +71,7 @@ TABLE = Table(
 def printed(table, width, encoding="utf-8"):
     raw = io.BytesIO()
     console = Console(file=io.TextIOWrapper(raw, encoding=encoding), width=width)
-    console.print(View(lambda look: [table_text(table, look)], width))
+    console.print(View(lambda _, look: [table_text(table, look)], width, None))
     console.file.flush()
     return [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
 

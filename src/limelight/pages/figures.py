@@ -12,12 +12,13 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import write_whole
@@ -50,23 +51,12 @@ from limelight.results.judgement import Judgement
 from limelight.shapes import Float
 from limelight.text import Image, one_line
 
-WIDTH, SIZE, LINE, MARGIN = 540.0, 11.0, 19.0, 8.0  # points: page, letters, line, border
+WIDTH, SIZE, LINE, MARGIN = 540.0, 10.0, 18.0, 8.0  # points: page, letters, line, border
+LETTER = 0.602 * SIZE  # points of every letter in DejaVu Sans Mono, the font of the words
 SCALES = 52.0  # points for the scale of each method, at the right
 SMALL, SOFT, INK = 8.0, "#5b6670", hex_colour(palette.INK)  # the notes around the words
 NOTE_LETTERS, NOTE_LINE = 118, 11.0  # of the sentence above: letters in a line, and its points
 CUT_MARK = " [not read from here]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Set:
-    """A run of letters at its place, in points from the top left."""
-
-    text: str
-    x: float
-    y: float
-    width: float
-    feature: int | None
-    seen: bool
 
 
 def coloured_sentence(
@@ -89,10 +79,11 @@ def coloured_sentence(
 
 def _sentences(explanations: Sequence[Explanation]) -> Any:
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-    indent = MARGIN + max(_width(e.label, "bold") for e in explanations) + 14
+    indent = MARGIN + max(cell_len(e.label) for e in explanations) * LETTER + 14
     runs = list(_lines(shortened(pieces(explanations[0]), CUT_MARK), indent))
-    block = max((run.y for run in runs), default=0.0) + LINE
+    block = max((y for _, y, _, _ in runs), default=0.0) + LINE
     gap = 3.0 if block <= LINE else 10.0
     said = _opening(explanations, "words", NOTE_LETTERS)
     head = MARGIN + len(said) * NOTE_LINE + LINE
@@ -110,7 +101,7 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
         _write(axes, MARGIN, top + LINE / 2, e.label, weight="bold")
         _paint(axes, e, runs, top)
         _note(axes, WIDTH - MARGIN, top + LINE / 2, scale_note(e), ha="right")
-    _legend(axes, explanations, height - MARGIN - LINE / 2)
+    _legend(figure, explanations, Line2D([], [], color=INK, lw=1.1), "lower left")
     return figure
 
 
@@ -144,10 +135,7 @@ def _pictures(explanations: Sequence[Explanation], image: Image) -> Any:
             hue, edge = full_colour(side(e, sizes[j])), INK if j == top else (1, 1, 1, 0.5)
             style = {"fc": (hue, cover(sizes[j])), "ec": edge, "lw": 1.4 if j == top else 0.3}
             axes.add_patch(PathPatch(path, **style))
-    meanings = {full_colour(hue): one_line(visible(s), 30) for hue, s in hues(explanations).items()}
-    keys = [Patch(fc=colour, label=meaning) for colour, meaning in meanings.items()]
-    keys.append(Patch(fc="none", ec=INK, label=f"strongest {explanations[0].noun}"))
-    figure.legend(handles=keys, loc="outside lower left", ncols=4, fontsize=SMALL, frameon=False)
+    _legend(figure, explanations, Patch(fc="none", ec=INK), "outside lower left")
     _head(figure, said)
     return figure
 
@@ -169,20 +157,15 @@ def explained(e: Explanation) -> str:
     return f"the {e.scale} of {one_line(visible(aims(e)), 60)}"
 
 
-def _legend(axes: Any, explanations: Sequence[Explanation], middle: float) -> None:
-    """Write what the colours mean."""
-    from matplotlib.patches import Rectangle
+def _legend(figure: Any, explanations: Sequence[Explanation], mark: Any, place: str) -> None:
+    """Write what the colours mean, and the ``mark`` of the strongest feature."""
+    from matplotlib.patches import Patch
 
-    x = MARGIN
-    for hue, meaning in hues(explanations).items():
-        for step in (2, 6, 10):
-            colour = hex_colour(ramp(hue)[step])
-            axes.add_patch(Rectangle((x, middle - 4), 9, 8, fc=colour, lw=0))
-            x += 10
-        said = one_line(visible(meaning), 30)
-        _note(axes, x + 3, middle, said)
-        x += 3 + _width(said) * SMALL / SIZE + 16
-    _note(axes, x, middle, "underlined: strongest")
+    meanings = {full_colour(hue): one_line(visible(s), 30) for hue, s in hues(explanations).items()}
+    keys = [Patch(fc=colour, label=meaning) for colour, meaning in meanings.items()]
+    mark.set_label(f"strongest {explanations[0].noun}")
+    style = {"ncols": 4, "fontsize": SMALL, "labelcolor": SOFT, "frameon": False}
+    figure.legend(handles=[*keys, mark], loc=place, **style)
 
 
 def _note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
@@ -190,82 +173,43 @@ def _note(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
     _write(axes, x, y, text, fontsize=SMALL, color=SOFT, **style)
 
 
-def _lines(cut: Sequence[Piece], indent: float) -> Iterator[_Set]:
-    """Break the text into lines at its spaces; only what is longer than a line breaks inside."""
-    x, y, edge = indent, 0.0, WIDTH - MARGIN - SCALES
-    for group in _groups(cut):
-        if group and group[0][1].opens and x > indent:  # the second side of a pair
-            x, y = indent, y + LINE
-        whole = sum(_width(part) for part, _ in group)
-        if x > indent and x + whole > edge and whole <= edge - indent:
-            x, y = indent, y + LINE
-        for part, piece in group:
-            width = _width(part)
-            if x > indent and x + width > edge:
-                x, y = indent, y + LINE
-            if part != " " or x > indent:
-                yield _Set(part, x, y, width, piece.feature, piece.seen)
-                x += width
+def _lines(cut: Sequence[Piece], indent: float) -> Iterator[tuple[float, float, str, Piece]]:
+    """Yield runs of letters, with their place in points, in lines that break at spaces."""
+    text = Text()
+    for number, piece in enumerate(cut):
+        text.append("\n" if piece.opens and text else "")
+        shown = f"{piece.opens}: " if piece.opens else visible(re.sub(r"\s+", " ", piece.text))
+        text.append(shown, str(number))
+    letters = int((WIDTH - MARGIN - SCALES - indent) / LETTER)
+    for row, line in enumerate(text.wrap(Console(), letters)):
+        for start, end, styled in line.spans:
+            x = indent + cell_len(line.plain[:start]) * LETTER
+            yield x, row * LINE, line.plain[start:end], cut[int(str(styled))]
 
 
-def _groups(cut: Sequence[Piece]) -> Iterator[list[tuple[str, Piece]]]:
-    """Return runs of letters that belong together: a word, its comma, its bracket."""
-    group: list[tuple[str, Piece]] = []
-    for piece in cut:
-        if piece.opens:
-            yield group
-            yield [(f"{piece.opens}:", replace(piece, seen=False))]
-            yield [(" ", Piece(" "))]
-            group = []
-        shown = visible(re.sub(r"\s+", " ", piece.text))
-        for part in re.findall(r" |[^ ]{1,40}", shown):
-            if part == " ":
-                yield group
-                yield [(part, piece)]
-                group = []
-            else:
-                group.append((part, piece))
-    yield group
-
-
-def _paint(axes: Any, e: Explanation, runs: Sequence[_Set], top: float) -> None:
+def _paint(
+    axes: Any, e: Explanation, runs: Sequence[tuple[float, float, str, Piece]], top: float
+) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     sizes, best = strengths(e), marked(e)
-    for run in runs:
-        middle = top + run.y + LINE / 2
-        if run.feature is not None and (step := level(float(sizes[run.feature]))):
-            colour = hex_colour(ramp(side(e, float(sizes[run.feature])))[step])
-            box = (run.x, middle - LINE * 0.38)
-            style = "round,pad=0,rounding_size=2.5"
-            axes.add_patch(
-                FancyBboxPatch(box, run.width, LINE * 0.76, boxstyle=style, fc=colour, lw=0)
-            )
-        _write(axes, run.x, middle, run.text, color=INK if run.seen else "#a0a8b0")
-        if run.feature == best:
+    for x, y, part, piece in runs:
+        middle, width = top + y + LINE / 2, cell_len(part) * LETTER
+        if piece.feature is not None and (step := level(float(sizes[piece.feature]))):
+            colour = hex_colour(ramp(side(e, float(sizes[piece.feature])))[step])
+            box, style = (x, middle - LINE * 0.38), "round,pad=0,rounding_size=2.5"
+            axes.add_patch(FancyBboxPatch(box, width, LINE * 0.76, boxstyle=style, fc=colour, lw=0))
+        seen = piece.seen and not piece.opens
+        _write(axes, x, middle, part, color=INK if seen else "#a0a8b0")
+        if piece.feature == best:
             foot = middle + SIZE * 0.55
-            axes.plot([run.x, run.x + run.width], [foot, foot], color=INK, linewidth=1.1)
+            axes.plot([x, x + width], [foot, foot], color=INK, linewidth=1.1)
 
 
 def _write(axes: Any, x: float, y: float, text: str, **style: Any) -> None:
     style = {"fontsize": SIZE, "va": "center_baseline", "parse_math": False} | style
+    style |= {"family": "monospace"} if style["fontsize"] == SIZE else {}
     axes.text(x, y, text, **style)
-
-
-@lru_cache(maxsize=4096)
-def _width(text: str, weight: str = "regular") -> float:
-    """Return the width of ``text`` in points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
-
-    if text == " ":
-        return SIZE * 0.34
-    # A TextPath reads $…$ as a formula, and fails where it is none.
-    plain = text.replace("$", r"\$")
-    box = TextPath(
-        (0, 0), plain, size=SIZE, prop=FontProperties(weight=weight), usetex=False
-    ).get_extents()
-    return float(max(box.x1, SIZE * 0.2)) + SIZE * 0.07  # the ink ends before the letter does
 
 
 SUFFIXES = (".png", ".svg", ".pdf")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -18,7 +18,6 @@ from limelight.pages import wording
 from limelight.pages.markup import data_block, fragment, part, rendered, table_html, whole_page
 from limelight.pages.palette import (
     inline_colour,
-    largest,
     level,
     marked,
     side,
@@ -56,17 +55,6 @@ LONG = 300  # characters of a text that is set smaller where every method shows 
 CELLS = 128  # a finer picture than this is only bytes
 
 
-class Span(NamedTuple):
-    """A stretch of a text: a "word" with its colour, the "side" of a pair, or what was "cut"."""
-
-    text: str
-    kind: str = ""
-    classes: str = ""
-    feature: int = 0
-    title: str = ""
-    style: str = ""
-
-
 def words(
     e: Explanation, *, titles: bool = False, inline: bool = False, original: bool = True
 ) -> "Markup":
@@ -80,23 +68,23 @@ def words(
     if e.image is not None:
         return picture_html(e, e.image, original=original)
     sizes, top = strengths(e), marked(e)
-    found: list[Span] = []
+    found: list[dict[str, Any]] = []
     cut = shortened(pieces(e))
     for piece, room in zip(cut, _room(cut), strict=True):
         if piece.opens:
-            found.append(Span(piece.opens, "side"))
+            found.append({"kind": "side", "text": piece.opens})
         elif piece.feature is None:
             if piece.text.strip() or not e.in_blocks:
-                found.append(Span(piece.text, "" if piece.seen else "cut"))
+                found.append({"kind": "" if piece.seen else "cut", "text": piece.text})
         else:
             j = piece.feature
             hue, step = side(e, sizes[j]), level(sizes[j])
             shade = f"{hue[0]}{step}" if step else ""
             drawn = ("w", "b" if e.in_blocks else room, shade, "top" if j == top else "")
-            classes = " ".join(filter(None, drawn))
-            title = wording.score_text(e, j) if titles else ""
-            style = inline_colour(hue, step) if inline else None
-            found.append(Span(piece.text, "word", classes, j, title, style or ""))
+            word = {"kind": "word", "text": piece.text, "feature": j}
+            word["classes"] = " ".join(filter(None, drawn))
+            word["title"] = wording.score_text(e, j) if titles else ""
+            found.append(word | {"style": inline_colour(hue, step) if inline else ""})
     return part("words", found)
 
 
@@ -120,7 +108,7 @@ def _room(cut: Sequence[Piece]) -> list[str]:
 def legend(explanations: Sequence[Explanation]) -> "Markup":
     """Say what the colours mean; they are told apart by colour-blind readers too."""
     first = explanations[0]
-    known = wording.hues(explanations, unsigned="size only: the method gives no sign")
+    known = wording.hues(explanations)
     keys = [(hue[0], meaning) for hue, meaning in known.items()]
     note = "Deeper colour, larger score. The colours are safe for colour-blind readers."
     if len(explanations) > 1:
@@ -136,19 +124,14 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
     return part("legend", keys, cut, note, first.noun, pictured)
 
 
-class Bar(NamedTuple):
-    """A bar on a width of 100, its whisker, and whether zero is in the middle."""
-
-    x: str
-    width: str
-    hue: str
-    whisker: str = ""
-    zero: bool = False
-
-
-def whisker(low: float, high: float) -> str:
-    """Return the path of a whisker from ``low`` to ``high``."""
-    return f"M{low:.2f} 6H{high:.2f}M{low:.2f} 4v4M{high:.2f} 4v4"
+def drawn_bar(
+    zero: float, end: float, hue: str, ends: Sequence[float] = ()
+) -> dict[str, str | bool]:
+    """Return a bar on a width of 100, and a whisker between its ``ends``."""
+    low, high = (f"{x:.2f}" for x in ends or (0, 0))
+    whisker = f"M{low} 6H{high}M{low} 4v4M{high} 4v4" if ends else ""
+    x, width = f"{min(zero, end):.2f}", f"{abs(end - zero):.2f}"
+    return {"x": x, "width": width, "hue": hue[0], "whisker": whisker, "zero": zero > 0}
 
 
 def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
@@ -174,15 +157,13 @@ def score_table(e: Explanation, count: int = SHOWN_FEATURES) -> "Markup":
     return part("score_table", f"{caption}, {e.label}", e.stderr is not None, rows, e.noun)
 
 
-def _bar(e: Explanation, j: int, reach: float) -> Bar:
+def _bar(e: Explanation, j: int, reach: float) -> dict[str, str | bool]:
     """Return a bar from zero, with a whisker of one standard error each way."""
     zero, unit = (50.0, 50 / reach) if e.signed else (0.0, 100 / reach)
     score = float(e.scores[j]) if e.signed else abs(float(e.scores[j]))
-    end, ends = zero + score * unit, ""
-    if e.stderr is not None:
-        error = float(e.stderr[j]) * unit
-        ends = whisker(end - error, end + error)
-    return Bar(f"{min(zero, end):.2f}", f"{abs(end - zero):.2f}", side(e, score)[0], ends, e.signed)
+    errors = () if e.stderr is None else (-float(e.stderr[j]), float(e.stderr[j]))
+    ends = [zero + (score + error) * unit for error in errors]
+    return drawn_bar(zero, zero + score * unit, side(e, score), ends)
 
 
 def _shaded(value: float | None, strength: float, hues: str = "fa") -> Cell:
@@ -237,29 +218,22 @@ def _pair_tables(e: Explanation) -> "list[Markup]":
     ]
 
 
-def _all_scores(explanations: Sequence[Explanation]) -> "Markup":
+def _all_scores(several: Sequence[Explanation]) -> "Markup":
     """Return every score of every method as one table: the page in text."""
-    columns = [
-        Column(e.label, partial(wording.written, peak=largest(e), signed=e.signed, digits=4))
-        for e in explanations
-    ]
-    rows = list(zip(explanations[0].names, *(e.scores.tolist() for e in explanations), strict=True))
-    word = Column(explanations[0].noun, words=True)
-    table = Table(
-        [word, *columns], rows, f"Every score, in the order of the {wording.thing(explanations[0])}"
-    )
-    return table_html(table, label="All scores")
+    labels = [e.label for e in several]
+    table = wording.score_table(several, labels, range(len(several[0])), digits=4)
+    title = f"Every score, in the order of the {wording.thing(several[0])}"
+    return table_html(replace(table, title=title), label="All scores")
 
 
 def disagreement_section(c: Comparison, *, matrix: bool = True) -> "Markup":
     """Return the table against the reference, the worst pairs, and all rank correlations."""
     many = len(c.explanations) > 2
-    worst = wording.strongest_disagreements(c) if many else []
     return part(
         "disagreement",
         table_html(wording.disagreement_table(c, "Held against")),
         wording.unranked(c),
-        [(f"{one.first} and {one.second}", wording.minus(one.sentence)) for one in worst],
+        wording.furthest_apart(c) if many else [],
         _correlations(c) if matrix and many else "",
     )
 

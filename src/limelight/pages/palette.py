@@ -105,10 +105,10 @@ def hex_colour(colour: Rgb) -> str:
     return "#{:02x}{:02x}{:02x}".format(*colour)
 
 
-def inline_colour(hue: Side, step: int) -> str | None:
-    """Return a step of the light ramp as the style of one element, or ``None`` for plain words."""
+def inline_colour(hue: Side, step: int) -> str:
+    """Return a step of the light ramp as the style of one element, "" for plain words."""
     if not step:
-        return None
+        return ""
     return f"background:{hex_colour(ramp(hue)[step])};color:{hex_colour(INK)}"
 
 

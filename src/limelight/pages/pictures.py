@@ -4,7 +4,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 THUMBNAIL = 160  # pixels of the longer side
 Loop = list[tuple[int | float, int | float]]
-
-
-class Shape(NamedTuple):
-    """The part of a picture that a feature is: its path, hue and cover, and what it says."""
-
-    path: str
-    hue: str
-    fill: str
-    cover: str
-    feature: int
-    title: str
-    top: bool
 
 
 def picture_html(e: Explanation, image: Image, *, original: bool = True) -> "Markup":
@@ -59,21 +47,20 @@ def picture_without(image: Image, gone: Collection[int]) -> "Markup":
     )
 
 
-def _shapes(e: Explanation, image: Image) -> list[Shape]:
-    sizes, top = strengths(e).tolist(), marked(e)
-    return [
-        Shape(
-            "".join(_path(loop) for loop in loops),
-            side(e, sizes[j])[0] if cover(sizes[j]) else "",
-            full_colour(side(e, sizes[j])),  # also where it covers nothing: "none" hears no pointer
-            f"{cover(sizes[j]):.3g}",
-            j,
-            f"{e.names[j]}: {minus(score_text(e, j))}"
-            + f" ± {error_text(e, j)}" * (e.stderr is not None),
-            j == top,
-        )
-        for j, loops in enumerate(outlines(image))
-    ]
+def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
+    """Return the part of the picture that each feature is: its path, colour, and what it says."""
+    found: list[dict[str, Any]] = []
+    for j, (size, loops) in enumerate(zip(strengths(e).tolist(), outlines(image), strict=True)):
+        hue, title = side(e, size), f"{e.names[j]}: {minus(score_text(e, j))}"
+        drawn: dict[str, Any] = {
+            "path": "".join(map(_path, loops)),
+            "hue": hue[0] if cover(size) else "",
+        }
+        # A colour also where it covers nothing: "none" hears no pointer.
+        drawn |= {"fill": full_colour(hue), "cover": f"{cover(size):.3g}", "top": j == marked(e)}
+        error = f" ± {error_text(e, j)}" * (e.stderr is not None)
+        found.append(drawn | {"feature": j, "title": title + error})
+    return found
 
 
 def _path(loop: Loop) -> str:
@@ -144,20 +131,16 @@ def pixels_of(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]
 
 def features_of_pixels(image: Image, width: int, height: int) -> Int[np.ndarray, "h w"]:
     """Return which feature stands at the middle of each of so many pixels, -1 where none does."""
-    x, y = (
-        (np.arange(n) + 0.5) * side / n for n, side in zip((width, height), image.size, strict=True)
-    )
     regions = None if image.regions is None else _decoded(image.regions)
-    if regions is not None:
-        rows, columns = (
-            (at * n / side).astype(int)
-            for at, n, side in zip((y, x), regions.shape, image.size[::-1], strict=False)
-        )
-        return regions[np.ix_(rows, columns)][:, :, 0].astype(int) - 1
-    found = np.full((height, width), -1)
-    for j, (left, top, right, bottom) in enumerate(image.boxes):
-        found[np.ix_((top <= y) & (y < bottom), (left <= x) & (x < right))] = j
-    return found
+    if regions is None:
+        regions = np.zeros((image.size[1], image.size[0], 1))
+        for j, (left, top, right, bottom) in enumerate(image.boxes):
+            regions[top:bottom, left:right] = j + 1
+    rows, columns = (
+        ((np.arange(n) + 0.5) * m / n).astype(int)
+        for n, m in zip((height, width), regions.shape, strict=False)
+    )
+    return regions[np.ix_(rows, columns)][:, :, 0].astype(int) - 1
 
 
 def grey(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:

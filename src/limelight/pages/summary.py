@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from limelight.pages.html import Bar, legend, whisker, words
+from limelight.pages.html import drawn_bar, legend, words
 from limelight.pages.markup import rendered, table_html, whole_page
 from limelight.pages.palette import Side
 from limelight.pages.pictures import thumbnail
@@ -218,7 +218,7 @@ def _mean_map(view: SummarizedView) -> "Explanation | None":
     return None
 
 
-def _bar(one: SummarizedWord, peak: float, signed: bool) -> Bar:
+def _bar(one: SummarizedWord, peak: float, signed: bool) -> dict[str, str | bool]:
     """Return a bar of the shrunken mean, with a whisker over its interval.
 
     Lengths are distances from 0 on the side of the mean.
@@ -228,7 +228,7 @@ def _bar(one: SummarizedWord, peak: float, signed: bool) -> Bar:
         ends = (-one.high, -one.shrunken, -one.low)
     low, middle, high = (max(min(x * 96 / max(peak, 1e-300), 100.0), 0.0) for x in ends)
     hue = "n" if not signed else "f" if one.shrunken >= 0 else "a"
-    return Bar("0", f"{middle:.2f}", hue, whisker(low, high))
+    return drawn_bar(0.0, middle, hue, (low, high))
 
 
 def _differing_words(heads: Sequence[str], found: Sequence[DifferingWord]) -> Table:

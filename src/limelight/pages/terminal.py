@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from rich.color import Color
+from rich.columns import Columns
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.constrain import Constrain
 from rich.padding import Padding
@@ -94,36 +95,25 @@ class Look:
 
 
 @dataclass(frozen=True)
-class View:
-    """Parts that are made once the console is known, on at most ``widest`` columns."""
+class View(Generic[Value]):
+    """A value that is drawn once the console is known, on at most ``widest`` columns."""
 
-    draw: Callable[[Look], Iterable[RenderableType]]
+    draw: Callable[[Value, Look], Iterable[RenderableType]]
     widest: int
+    value: Value
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Constrain]:
         # NO_COLOR and pipes have no colour.
         colour = console.color_system is not None and not console.no_color
         look = Look(colour, options.encoding, min(options.max_width, self.widest))
-        yield Constrain(Group(*self.draw(look)), look.width)
+        yield Constrain(Group(*self.draw(self.value, look)), look.width)
 
 
 def on_terminal(
     widest: int = MEASURE,
-) -> Callable[[Callable[[Value, Look], Iterable[RenderableType]]], Callable[[Value], View]]:
+) -> Callable[[Callable[[Value, Look], Iterable[RenderableType]]], Callable[[Value], View[Value]]]:
     """Let a function that draws a value with a look return a :class:`View` of the value."""
-
-    def viewing(
-        draw: Callable[[Value, Look], Iterable[RenderableType]],
-    ) -> Callable[[Value], View]:
-        def view(value: Value) -> View:
-            return View(partial(draw, value), widest)
-
-        # Its name and docstring, and not functools.wraps: the signature is another.
-        view.__name__, view.__qualname__, view.__doc__ = draw.__name__, draw.__name__, draw.__doc__
-        view.__module__ = draw.__module__
-        return view
-
-    return viewing
+    return lambda draw: partial(View, draw, widest)
 
 
 def table_text(table: Table, look: Look) -> RichTable:
@@ -135,7 +125,7 @@ def table_text(table: Table, look: Look) -> RichTable:
     if table.left_out:
         cells[0].append(_kept(look.line(f"and {table.left_out:,} more", "dim"), look))
     widest = {i: max((text.cell_len for text in found), default=0) for i, found in cells.items()}
-    named = {i: max(c.least, *map(len, heads[i].plain.split("\n"))) for i, c in several}
+    named = {i: max(map(len, head.plain.split("\n"))) for i, head in heads.items()}
     most = {i: c.widest or (width if c.number or c.fold else _FREE) for i, c in several}
     taken = [min(max(widest[i], named[i]), most[i]) + _GAP for i, c in several if not c.room]
     crowded = sum(taken) > width + _GAP  # then columns move together and headings break
@@ -147,7 +137,6 @@ def table_text(table: Table, look: Look) -> RichTable:
         padding=(0, 1 if crowded else _GAP, 0, 0),
         pad_edge=False,
         header_style="dim",
-        show_header=table.headed,
     )
     for i, c in several:
         if c.room:
@@ -157,11 +146,9 @@ def table_text(table: Table, look: Look) -> RichTable:
             shown.add_column(head, no_wrap=True, overflow="crop")
         elif c.number:
             head = heads[i].plain.replace(" ", "\n") if crowded else heads[i]
-            # Said, since a table that goes on has no heading and must be as wide.
-            least = None if crowded else named[i]
-            shown.add_column(head, justify="right", no_wrap=True, min_width=least)
+            shown.add_column(head, justify="right", no_wrap=True)
         else:
-            least = c.least or min(widest[i], _LEAST)
+            least = min(widest[i], _LEAST)
             shown.add_column(_kept(heads[i], look), min_width=least, max_width=c.widest or None)
     for row in zip_longest(*(cells[i] for i, _ in several)):
         shown.add_row(*row)
@@ -290,23 +277,10 @@ def _score_tables(
 
 
 def _score_table(several: Sequence[Explanation], labels: Sequence[str]) -> Table:
-    """Return the strongest features with their score in each, and its standard error."""
-    scores = np.array([e.scores for e in several])
-    peaks = [largest(e) for e in several]
-    sizes = np.abs(scores) / np.array([peak or 1.0 for peak in peaks])[:, None]
-    order = sorted(strongest(sizes.max(axis=0), SHOWN_FEATURES))
-    columns = [Column(several[0].noun, widest=60 if several[0].in_blocks else 24)]
-    values: list[list[Any]] = [[several[0].names[j] for j in order]]
-    for e, label, peak, size in zip(several, labels, peaks, sizes, strict=True):
-        number = partial(wording.written, peak=peak)
-        columns.append(Column(label, partial(number, signed=e.signed)))
-        marks = [side(e, e.scores[j]) if size[j] >= FAINTEST else "dim" for j in order]
-        values.append([Cell(float(e.scores[j]), m) for j, m in zip(order, marks, strict=True)])
-        if e.stderr is not None:
-            columns.append(Column("±", partial(number, signed=False), "dim"))
-            values.append([float(e.stderr[j]) for j in order])
-    left_out = len(several[0]) - len(order)
-    return Table(columns, list(zip(*values, strict=True)), left_out=left_out)
+    """Return the features that are strongest in any, with their score in each."""
+    order = strongest(np.abs([strengths(e) for e in several]).max(axis=0), SHOWN_FEATURES)
+    widest = 60 if several[0].in_blocks else 24
+    return wording.score_table(several, labels, sorted(order), widest=widest)
 
 
 @on_terminal(ALL)
@@ -335,19 +309,12 @@ def _headings(explanations: Sequence[Explanation], what: str, look: Look) -> Ite
 
 def _feature_table(e: Explanation, width: int) -> Table:
     """Return the strongest features with scores, standard errors and bars."""
-    order, sizes = strongest(e.scores, SHOWN_FEATURES), strengths(e)
-    number = partial(wording.written, peak=largest(e), signed=e.signed)
-    error = [] if e.stderr is None else [Column("±", partial(number, signed=False), "dim")]
-    word = Column(e.noun, widest=max(8, width // 3) if e.image is None else 22)
-    rows = []
-    for j in order:
-        times = f" ×{len(e.spans[j])}" if len(e.spans[j]) > 1 else ""
-        errors = [] if e.stderr is None else [float(e.stderr[j])]
-        size = float(sizes[j])
-        drawn = partial(bar, size, side(e, size))
-        rows.append([e.names[j] + times, float(e.scores[j]), *errors, drawn])
-    columns = [word, Column("score", number), *error, Column(room=(4, 40))]
-    return Table(columns, rows, left_out=len(e) - len(order))
+    order, sizes = strongest(e.scores, SHOWN_FEATURES), strengths(e).tolist()
+    widest = max(8, width // 3) if e.image is None else 22
+    table = wording.score_table([e], ["score"], order, widest=widest)
+    bars = [partial(bar, sizes[j], side(e, sizes[j])) for j in order]
+    rows = [(*row, drawn) for row, drawn in zip(table.rows, bars, strict=True)]
+    return replace(table, columns=[*table.columns, Column(room=(4, 40))], rows=rows)
 
 
 def word_style(hue: Side, strength: float, *, strongest: bool = False) -> Style:
@@ -414,24 +381,14 @@ def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Itera
     width, height = image.size
     columns = min(width * max(1, PICTURE // 2 // width), look.width - _GAP, PICTURE)
     rows = 2 * max(1, round(columns * height / width / 2))
-    beside = max(1, look.width // (columns + _GAP))
+    pictures = {several[0].text: pixels_of(image, columns, rows)}
+    for e in several:
+        pictures[f"{e.label}  {wording.scale_note(e)}"] = tinted(e, image, columns, rows)
     cards = [
-        (f"{e.label}  {wording.scale_note(e)}", _blocks(tinted(e, image, columns, rows)))
-        for e in several
+        Group(_kept(look.line(label, "bold"), look), _blocks(pixels), Text())
+        for label, pixels in pictures.items()
     ]
-    if len(several) > 1 or beside > 1:
-        cards.insert(0, (several[0].text, _blocks(pixels_of(image, columns, rows))))
-    grid = RichTable.grid(padding=(0, _GAP, 0, 0))
-    for _ in range(min(beside, len(cards))):
-        grid.add_column(max_width=columns)
-    for i in range(0, len(cards), beside):
-        labels, pictures = zip(*cards[i : i + beside], strict=True)
-        if len(cards) > 1:
-            grid.add_row(*(_kept(look.line(label, "bold"), look) for label in labels))
-        grid.add_row(*pictures)
-        if i + beside < len(cards):
-            grid.add_row("")
-    yield Padding(grid, (0, 0, 0, 2))
+    yield Padding(Columns(cards, width=columns, padding=(0, _GAP)), (0, 0, 0, 2))
 
 
 def _blocks(pixels: Num[np.ndarray, "h w 3"]) -> Text:
@@ -501,11 +458,10 @@ def _below(c: Comparison, look: Look) -> Iterator[RenderableType]:
         yield table_text(wording.disagreement_table(c, "Where they disagree with"), look)
         if sentence := wording.unranked(c):
             yield look.line(sentence)
-    if len(c) > 2 and (pairs := wording.strongest_disagreements(c)):
+    if len(c) > 2 and (pairs := wording.furthest_apart(c)):
         yield Text()
         yield Text("Furthest apart", "bold")
-        for pair in pairs:
-            yield look.line(f"{pair.first} and {pair.second}: {pair.sentence}")
+        yield from (look.line(f"{pair}: {sentence}") for pair, sentence in pairs)
     yield from look.notices([*c.notices, *wording.notices(c)])
 
 

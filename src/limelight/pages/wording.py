@@ -7,12 +7,12 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight.models.protocol import class_probabilities
-from limelight.pages.palette import Side, largest, strongest
+from limelight.pages.palette import FAINTEST, Side, largest, side, strengths, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
@@ -113,9 +113,7 @@ def scale_note(e: Explanation, *, zero_to: str = "0 to ") -> str:
     return f"{'±' if e.signed else zero_to}{written(peak, peak=peak, signed=False)}"
 
 
-def hues(
-    explanations: Sequence[Explanation], *, unsigned: str = "size only, no sign"
-) -> dict[Side, str]:
+def hues(explanations: Sequence[Explanation]) -> dict[Side, str]:
     """Return what each colour in these explanations means."""
     target, other = explanations[0].target, explanations[0].against
     if len({one.target for one in explanations}) > 1:  # of several spans, each has its own
@@ -123,12 +121,11 @@ def hues(
     found: dict[Side, str] = {}
     if isinstance(answer := explanations[0].asked, Answer):  # a number, which is no class
         found = {"for": f"raises the {answer.number}", "against": "lowers it"}
-        return found if all(e.signed for e in explanations) else found | {"neutral": unsigned}
-    if any(e.signed for e in explanations):
+    elif any(e.signed for e in explanations):
         found["for"] = f"for {target}"
         found["against"] = f"against {target}" if other is None else f"for {other}"
     if not all(e.signed for e in explanations):
-        found["neutral"] = unsigned
+        found["neutral"] = "size only, no sign"
     return found
 
 
@@ -260,17 +257,19 @@ def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tupl
     a sign look like there.
     """
     e = explanations[0]
-    name, sure = said(e)
     marks = {side: in_units(mark, e.noun) for side, mark in marks.items()}
     if isinstance(e.asked, Answer):
-        return _answered(explanations, e.asked, marks)
-    begin = f"At{where(e).removeprefix(' at')} the" if e.asked else "The"
-    return f"{begin} model says ", name, f"{sure} {_speaking(explanations, marks)}"
+        begin, name, after = _answered(explanations, e.asked)
+    else:
+        begin = (
+            f"At{where(e).removeprefix(' at')} the model says " if e.asked else "The model says "
+        )
+        name, sure = said(e)
+        after = f"{sure} Scores are for {aims(e)}{_explained_number(e)}"
+    return begin, name, f"{after}{_marked(explanations, marks)}"
 
 
-def _answered(
-    explanations: Sequence[Explanation], asked: Answer, marks: Marks
-) -> tuple[str, str, str]:
+def _answered(explanations: Sequence[Explanation], asked: Answer) -> tuple[str, str, str]:
     """Return the same of an answer: "The model writes **Paris.** Scores say …"."""
     e, part = explanations[0], asked.part
     begin = "The model writes " if asked.written else "The answer is "
@@ -281,29 +280,22 @@ def _answered(
         raised = f"the {asked.number} of each sentence of it, given those before"
     elif part != asked.text.strip():
         begin = f"A sentence of {'what the model writes' if asked.written else 'the answer'} is "
-    up, down, neutral = (marks[side] for side in ("for", "against", "neutral"))
-    said = f"Scores say how much each {e.noun} raises {raised}"
-    if any(one.signed for one in explanations):
-        said += f": {up} raise it, {down} lower it"
-    if not all(one.signed for one in explanations):
-        said += f"; {neutral} {_without_sign(explanations)}"
-    return begin, f"“{part}”", f"{'' if part[-1] in '.!?…' else '.'} {said}."
+    end = "" if part[-1] in ".!?…" else "."
+    return begin, f"“{part}”", f"{end} Scores say how much each {e.noun} raises {raised}"
 
 
-def _speaking(explanations: Sequence[Explanation], marks: Marks) -> str:
-    """Say for which class the scores speak, and what the marks mean."""
+def _marked(explanations: Sequence[Explanation], marks: Marks) -> str:
+    """Say what the marks mean, to end the sentence about the scores."""
     e = explanations[0]
-    about = f"Scores are for {aims(e)}{_explained_number(e)}"
     unsigned = f"{marks['neutral']} {_without_sign(explanations)}"
     if not any(one.signed for one in explanations):
-        return f"{about}, without a sign: {unsigned}."
-    if _is_number(e):
-        sentence = f"{about}: {marks['for']} raise it, {marks['against']} lower it."
-    else:
+        return f", without a sign: {unsigned}."
+    up, down = "raise it", "lower it"
+    if not _is_number(e):
         other = e.against or opposite(e)
         its = "it" if e.against is None else quoted(e.target)
-        down = f"for {quoted(other)}" if other else f"against {its}"
-        sentence = f"{about}: {marks['for']} speak for {its}, {marks['against']} {down}."
+        up, down = f"speak for {its}", f"for {quoted(other)}" if other else f"against {its}"
+    sentence = f": {marks['for']} {up}, {marks['against']} {down}."
     if all(one.signed for one in explanations):
         return sentence
     return f"{sentence} Where a method gives no sign, {unsigned}."
@@ -441,41 +433,14 @@ def anchor_sentence(e: Explanation, anchor: Anchor) -> str:
 REFERENCES = ("lime", "shapley", "ig")
 
 
-class Disagreement(NamedTuple):
-    """Two methods: rank correlation, features of opposite sign, features in both top threes.
+def disagreement(c: Comparison, i: int, j: int) -> tuple[float | None, int | None, int | None]:
+    """Return rank correlation, opposite signs and shared top features of two methods.
 
     The first two are None where they are not defined (constant scores, scores without sign), all
     three where the scores of one method are nothing but rounding.
     """
-
-    first: str
-    second: str
-    rank_correlation: float | None
-    sign_conflicts: int | None
-    shared_top: int | None
-    top: int
-    noun: str
-
-    @property
-    def sentence(self) -> str:
-        """The same in words."""
-        parts = []
-        if self.rank_correlation is not None:
-            parts.append(f"rank correlation {self.rank_correlation:+.2f}")
-        if self.sign_conflicts:
-            what = plural(self.noun) if self.sign_conflicts > 1 else self.noun
-            parts.append(f"{self.sign_conflicts} {what} of opposite sign")
-        if self.shared_top is not None:
-            parts.append(f"{self.shared_top} of the top {self.top} shared")
-        return ", ".join(parts)
-
-
-def disagreement(c: Comparison, i: int, j: int) -> Disagreement:
-    """Return how far two methods, by their numbers, are apart."""
-    a, several = c.agreement, c.explanations
-    found = (a.rank_correlation[i][j], a.sign_conflicts[i][j], a.top3_overlap[i][j])
-    top = min(TOP, len(several[0]))
-    return Disagreement(several[i].label, several[j].label, *found, top, several[0].noun)
+    a = c.agreement
+    return a.rank_correlation[i][j], a.sign_conflicts[i][j], a.top3_overlap[i][j]
 
 
 def reference(c: Comparison) -> int:
@@ -489,17 +454,27 @@ def reference(c: Comparison) -> int:
     return next(iter(known + with_signs), 0)
 
 
-def against_reference(c: Comparison) -> list[Disagreement]:
-    """Return one row per method but the reference, in the order of the comparison."""
-    chosen = reference(c)
-    return [disagreement(c, i, chosen) for i in range(len(c)) if i != chosen]
+def furthest_apart(c: Comparison, count: int = 3) -> list[tuple[str, str]]:
+    """Return the pairs of lowest rank correlation by name, and how far they are apart.
 
-
-def strongest_disagreements(c: Comparison, count: int = 3) -> list[Disagreement]:
-    """Return the pairs of lowest rank correlation; ties go to the more sign conflicts."""
-    rows = [disagreement(c, i, j) for i, j in combinations(range(len(c)), 2)]
-    known = [row for row in rows if row.rank_correlation is not None]
-    return sorted(known, key=lambda row: (row.rank_correlation, -(row.sign_conflicts or 0)))[:count]
+    Ties go to more opposite signs.
+    """
+    found = [(disagreement(c, i, j), i, j) for i, j in combinations(range(len(c)), 2)]
+    known = [
+        (ranks, -(signs or 0), shared, i, j)
+        for (ranks, signs, shared), i, j in found
+        if ranks is not None
+    ]
+    top, labels = min(TOP, len(c.explanations[0])), [e.label for e in c]
+    return [
+        (
+            f"{labels[i]} and {labels[j]}",
+            f"rank correlation {ranks:+.2f}, "
+            + f"opposite signs {-signs}, " * bool(signs)
+            + f"{shared} of the top {top} shared",
+        )
+        for ranks, signs, shared, i, j in sorted(known, key=lambda one: one[:2])[:count]
+    ]
 
 
 def unranked(c: Comparison) -> str | None:
@@ -515,13 +490,13 @@ def unranked(c: Comparison) -> str | None:
 
 def disagreement_table(c: Comparison, title: str) -> Table:
     """Return one row per method but the reference, whose name ends the ``title``."""
-    rows = []
-    for one in against_reference(c):
-        ranks, signs, shared = one.rank_correlation, one.sign_conflicts, one.shared_top
-        shown = ranks, signs, None if shared is None else f"{shared} of {one.top}"
+    rows, chosen, top = [], reference(c), min(TOP, len(c.explanations[0]))
+    for i, e in enumerate(c):
+        ranks, signs, shared = disagreement(c, i, chosen)
+        shown = ranks, signs, None if shared is None else f"{shared} of {top}"
         weak = ranks is not None and ranks < 0.5, bool(signs), shared == 0
         marks = [Cell(x, "weak" * mark) for x, mark in zip(shown, weak, strict=True)]
-        rows.append((one.first, *marks))
+        rows += [(e.label, *marks)] * (i != chosen)
     columns = (
         Column("method", widest=18),
         Column("rank correlation", "+.2f", short="rank\ncorr.", missing="–"),
@@ -530,7 +505,32 @@ def disagreement_table(c: Comparison, title: str) -> Table:
             f"top {plural(c.explanations[0].noun)} shared", "s", short="top 3\nshared", missing="–"
         ),
     )
-    return Table(columns, rows, title=f"{title} {c.explanations[reference(c)].label}")
+    return Table(columns, rows, title=f"{title} {c.explanations[chosen].label}")
+
+
+def score_table(
+    several: Sequence[Explanation],
+    labels: Sequence[str],
+    order: Sequence[int],
+    *,
+    digits: int = 3,
+    widest: int = 0,
+) -> Table:
+    """Return some features with their score in each explanation, and its standard error."""
+    first = several[0]
+    times = {j: f" ×{len(first.spans[j])}" if len(first.spans[j]) > 1 else "" for j in order}
+    columns = [Column(first.noun, words=True, widest=widest)]
+    values: list[list[Any]] = [[first.names[j] + times[j] for j in order]]
+    for e, label in zip(several, labels, strict=True):
+        number = partial(written, peak=largest(e), digits=digits)
+        sizes = strengths(e)
+        columns.append(Column(label, partial(number, signed=e.signed)))
+        marks = [side(e, sizes[j]) if abs(sizes[j]) >= FAINTEST else "dim" for j in order]
+        values.append([Cell(float(e.scores[j]), m) for j, m in zip(order, marks, strict=True)])
+        if e.stderr is not None:
+            columns.append(Column("±", partial(number, signed=False), "dim"))
+            values.append([float(e.stderr[j]) for j in order])
+    return Table(columns, list(zip(*values, strict=True)), left_out=len(first) - len(order))
 
 
 def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:

@@ -40,19 +40,18 @@ class Column:
     ``widest`` letters at most, or folded. ``mark`` is "bold", "dim", "weak" (what to look at),
     "ok", "failed", "for", "against" or "neutral"; a page takes it as a class, which may be another.
 
-    On terminals ``short`` is the heading, where there is one, those narrower than ``wide`` leave
-    the column out, and it takes ``least`` letters whatever its cells are. Cells of a column with
-    ``room`` (the least and the most letters) are functions of the letters left for them and the
-    ``Look`` of the terminal to a rich ``Text``, such as a bar, and so is ``axis``, its heading;
-    only terminals draw them. ``missing`` is written for None. A column of ``words`` holds pieces of
-    the user's text, which a page keeps apart from what stands around them.
+    On terminals ``short`` is the heading, where there is one, and those narrower than ``wide``
+    leave the column out. Cells of a column with ``room`` (the least and the most letters) are
+    functions of the letters left for them and the ``Look`` of the terminal to a rich ``Text``, such
+    as a bar, and so is ``axis``, its heading; only terminals draw them. ``missing`` is written for
+    None. A column of ``words`` holds pieces of the user's text, which a page keeps apart from what
+    stands around them.
     """
 
     heading: str = ""
     number: str | Callable[[Any], str] = ""
     mark: str = ""
     short: str = ""
-    least: int = 0
     widest: int = 0
     fold: bool = False
     wide: int = 0
@@ -74,16 +73,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of values under columns; ``left_out`` more rows are counted, not shown.
-
-    One that goes on with another on a terminal is not ``headed`` again.
-    """
+    """Rows of values under columns; ``left_out`` more rows are counted, not shown."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
     title: str = ""
     left_out: int = 0
-    headed: bool = True
 
     def first(self, count: int) -> "Table":
         """Return the first ``count`` rows; the others are counted."""

@@ -26,7 +26,7 @@ export class ColourLegend extends HTMLElement {
     const against = e.against ? `for ${e.against}` : `against ${e.target}`;
     const [up, down] = e.asked?.answer ? [`raises the ${e.asked.per_token ? "mean log-probability per token" : "log-probability"}`, "lowers it"] : [`for ${e.target}`, against];
     const keys = several.some(isSigned) ? [key("f", up), key("a", down)] : [];
-    if (!several.every(isSigned)) keys.push(key("n", "size only: the method gives no sign"));
+    if (!several.every(isSigned)) keys.push(key("n", "size only, no sign"));
     keys.push(made("span", {}, made("span", { class: e.image ? "w outlined" : "w top" }, nounOf(e)), " strongest"));
     if (textPieces(e).some(({ seen }) => !seen)) keys.push(made("span", {}, made("span", { class: "cut" }, "grey"), " not read by the model"));
     let note = "Deeper colour, larger score. The colours are safe for colour-blind readers.";
