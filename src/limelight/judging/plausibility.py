@@ -75,20 +75,26 @@ class Rationales(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """The places of a text's words in their order, and which of them each annotator marked.
+    """The places of a text's words in their order, and which of them one annotator marked.
 
     ``word`` is the word of each place, ``times`` how many places each word has, ``inside`` which
-    places a rationale touches, ``runs`` each of its spans as first and last + 1 place.
+    places the rationale touches, ``runs`` each of its spans as first and last + 1 place.
     """
 
     word: Int[np.ndarray, " n"]
     times: Int[np.ndarray, " d"]
-    inside: Bool[np.ndarray, "a n"]
-    runs: tuple[tuple[Span, ...], ...]
+    inside: Bool[np.ndarray, " n"]
+    runs: tuple[Span, ...]
 
-    def marked(self, annotator: int) -> Int[np.ndarray, " d"]:
-        """Return how many places of each word an annotator marked."""
-        return np.bincount(self.word[self.inside[annotator]], minlength=len(self.times))
+    @property
+    def marked(self) -> Int[np.ndarray, " d"]:
+        """How many places of each word are marked."""
+        return np.bincount(self.word[self.inside], minlength=len(self.times))
+
+    @property
+    def part(self) -> Scores:
+        """The rationale as scores: the part of each word's places that is marked."""
+        return self.marked / self.times
 
 
 def _of_text(given: Any, text: Any, number: int) -> tuple[Rationale, ...] | str:
@@ -139,22 +145,17 @@ def _joined(spans: list[Span]) -> Rationale:
     return tuple(out)
 
 
-def marks_of(features: Features, rationales: tuple[Rationale, ...]) -> Marks:
-    """Return the places of all words in the order of the text, with what was marked.
+def marks_of(features: Features, rationales: tuple[Rationale, ...]) -> list[Marks]:
+    """Return the places of all words in the order of the text, with what each annotator marked.
 
     A place is marked where a span touches at least one of its characters. What the model does not
     read, past its window, is not a place.
     """
     # People mark places and methods score words: a word that occurs twice is two places.
     found = sorted((span, j) for j, spans in enumerate(features.spans) for span in spans)
-    places = [span for span, _ in found]
-    word = np.array([j for _, j in found])
-    return Marks(
-        word=word,
-        times=np.bincount(word, minlength=len(features)),
-        inside=np.array([_touched(places, one) for one in rationales]).reshape(-1, len(places)),
-        runs=tuple(_runs(places, one) for one in rationales),
-    )
+    places, word = [span for span, _ in found], np.array([j for _, j in found])
+    times = np.bincount(word, minlength=len(features))
+    return [Marks(word, times, _touched(places, one), _runs(places, one)) for one in rationales]
 
 
 def _touched(places: list[Span], rationale: Rationale) -> Bool[np.ndarray, " n"]:
@@ -220,7 +221,6 @@ def f1(precision: Float[np.ndarray, "*m"], recall: Float[np.ndarray, "*m"]) -> A
 
 
 _REFERENCES = ("chance", "rationale", "annotators")
-_UNKNOWN = np.full(len(MARKED), np.nan)
 _Row = Float[np.ndarray, " measures"]
 
 
@@ -234,25 +234,25 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     if isinstance(marked := rationales.texts[number], str):
         return MarkedText(id=number, reason=marked)
     marks = marks_of(text.one.features[0], marked)
-    n, sizes = len(marks.word), marks.inside.sum(axis=1)
+    n, d = len(marks[0].word), len(marks[0].times)
     # Of what the model reads: marks past its window count neither for nor against anybody.
-    against = [a for a, size in enumerate(sizes) if 0 < size < n]
+    against = [one for one in marks if one.inside.any() and not one.inside.all()]
     if not against:
         why = (
             "every word of it is marked, so that every order is as good."
-            if sizes.any()
+            if any(one.inside.any() for one in marks)
             else "nobody marked a word of it that the model reads."
         )
         return MarkedText(id=number, words=n, reason=why)
     k = max(1, round(rationales.share * n))  # as many places as people mark, which is ERASER's rule
     # All words tied: what is found is then the mean over all orders.
-    chance = _over(marks, against, k, [np.zeros(len(marks.times))] * len(against))
+    chance = _over(against, [np.zeros(d)] * len(against), k)
     chance[3:] = np.nan  # the spans of a guess are not known in closed form
-    itself = _over(marks, against, k, [marks.marked(a) / marks.times for a in against])
-    rows = [chance, itself, _annotator_values(marks, against, k)]
+    itself = _over(against, [one.part for one in against], k)
+    rows = [chance, itself, _annotator_values(against, k)]
     for _, scores, signed in text.rows:
         ranked = strengths(scores, signed=signed, noise=text.noise)
-        rows.append(_over(marks, against, k, [ranked] * len(against)))
+        rows.append(_over(against, [ranked] * len(against), k))
     found: dict[str, Any] = {}
     for name, column in zip(MARKED, np.array(rows).T, strict=True):
         guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
@@ -262,19 +262,19 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     return MarkedText(
         id=number,
         words=n,
-        marked=float(sizes[against].mean() / n),
+        marked=float(np.mean([one.inside.mean() for one in against])),
         annotators=len(against),
         **found,
     )
 
 
-def _over(marks: Marks, against: list[int], k: int, ranked: Sequence[Scores]) -> _Row:
+def _over(against: Sequence[Marks], ranked: Sequence[Scores], k: int) -> _Row:
     """Return the mean over annotators, each with what words are ranked by against them."""
-    return np.mean([_against(marks, *one, k) for one in zip(against, ranked, strict=True)], 0)
+    return np.mean([_found(*one, k) for one in zip(against, ranked, strict=True)], axis=0)
 
 
-def _against(marks: Marks, annotator: int, strength: Scores, k: int) -> _Row:
-    marked = marks.marked(annotator)
+def _found(marks: Marks, strength: Scores, k: int) -> _Row:
+    marked = marks.marked
     m = int(marked.sum())
     # Already sizes where there are no signs, so the larger one always comes first.
     groups = tied_groups(strength, signed=True)
@@ -285,12 +285,12 @@ def _against(marks: Marks, annotator: int, strength: Scores, k: int) -> _Row:
             precision.average,
             precision.found[0] / m,
             token_f1(precision.found[1], predicted=k, marked=m),
-            *matches(predicted, marks.runs[annotator]),
+            *matches(predicted, marks.runs),
         ]
     )
 
 
-def _annotator_values(marks: Marks, against: list[int], k: int) -> _Row:
+def _annotator_values(against: Sequence[Marks], k: int) -> _Row:
     """Return what annotators reach against each other, NaN where there is only one.
 
     As an order of words a rationale ranks each by the part of its places that is marked; as a
@@ -298,12 +298,10 @@ def _annotator_values(marks: Marks, against: list[int], k: int) -> _Row:
     """
     found = []
     for a, b in permutations(against, 2):
-        ranked = _against(marks, a, marks.marked(b) / marks.times, k)
-        both = int(np.count_nonzero(marks.inside[a] & marks.inside[b]))
-        sizes = (int(marks.inside[b].sum()), int(marks.inside[a].sum()))
+        both, sizes = int((a.inside & b.inside).sum()), (int(b.inside.sum()), int(a.inside.sum()))
         overlap = token_f1(both, predicted=sizes[0], marked=sizes[1])
-        found.append(np.array([*ranked[:2], overlap, *matches(marks.runs[b], marks.runs[a])]))
-    return np.mean(found, axis=0) if found else _UNKNOWN
+        found.append([*_found(a, b.part, k)[:2], overlap, *matches(b.runs, a.runs)])
+    return np.mean(found, axis=0) if found else np.full(len(MARKED), np.nan)
 
 
 def plausibility(

@@ -91,28 +91,19 @@ def sampled_chance(
     # An order and its reverse remove each word early once and late once: on additive games every
     # pair has the same mean.
     draws = _pairs(areas_of, d, rng, _FEWEST)
-    while (wanted := _lacking(draws, best, most)) > 0 and time.monotonic() < deadline:
-        more = _pairs(areas_of, d, rng, min(wanted, _AT_ONCE))
-        draws = np.concatenate([draws, more], axis=1)
-    return draws.mean(axis=1), _stderr(draws)
-
-
-def _stderr(draws: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " m"]:
-    return draws.std(axis=1, ddof=1) / math.sqrt(draws.shape[1])
-
-
-def _lacking(draws: Float[np.ndarray, "m n"], best: Float[np.ndarray, " m"], most: int) -> int:
-    """Return how many pairs are still to be drawn, as far as those drawn can tell."""
-    n = draws.shape[1]
-    allowed = PRECISE * np.maximum(best - draws.mean(axis=1), 0.0)
-    # Where nothing is better than chance there is no range, and no number of pairs would do.
-    open_ = (_stderr(draws) > allowed) & (allowed > 0)
-    if n >= most or not open_.any():
-        return 0
-    # Errors fall like 1/√n. At least one pair more, so that a rounding does not end in a loop; at
-    # most as many as allowed, since the first eight may have guessed far too much.
-    needed = n * float(np.max((_stderr(draws)[open_] / allowed[open_]) ** 2))
-    return min(most, max(n + 1, math.ceil(min(needed, 2.0 * most)))) - n
+    while True:
+        n, mean = draws.shape[1], draws.mean(axis=1)
+        stderr = draws.std(axis=1, ddof=1) / math.sqrt(n)
+        allowed = PRECISE * np.maximum(best - mean, 0.0)
+        # Where nothing is better than chance there is no range, and no number of pairs would do.
+        lacking = (stderr > allowed) & (allowed > 0)
+        if n >= most or not lacking.any() or time.monotonic() >= deadline:
+            return mean, stderr
+        # Errors fall like 1/√n. At least one pair more, so that a rounding does not end in a loop;
+        # a few at a time, since the first eight may have guessed far too much.
+        needed = n * float(np.max((stderr[lacking] / allowed[lacking]) ** 2))
+        count = max(1, math.ceil(min(needed, most)) - n)
+        draws = np.concatenate([draws, _pairs(areas_of, d, rng, min(count, _AT_ONCE, most - n))], 1)
 
 
 def _pairs(

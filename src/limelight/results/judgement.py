@@ -15,6 +15,7 @@ from limelight.shapes import Float, Int
 from limelight.text import name_of_one, one_line
 
 Interval = tuple[float, float]
+_SCHEMA = "limelight.judgement/1"  # which is the first key of a file
 
 
 def shown_end(x: float) -> str:
@@ -226,11 +227,11 @@ class Plausibility:
 
 
 # Dictionaries by method and nothing that is empty: what files have had since 0.2, byte for byte.
-class _OfText(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What was found on one text, as a file has it: by method, those without a number left out."""
+class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Declared as a file has it: what has its default is left out."""
 
 
-class Measure(_OfText, frozen=True, kw_only=True):
+class Measure(_Stored, frozen=True, kw_only=True):
     """Areas of the orders of the methods on one text.
 
     ``chance`` is the mean over all orders, ``stderr`` its standard error, None where it is exact.
@@ -243,7 +244,7 @@ class Measure(_OfText, frozen=True, kw_only=True):
     areas: dict[str, float]
 
 
-class TextColumn(_OfText, frozen=True, kw_only=True):
+class TextColumn(_Stored, frozen=True, kw_only=True):
     """Another measure of the methods on one text; ``errors`` are those of what was sampled."""
 
     values: dict[str, float]
@@ -264,7 +265,7 @@ class MethodColumn:
     sampling: float | None = None
 
 
-class JudgedText(_OfText, frozen=True, kw_only=True):
+class JudgedText(_Stored, frozen=True, kw_only=True):
     """What was found on one text; ``reason`` says why nothing was.
 
     ``chance``, ``stderr``, ``ceiling`` and ``areas`` are those of deletion, other measures stand
@@ -434,18 +435,8 @@ COLUMNS: Mapping[str, JudgedColumn] = {
 }
 
 
-# Declared as a file has it, byte for byte what 0.2 wrote; the tag is the first key.
 class Judgement(
-    Page,
-    Drawn,
-    Tabular,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    forbid_unknown_fields=True,
-    tag_field="schema",
-    tag="limelight.judgement/1",
+    Page, Drawn, Tabular, _Stored, frozen=True, kw_only=True, tag_field="schema", tag=_SCHEMA
 ):
     """How faithful methods are to a model on some texts, with intervals over the texts.
 
