@@ -278,13 +278,13 @@ def _found(marks: Marks, strength: Scores, k: int) -> _Row:
     m = int(marked.sum())
     # Already sizes where there are no signs, so the larger one always comes first.
     groups = tied_groups(strength, signed=True)
-    precision = expected_precision(groups, marks.times, marked, np.array([m, k]))
+    average, found = expected_precision(groups, marks.times, marked, np.array([m, k]))
     predicted = runs_of(chosen_places(strength, marks.word, k))
     return np.array(
         [
-            precision.average,
-            precision.found[0] / m,
-            token_f1(precision.found[1], predicted=k, marked=m),
+            average,
+            found[0] / m,
+            token_f1(found[1], predicted=k, marked=m),
             *matches(predicted, marks.runs),
         ]
     )

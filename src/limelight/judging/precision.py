@@ -1,7 +1,6 @@
 """Average precision of an order of words, exactly, also where words are tied or occur twice."""
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,23 +11,17 @@ Counts = Int[np.ndarray, " w"]  # of places of each word, or of those that are m
 _NODES = 32  # of the integral held at a time
 
 
-class Precision(NamedTuple):
-    """The expected average precision, and the expected number of marked places before each cut."""
-
-    average: float
-    found: Float[np.ndarray, " cuts"]
-
-
 def expected_precision(
     groups: Groups,
     count: Int[np.ndarray, " d"],
     marked: Int[np.ndarray, " d"],
     cuts: Int[np.ndarray, " cuts"],
-) -> Precision:
-    """Return what an order finds, ``groups`` of words strongest first, words of a group tied.
+) -> tuple[float, Float[np.ndarray, " cuts"]]:
+    """Return the expected average precision, and how many marked places come before each cut.
 
-    With all words in one group this is chance: the expectation over all d! orders. ``count`` and
-    ``marked`` are c and r, with 0 ≤ r ≤ c, c ≥ 1 and at least one place marked.
+    ``groups`` are words strongest first, the words of a group tied: with all words in one group
+    this is chance, the expectation over all d! orders. ``count`` and ``marked`` are c and r, with
+    0 ≤ r ≤ c, c ≥ 1 and at least one place marked.
     """
     places = np.array([count[group].sum() for group in groups])
     hits = np.array([marked[group].sum() for group in groups])
@@ -37,32 +30,31 @@ def expected_precision(
     alone = np.array([len(group) == 1 for group in groups])
     own = np.array([group[0] for group in groups])[alone]
     c, r, before = count[own], marked[own], N[alone]
-    slope, level = _coefficients(c, r, before)
-    total = (slope * R[alone] + level).sum()
+    harmonic, within = _sums(c, before)
+    total = (r / c * ((R[alone] + 1) * harmonic + (r - 1) * within)).sum()
     inside = np.clip(cuts - before[:, None], 0, c[:, None])
     found = ((r / c)[:, None] * inside).sum(axis=0)
     for i in np.flatnonzero(~alone & (hits > 0)):
         more = _of_tied(count[groups[i]], marked[groups[i]], int(N[i]), int(R[i]), cuts)
         total, found = total + more[0], found + more[1]
-    return Precision(float(total / marked.sum()), found)
+    return float(total / marked.sum()), found
 
 
-def _coefficients(
-    c: Int[np.ndarray, "*w"], r: Int[np.ndarray, "*w"], N: Int[np.ndarray, "*w"]
+def _sums(
+    c: Int[np.ndarray, "*w"], N: Int[np.ndarray, "*w"]
 ) -> tuple[Float[np.ndarray, "*w"], Float[np.ndarray, "*w"]]:
-    r"""Return :math:`\sum M_i/i` over each word's places, as slope and level of a line in R.
+    r"""Return what :math:`\sum M_i/i` over the places of a word after N others is made of.
 
-    N places, R of them marked, come before the word. Its p-th place is marked with probability r/c,
-    and then (p − 1)(r − 1)/(c − 1) of those before it within the word are, in the mean: with
-    :math:`H = \sum_{p=1}^{c} 1/(N + p)` the sum is
+    R of those others are marked. The word's p-th place is marked with probability r/c, and then
+    (p − 1)(r − 1)/(c − 1) of those before it within the word are, in the mean: with
+    :math:`H = \sum_{p=1}^{c} 1/(N + p)` and :math:`W = (c - (N + 1) H)/(c - 1)` the sum is
 
-    .. math:: \frac{r}{c} \Bigl( (R + 1) H + \frac{r - 1}{c - 1} (c - (N + 1) H) \Bigr).
+    .. math:: \frac{r}{c} \bigl( (R + 1) H + (r - 1) W \bigr).
     """
     # Sums 1/(N + 1) + … + 1/(N + c) as differences; tables by powers of two are made a few times.
     harmonic = _harmonic(int(np.max(N + c, initial=1)).bit_length())
     H = harmonic[N + c] - harmonic[N]
-    within = np.where(c > 1, (r - 1) / np.maximum(c - 1, 1), 0.0) * (c - (N + 1) * H)
-    return r / c * H, r / c * (H + within)
+    return H, (c - (N + 1) * H) / np.maximum(c - 1, 1)  # of a single place there is nothing within
 
 
 def _of_tied(
@@ -71,27 +63,21 @@ def _of_tied(
     """Return both sums over words that come in random order, after N places, R of them marked."""
     total, found = 0.0, np.zeros(len(cuts))
     sizes, size_of = np.unique(c, return_inverse=True)
-    probability, others, same = _before(c, r, sizes, size_of)
-    after = N + np.arange(len(probability[0]))
-    hits = np.bincount(size_of, weights=r)
-    # Words of the same size and marks come after the same: each such kind is added once.
-    kinds, counts = np.unique(np.stack([size_of, r]), axis=1, return_counts=True)
-    for g, marks, times in zip(*kinds.tolist(), counts.tolist(), strict=True):
-        if not marks:
-            continue
-        P = probability[g]
-        before = R * P + others[g] + (hits[g] - marks) * same[g]
-        size = np.full(len(after), sizes[g])
-        slope, level = _coefficients(size, np.full(len(after), marks), after)
-        total += times * float(slope @ before + level @ P)
-        inside = np.clip(cuts[:, None] - after, 0, sizes[g]) @ P
-        found += times * marks / sizes[g] * inside
+    before = _before(c, r, sizes, size_of)
+    after = N + np.arange(before.shape[-1])
+    # Words of the same size come after the same: of their marks, Σ r and Σ r² are all that counts.
+    marks, squares = (np.bincount(size_of, weights=r**power) for power in (1, 2))
+    for size, once, twice, P, others, same in zip(sizes, marks, squares, *before, strict=True):
+        H, W = _sums(np.full(len(after), size), after)
+        own = once * ((R + 1) * P + others) + (once**2 - twice) * same
+        total += float(H @ own + (twice - once) * (W @ P)) / size
+        found += once / size * (np.clip(cuts[:, None] - after, 0, size) @ P)
     return total, found
 
 
 def _before(
     c: Counts, r: Counts, sizes: Int[np.ndarray, " g"], size_of: Int[np.ndarray, " w"]
-) -> tuple[Float[np.ndarray, "g n"], Float[np.ndarray, "g n"], Float[np.ndarray, "g n"]]:
+) -> Float[np.ndarray, "3 g n"]:
     r"""Return what comes before a word of each size when words come in random order.
 
     Give each word an independent uniform time; the words before j, whose time is u, are each there
@@ -128,8 +114,7 @@ def _before(
             sums[1, g] += w @ (rest * (every - hits[g] * there[g]))
             if times[g] > 1:
                 sums[2, g] += w @ (rest * there[g])
-    probability, others, same = np.fft.irfft(sums, n)
-    return probability, others, same
+    return np.fft.irfft(sums, n)
 
 
 @lru_cache(maxsize=64)
