@@ -1,11 +1,13 @@
 """Who explains shards beside this process: others it starts, somebody's executor, a Ray cluster."""
 
 import contextlib
+import itertools
 import multiprocessing as mp
 import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -13,38 +15,29 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
+    ProcessPoolExecutor,
     as_completed,
     wait,
 )
-from queue import SimpleQueue
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.runs.work import (
-    Finished,
-    LostWorkerError,
-    Task,
-    explain_shard,
-    needs_main,
-)
+from limelight.runs.work import Finished, Task, explain_shard, needs_main
 
-_TRIES = 3  # workers that a shard may lose, and that may be lost in a row before they start
+_TRIES = 3  # workers that a shard may lose
 
 
-class Worker:
-    """A worker, held from here: called with a task, it answers when the shard is finished."""
+class Worker(Protocol):
+    """A worker, held from here, whose answers raise one of ``lost`` where it has ended early."""
 
-    def get_ready(self) -> None:
-        """Wait until the worker can take a task; a full cluster has no place for it yet."""
+    lost: tuple[type[Exception], ...]
 
-    def __call__(self, task: Task) -> Finished:
-        """Return the finished shard, or raise ``LostWorkerError``."""
-        raise NotImplementedError
+    def submit(self, task: Task) -> Future[Finished]:
+        """Begin a task, or let it wait until the worker has a place on a cluster that is full."""
 
     def close(self) -> None:
-        """Let the worker go, also in the middle of a task; another thread may be waiting for it."""
-        raise NotImplementedError
+        """Let the worker go, also in the middle of a task."""
 
 
 def finished_by_executor(
@@ -80,99 +73,45 @@ def finished_by_workers(
     start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
 ) -> Generator[Finished, None, None]:
     """Yield shards as they are finished by so many workers; one that is lost is replaced."""
-    held, running = _Workers(start), 0
+    running: dict[Future[Finished], tuple[Worker, Task]] = {}
+    everybody, losses = list[Worker](), Counter[int]()
+
+    def begin(task: Task) -> None:
+        everybody.append(worker := start())
+        running[worker.submit(task)] = worker, task
+
     try:
-        for begun, task in enumerate(tasks):
-            if begun < workers:
-                # Threads, for who waits for a pipe or for Ray needs no core.
-                threading.Thread(target=held.work, daemon=True).start()
-            held.tasks.put((task, _TRIES))
-            running += 1
-            # Twice as many, so that no worker waits for the one who takes the shards.
-            if running == 2 * workers:
-                yield held.finished()
-                running -= 1
-        for _ in range(running):
-            yield held.finished()
+        for task in itertools.islice(tasks, workers):
+            begin(task)
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for answer in done:
+                worker, task = running.pop(answer)
+                try:
+                    shard = answer.result()
+                except worker.lost as error:
+                    worker.close()
+                    losses[task.number] += 1
+                    if losses[task.number] == _TRIES:
+                        (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
+                        raise InputError(
+                            f"shard {task.number} has ended {_TRIES} workers "
+                            f"({reason.rstrip('.')}); they may lack memory: use fewer of them. "
+                            "What is finished is kept."
+                        ) from None
+                    begin(task)
+                    continue
+                # Before the shard is taken, so that no worker waits for who takes it.
+                if (following := next(tasks, None)) is not None:
+                    running[worker.submit(following)] = worker, following
+                else:
+                    worker.close()  # on a cluster that lost a machine, another waits for its place
+                yield shard
     finally:
-        held.close()
-
-
-class _Workers:
-    """Workers with the tasks that wait for them, each held by a thread.
-
-    No task waits for a certain worker: a new one may find no place as long as others are there, as
-    on a cluster that has lost a machine, and then these do what there is to do.
-    """
-
-    def __init__(self, start: Callable[[], Worker]) -> None:
-        self._start, self._all = start, list[Worker]()
-        self._open, self._lock = True, threading.Lock()
-        # With the workers that each may still lose; None wakes a thread to end.
-        self.tasks: SimpleQueue[tuple[Task, int] | None] = SimpleQueue()
-        # Errors as well: who takes the shards must hear that one will not come.
-        self._found: SimpleQueue[Finished | BaseException] = SimpleQueue()
-
-    def finished(self) -> Finished:
-        """Wait for the next shard."""
-        found = self._found.get()
-        if isinstance(found, BaseException):
-            raise found
-        return found
-
-    def work(self) -> None:
-        """Do tasks until there are no more, with one worker after another if they are lost."""
-        try:
-            while self._is_lost(self._ready()):
-                pass
-        except BaseException as error:
-            self._found.put(error)
-
-    def _ready(self) -> Worker:
-        for _ in range(_TRIES):
-            with self._lock:
-                # Closed while we waited: a worker that is begun now would be let go by nobody.
-                if not self._open:
-                    raise CancelledError
-                self._all.append(worker := self._start())
-            try:
-                worker.get_ready()
-            except LostWorkerError:
-                worker.close()
-            else:
-                return worker
-        raise InputError(
-            f"{_TRIES} workers in a row were lost before they began; what is finished is kept."
-        )
-
-    def _is_lost(self, worker: Worker) -> bool:
-        """Let the worker do tasks; return whether it was lost before they came to an end."""
-        while (given := self.tasks.get()) is not None:
-            task, tries = given
-            try:
-                self._found.put(worker(task))
-            except LostWorkerError as error:
-                worker.close()
-                if tries == 1:
-                    raise InputError(
-                        f"shard {task.number} has ended {_TRIES} workers ({error}); they may lack "
-                        "memory: use fewer of them. What is finished is kept."
-                    ) from None
-                self.tasks.put((task, tries - 1))
-                return True
-        self.tasks.put(None)  # for the next thread
-        return False
-
-    def close(self) -> None:
-        """Let all workers go, and the threads that hold them; no more are started."""
-        with self._lock:
-            self._open = False
-        for worker in self._all:
+        for worker in everybody:
             worker.close()
-        self.tasks.put(None)
 
 
-_PATIENCE = 5.0  # seconds for a killed process to be gone
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -184,53 +123,57 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class SpawnedProcess(Worker):
+class SpawnedProcess:
     """A new process, which loads the model once; nothing of this one travels but the job.
 
     It is one of so many ``workers``, who share the cores.
     """
 
+    lost = (BrokenExecutor,)
+
     def __init__(self, job: bytes, workers: int) -> None:
         # Not forked: torch and OpenMP do not survive the fork of a process that has threads.
         context = mp.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        # A daemon: it ends with us also where nobody closes it.
-        self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
+        theirs, self._ours = context.Pipe(duplex=False)
+        # A pool of its own, for one that has lost a process is broken for good.
+        self._pool = ProcessPoolExecutor(1, context, _begin, (theirs, job))
         with _environment(workers, program=needs_main(job)), _interrupts_held():
-            self._process.start()
-        # The process alone holds its end then, so that we hear when it is gone.
+            self._pool.submit(os.getpid)  # it is started with the first that is asked of it
         theirs.close()
 
-    def __call__(self, task: Task) -> Finished:
-        """Send the task, and wait for its shard."""
+    def submit(self, task: Task) -> Future[Finished]:
+        """Send the task."""
         try:
-            self._pipe.send(task)
-            found: Finished = self._pipe.recv()
-        except (EOFError, OSError):
-            raise LostWorkerError("a process ended early") from None
-        return found
+            return self._pool.submit(_explained, task)
+        except BrokenExecutor as error:  # it ended while it had nothing to do
+            ended = Future[Finished]()
+            ended.set_exception(error)
+            return ended
 
     def close(self) -> None:
-        """Kill the process."""
-        self._process.kill()  # who waits for its answer hears that it has ended
-        self._process.join(_PATIENCE)
+        """End the process, by its pipe, and wait until it is gone."""
+        self._ours.close()
+        self._pool.shutdown()
 
 
-def _serve(pipe: Any, job: bytes) -> None:
-    """Explain one shard after another until nobody asks any more."""
+_job = list[bytes]()  # of this process, if it is one of these
+
+
+def _begin(pipe: Any, job: bytes) -> None:
+    """Make a process ready, and end it with ``pipe``: when it is let go, or its parent killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks decides what an interrupt means
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    # The pipe ends when nobody asks any more.
+    _job.append(job)
+    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
+
+
+def _end_with(pipe: Any) -> None:
     with contextlib.suppress(EOFError, OSError):
-        while True:
-            pipe.send(explain_shard(job, pipe.recv()))
+        pipe.recv()
+    os._exit(1)  # in the middle of a shard, too: nobody is left to take it
 
 
-def _end_with_parent() -> None:
-    parent = mp.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)  # killed, it could not tell us, and nobody is left to take the shard
+def _explained(task: Task) -> Finished:
+    return explain_shard(_job[0], task)
 
 
 @contextlib.contextmanager
@@ -312,9 +255,9 @@ class RayActors:
         self._actors = ray.remote(**self._needs, max_restarts=0)(_Explainer)
         self.workers = workers or self._room()
 
-    def actor(self, job: bytes) -> Worker:
+    def actor(self, job: bytes) -> "_Actor":
         """Return a new actor for ``job``, which may have to wait for its place."""
-        return _Actor(self._ray, self._actors.remote(), job)
+        return _Actor(self._ray, self._actors.remote(job))
 
     def _room(self) -> int:
         """Return how many actors the cluster has room for."""
@@ -334,33 +277,23 @@ class RayActors:
 class _Explainer:
     """What runs on a machine of the cluster."""
 
-    # Answered only by an actor that has found its place.
-    def ready(self) -> bool:
-        return True
+    def __init__(self, job: bytes) -> None:
+        self._job = job
 
-    def shard(self, job: bytes, task: Task) -> Finished:
-        return explain_shard(job, task)
+    def shard(self, task: Task) -> Finished:
+        return explain_shard(self._job, task)
 
 
-class _Actor(Worker):
-    def __init__(self, ray: Any, actor: Any, job: bytes) -> None:
-        self._ray, self._actor, self._job = ray, actor, job
+class _Actor:
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self._ray, self._actor = ray, actor
+        # Errors of the work itself are raised as they are: only who is lost is replaced.
+        lost = ray.exceptions
+        self.lost = (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError)
 
-    def get_ready(self) -> None:
-        self._answer(self._actor.ready.remote())
-
-    def __call__(self, task: Task) -> Finished:
-        found: Finished = self._answer(self._actor.shard.remote(self._job, task))
+    def submit(self, task: Task) -> Future[Finished]:
+        found: Future[Finished] = self._actor.shard.remote(task).future()
         return found
 
     def close(self) -> None:
         self._ray.kill(self._actor)
-
-    def _answer(self, reference: Any) -> Any:
-        # Errors of the work itself are raised as they are: only who is lost is replaced.
-        lost = self._ray.exceptions
-        try:
-            return self._ray.get(reference)
-        except (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError) as error:
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise LostWorkerError(reason[0].rstrip(".")) from None

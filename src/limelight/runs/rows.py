@@ -48,9 +48,9 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "against": (pa.string(), lambda e: e.against),
     "prediction": (_list(pa.float32()), lambda e: list(e.prediction.values())),
     "base_value": (pa.float32(), lambda e: e.base_value),
-    "starts": (_list(_list(pa.uint32())), None),
-    "ends": (_list(_list(pa.uint32())), None),
-    "features": (_list(pa.string()), None),
+    "starts": (_list(_list(pa.uint32())), lambda e: _edges(e, 0)),
+    "ends": (_list(_list(pa.uint32())), lambda e: _edges(e, 1)),
+    "features": (_list(pa.string()), lambda e: list(e.features)),
     "scores": (_list(pa.float32()), lambda e: _floats(e.scores)),
     "stderr": (_list(pa.float32()), lambda e: _map(_floats, e.stderr)),
     "bound": (pa.float32(), lambda e: _bound(e)),
@@ -183,10 +183,8 @@ def shard_table(
         for i, one in zip(each.to_pylist(), chain.from_iterable(found), strict=True)
     ]
     asked = [kind for _ in found for kind in kinds]
-    columns: dict[str, Any] = _features(explained) | {
-        name: texts[name].take(each) for name in ("row", "id", "label")
-    }
-    columns |= {
+    columns: dict[str, Any] = {
+        **{name: texts[name].take(each) for name in ("row", "id", "label")},
         "text_hash": [_map(text_hash, text) for text in own],
         "text": [text if keep_texts else None for text in own],
         "method": [method for method, _ in asked],
@@ -277,36 +275,8 @@ def _diagnostics(e: Explanation) -> Mapping[str, Any]:
     return {**e.diagnostics, "intercept_bound": bound}
 
 
-def _cut(flat: pa.Array, lengths: Sequence[int | None], kind: pa.DataType) -> pa.Array:
-    """Return ``flat`` as lists of these lengths, null where the length is."""
-    sizes = np.array([length or 0 for length in lengths], dtype=np.int64)
-    # Offsets of 32 bits, as these list types have: a shard has far fewer features than 2^31.
-    offsets = np.concatenate([[0], sizes.cumsum()]).astype(np.int32)
-    missing = pa.array([length is None for length in lengths], pa.bool_())
-    return pa.ListArray.from_arrays(pa.array(offsets), flat, type=kind, mask=missing)
-
-
-def _features(found: Sequence[Explanation | None]) -> dict[str, pa.Array]:
-    """Return the columns of names and places, from flat values: far quicker than nested lists."""
-    # By None: an explanation of no features is false, and has a row all the same.
-    there = [e for e in found if e is not None]
-    names = pa.array(list(chain.from_iterable(e.features for e in there)), pa.string())
-    sizes = [None if e is None else len(e.features) for e in found]
-    flat: list[np.ndarray] = []
-    places: list[int] = []
-    known: tuple[Any, np.ndarray, list[int]] | None = None  # methods of one text share their spans
-    for e in there:
-        if known is None or known[0] is not e.spans:
-            edges = np.array(list(chain.from_iterable(chain.from_iterable(e.spans))), np.uint32)
-            known = e.spans, edges.reshape(-1, 2), [len(one) for one in e.spans]
-        flat.append(known[1])
-        places += known[2]
-    edges, kind = np.concatenate([np.empty((0, 2), np.uint32), *flat]), OWN_COLUMNS["starts"]
-    columns = {"features": _cut(names, sizes, OWN_COLUMNS["features"])}
-    for name, ends in zip(("starts", "ends"), edges.T, strict=True):
-        column = _cut(pa.array(np.ascontiguousarray(ends)), places, kind.value_type)
-        columns[name] = _cut(column, sizes, kind)
-    return columns
+def _edges(e: Explanation, side: int) -> list[list[int]]:
+    return [[span[side] for span in spans] for spans in e.spans]
 
 
 def _pair_rows(pairs: Pairs) -> list[dict[str, Any]]:

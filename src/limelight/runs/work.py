@@ -182,10 +182,6 @@ class Finished(NamedTuple):
     refused: str | None = None
 
 
-class LostWorkerError(Exception):
-    """A worker has ended before its shard; another one may do it."""
-
-
 def finished_by(work: ShardWork, task: Task, heard: Heard | None = None) -> Finished:
     """Return the shard of ``task``, done here and now."""
     start = time.perf_counter()
