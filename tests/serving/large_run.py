@@ -1,10 +1,9 @@
 """A run of many texts, made from the explanations of a few."""
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 import limelight
 from limelight.runs import Run

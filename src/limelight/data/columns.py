@@ -3,9 +3,9 @@
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from limelight.data.files import Batch, Source, is_text, sources_of
@@ -34,8 +34,11 @@ _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 _MOST_TEXT = 1 << 33  # characters in memory at once
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataFileRecord:
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Part of the plan of a run; nothing that is written there may be passed over."""
+
+
+class DataFileRecord(Record, frozen=True, kw_only=True):
     """A data file: where it was, and the digest of its bytes, which is what it is known by."""
 
     path: str
@@ -44,8 +47,7 @@ class DataFileRecord:
     sha256: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataColumns:
+class DataColumns(Record, frozen=True, kw_only=True):
     """Columns of the data; ``carried`` ones are stored as they are.
 
     Where a text is a pair, ``pair`` is the column of its second side; ``at`` is that of the place
@@ -71,8 +73,7 @@ class DataColumns:
         return list(dict.fromkeys(name for name in chosen if name is not None))
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataRecord:
+class DataRecord(Record, frozen=True, kw_only=True):
     """The data files, in order; with a ``limit``, only so many rows from the first on."""
 
     files: list[DataFileRecord]
@@ -351,7 +352,7 @@ def opened_data(
     path = data.path if isinstance(data, Source) else data
     named = isinstance(path, str | os.PathLike)
     whole = os.fspath(path) if named else ", ".join(file.path.name for file in files)
-    return DataSet(files, replace(columns, carried=carried), whole)
+    return DataSet(files, msgspec.structs.replace(columns, carried=carried), whole)
 
 
 class LabelledRows(NamedTuple):

@@ -2,13 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from limelight.data.columns import DataRecord
+from limelight.data.columns import DataRecord, Record
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
 from limelight.models.protocol import Link
@@ -22,8 +22,7 @@ _SHOWN = 16  # characters of a fingerprint
 _AGREEING = ("0.2.", "0.3.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelRecord:
+class ModelRecord(Record, frozen=True, kw_only=True):
     """The model; ``source`` is where it was loaded from, null for one that was in memory."""
 
     fingerprint: str
@@ -32,8 +31,7 @@ class ModelRecord:
     source: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class MethodRecord:
+class MethodRecord(Record, frozen=True, kw_only=True):
     """A method with the settings that this model uses."""
 
     id: str
@@ -42,16 +40,14 @@ class MethodRecord:
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShardPlan:
+class ShardPlan(Record, frozen=True, kw_only=True):
     """``texts`` consecutive texts to a shard, the last one may have fewer."""
 
     texts: int
     count: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRecord:
+class RunRecord(Record, frozen=True, kw_only=True):
     """What ``run.json`` holds. Nothing in it depends on when, where or how the run is done."""
 
     schema: Literal["limelight.run/1"]
@@ -86,9 +82,13 @@ def read_record(path: Path) -> RunRecord:
     """Return what the file at ``path`` says; refuse what is not a run of this library."""
     content = bounded_bytes(path, _MOST_BYTES)
     try:
-        # Twice: as what it should be, and as what is written, of which nothing may be passed over.
         record = msgspec.json.decode(content, type=RunRecord)
-        _check_known(written := msgspec.json.decode(content), _fields(record), "$")
+        written = msgspec.json.decode(content)
+        # Of a question, a dataclass, msgspec would pass over what it does not know.
+        if unknown := written["question"].keys() - {one.name for one in fields(Question)}:
+            raise msgspec.ValidationError(
+                f"Object contains unknown field `{min(unknown)}` - at `$.question`"
+            )
         # Rows are found by these names: of two that are the same, one would be lost.
         for what, given in (("classes", record.model.classes), ("methods", _ids(record))):
             if not given or len(set(given)) < len(given):
@@ -109,35 +109,20 @@ def read_record(path: Path) -> RunRecord:
                 "that was, or take its sha256 out if the change is yours"
             )
         return record
-    except RecursionError:
-        raise InputError(f"'{path}' is not a limelight run: it is nested too deep.") from None
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"'{path}' is not a limelight run: {error}.") from None
-
-
-def _check_known(given: Any, read: Any, at: str) -> None:
-    """Refuse fields that were not read: msgspec lets them pass where records are dataclasses."""
-    if isinstance(given, list):
-        for i, pair in enumerate(zip(given, read, strict=True)):
-            _check_known(*pair, f"{at}[{i}]")
-    elif isinstance(given, dict):
-        for name, value in given.items():
-            if name not in read:
-                raise msgspec.ValidationError(f"Object contains unknown field `{name}` - at `{at}`")
-            _check_known(value, read[name], f"{at}.{name}")
 
 
 def write_record(path: Path, record: RunRecord) -> None:
     """Write ``record``, whole or not at all."""
-    written = _fields(record)
-    # Runs of 0.2 do not say so; of a record that was read, msgspec leaves out what was not there.
-    if record.data.labels is None:
-        written["data"].pop("labels", None)
-    if record.data.columns.at is None:
-        written["data"]["columns"].pop("at", None)
-    for name in ("cutter", "writing"):
-        if written.get(name) is None:
-            written.pop(name, None)
+    written = msgspec.to_builtins(record, enc_hook=unit_name)
+    # Runs of 0.2 do not say so.
+    data = written["data"]
+    for part, name in (
+        (data, "labels"), (data["columns"], "at"), (written, "cutter"), (written, "writing")
+    ):  # fmt: skip
+        if part[name] is None:
+            del part[name]
     written["sha256"] = _digest(written)
     write_whole(path, msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
 
@@ -150,64 +135,47 @@ def _digest(written: dict[str, Any]) -> str:
 
 
 def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
-    """Yield what keeps ``new`` from going on with ``old``, as clauses; the first may be all.
-
-    Files are compared by their bytes and models by their fingerprints: both may have moved.
-    """
+    """Yield what keeps ``new`` from going on with ``old``, as clauses; the first may be all."""
     agree = all(one.version.startswith(_AGREEING) for one in (old, new))
     drawn = any("seed" in method.settings for method in old.methods)
     if old.version != new.version and (drawn or not agree):
         yield f"it was begun with limelight {old.version}, and this is {new.version}"
-    if old.model.fingerprint != new.model.fingerprint:
-        ours, theirs = (one.model.fingerprint[:_SHOWN] for one in (old, new))
-        yield f"it is about another model ({ours}…, not {theirs}…)"
-    if (had := _ids(old)) != (asked_for := _ids(new)):
-        yield f"its methods are {', '.join(had)}, not {', '.join(asked_for)}"
-    # Of equal length: other methods have been yielded before, and the first difference is enough.
-    for mine, other in zip(old.methods, new.methods, strict=True):
-        yield from _unequal("the {} of " + mine.id, mine.settings, other.settings)
-    # Made anew, an older question has the defaults of what could not be asked then.
-    asked = ({**_fields(replace(one.question)), "budget": one.budget} for one in (old, new))
-    yield from _unequal("its {}", *asked)
-    if old.cutter != new.cutter:
-        yield f"its cutter, {unit_name(new.question.features)}, has changed since"
-    yield from _other_data(old.data, new.data)
-    yield from _unequal("its {}", old.writing or {}, new.writing or {})
-    if old.shards != new.shards:
-        yield f"its shards have {old.shards.texts} texts, not {new.shards.texts}"
-
-
-def _other_data(old: DataRecord, new: DataRecord) -> Iterator[str]:
-    if len(old.files) != len(new.files):
-        yield f"its data are {len(old.files)} files, not {len(new.files)}"
-    for mine, other in zip(old.files, new.files, strict=False):
-        if (mine.bytes, mine.sha256) != (other.bytes, other.sha256):
-            yield f"its data were '{mine.path}' with other contents than '{other.path}' has now"
-    yield from _unequal("its column for {}", _fields(old.columns), _fields(new.columns))
-    yield from _unequal("its map of {}", {"labels": old.labels}, {"labels": new.labels})
-    # Not by the limits: 100 of 100 rows are all of them.
-    if old.rows != new.rows:
-        ours, theirs = (
-            "all rows" if n is None else "the first row" if n == 1 else f"the first {n:,} rows"
-            for n in (old.limit, new.limit)
-        )
-        yield f"it is about {ours} of its data, not {theirs}"
-    if old.texts_kept != new.texts_kept:
-        kept = {True: "it stores the texts", False: "it stores no texts"}
-        yield f"{kept[old.texts_kept]}, and now {kept[new.texts_kept].removeprefix('it ')}"
-
-
-def _unequal(what: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    had, asked = _compared(old), _compared(new)
     # A field that one of them lacks is None there: older plans have fewer.
-    for name in old | new:
-        if old.get(name) != new.get(name):
-            yield f"{what.format(name)} is {old.get(name)!r}, not {new.get(name)!r}"
+    for name in had | asked:
+        if had.get(name) != asked.get(name):
+            yield f"its {name} is {had.get(name)!r}, not {asked.get(name)!r}"
 
 
-def _fields(record: Any) -> dict[str, Any]:
-    """Return the fields as they are written; a cutter is known by where it is defined."""
-    written = msgspec.json.encode(record, enc_hook=unit_name)
-    return msgspec.json.decode(written, type=dict[str, Any])
+def _compared(record: RunRecord) -> dict[str, Any]:
+    """Return what must be the same for a run to go on, each by a name that people know.
+
+    Files are compared by their bytes and models by their fingerprints: both may have moved.
+    """
+    data = record.data
+    settings = {
+        f"{name} of {one.id}": value
+        for one in record.methods
+        for name, value in one.settings.items()
+    }
+    columns = msgspec.to_builtins(data.columns)
+    return {
+        "model (by fingerprint)": record.model.fingerprint[:_SHOWN],
+        "list of methods": ", ".join(_ids(record)),
+        **settings,
+        # Made anew, an older question has the defaults of what could not be asked then.
+        **msgspec.to_builtins(replace(record.question), enc_hook=unit_name),
+        "budget": record.budget,
+        "cutter (by fingerprint)": record.cutter,
+        **{f"column for {name}": column for name, column in columns.items()},
+        **{f"file {i} (by SHA-256)": one.sha256[:_SHOWN] for i, one in enumerate(data.files)},
+        "map of labels": data.labels,
+        # Not the limit: 100 of 100 rows are all of them.
+        "number of rows": data.rows,
+        "texts_kept": data.texts_kept,
+        **(record.writing or {}),
+        "shard_texts": record.shards.texts,
+    }
 
 
 def _ids(record: RunRecord) -> list[str]:

@@ -166,8 +166,8 @@ class Run:
         paths = [str(path) for path in self.paths]
         if not paths:
             raise InputError(f"'{self.path}' has no finished shard yet; start the run again.")
-        schema = self._opened(self.shards[0]).schema_arrow
-        return ds.dataset(paths, schema=schema, format="parquet")
+        with self._sound(self.shards[0]):
+            return ds.dataset(paths, format="parquet")
 
     def __len__(self) -> int:
         """Return the number of texts that are stored."""
@@ -190,7 +190,10 @@ class Run:
         names = None if columns is None else list(columns)
         for number in self.shards if shards is None else shards:
             texts = self.record.texts_of(number)
-            with self._sound(number), self._opened(number) as file:
+            with (
+                self._sound(number),
+                pq.ParquetFile(self._checked_path(number), page_checksum_verification=True) as file,
+            ):
                 table = file.read(columns=names)
                 for name in NEEDED if names is None else names:
                     if name not in table.column_names:
@@ -218,11 +221,6 @@ class Run:
                     raise pa.ArrowInvalid("its contents have changed since it was written")
                 self._checked[number] = seen
         return path
-
-    def _opened(self, number: int) -> Any:
-        """Return a shard as a Parquet file whose pages are checked when they are read."""
-        with self._sound(number):
-            return pq.ParquetFile(self._checked_path(number), page_checksum_verification=True)
 
     @contextlib.contextmanager
     def _sound(self, number: int) -> Iterator[None]:
@@ -353,10 +351,9 @@ class Run:
         ``target`` chooses among several classes. ``text`` is needed where a run stores no texts.
         """
         # NumPy's whole numbers are fine, and True is no number of a text.
-        if isinstance(row, bool) or not hasattr(row, "__index__"):
-            raise InputError(f"a text is named by its number in the data; got {row!r}.")
-        if not 0 <= row < self.total:
-            raise InputError(f"texts are numbered from 0 to {self.total - 1}; got {row}.")
+        whole = hasattr(row, "__index__") and not isinstance(row, bool)
+        if not whole or not 0 <= row < self.total:
+            raise InputError(f"texts are numbered from 0 to {self.total - 1}; got {row!r}.")
         method = self.methods[0] if method is None else method
         if method not in self.methods:
             raise InputError(nearest("method of this run", method, self.methods))
