@@ -31,7 +31,7 @@ class Workers:
 
 
 class _Worker:
-    lost = (LostError,)
+    lost, tries, given_up = (LostError,), 3, ("each of 3 workers", "Use fewer.")
 
     def __init__(self, started):
         self.started, self.closed = started, False
@@ -74,7 +74,9 @@ def test_every_task_is_finished_once_whatever_is_lost(count, workers, losses):
 
 def test_a_shard_that_ends_every_worker_is_named():
     started = Workers(losses=range(1, 100))
-    with pytest.raises(InputError, match=r"shard 0 has ended 3 workers \(a process ended early\)"):
+    with pytest.raises(
+        InputError, match=r"3 workers has ended \(a process ended early\) at shard 0"
+    ):
         list(finished_by_workers(started.start, 1, tasks(4)))
     assert started.open == 0
 
@@ -111,7 +113,7 @@ def test_the_others_finish_and_leave_their_place_to_a_worker_that_finds_none():
     numbers, waiting = itertools.count(), []
 
     class Placed:
-        lost = (LostError,)
+        lost, tries = (LostError,), 3
 
         def __init__(self):
             self.number = next(numbers)

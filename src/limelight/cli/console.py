@@ -158,7 +158,7 @@ def run_shown(output: Path, log: str | None) -> Iterator["Watcher"]:
             for said in (progress.estimate and progress.estimate.sentence, progress.notice):
                 if said:
                     shown.say(said)
-            moved(progress.done, progress.total, _described(progress))
+            moved(progress.done, progress.total, progress.sentence)
 
         yield told
 
@@ -182,13 +182,6 @@ def _lines(progress: "RunProgress") -> Iterator[dict[str, Any]]:
             "per_second": progress.per_second and round(progress.per_second, 1),
             "left_seconds": progress.left and round(progress.left, 1),
         }
-
-
-def _described(progress: "RunProgress") -> str:
-    failed = f", {progress.failed:,} failed" if progress.failed else ""
-    speed = f", {progress.per_second:,.0f} a second" if progress.per_second else ""
-    found = " read for what is explained" * progress.finding
-    return f"{progress.done:,} of {progress.total:,} texts{found}{failed}{speed}"
 
 
 def chosen_format(format: str | None, output: Path | None) -> str:

@@ -16,22 +16,22 @@ from concurrent.futures import (
     Executor,
     Future,
     ProcessPoolExecutor,
-    as_completed,
     wait,
 )
+from multiprocessing import resource_tracker
 from types import ModuleType
 from typing import Any, Protocol
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import Finished, Task, explain_shard, needs_main
 
-_TRIES = 3  # workers that a shard may lose
-
 
 class Worker(Protocol):
     """A worker, held from here, whose answers raise one of ``lost`` where it has ended early."""
 
-    lost: tuple[type[Exception], ...]
+    lost: tuple[type[BaseException], ...]
+    tries: int  # workers that a shard may lose
+    given_up: tuple[str, str]  # who has ended then, and what to do
 
     def submit(self, task: Task) -> Future[Finished]:
         """Begin a task, or let it wait until the worker has a place on a cluster that is full."""
@@ -40,39 +40,13 @@ class Worker(Protocol):
         """Let the worker go, also in the middle of a task."""
 
 
-def finished_by_executor(
-    executor: Executor, explain: Callable[[Task], Finished], most: int, tasks: Iterator[Task]
-) -> Generator[Finished, None, None]:
-    """Yield shards as they are finished, ``most`` of them in flight; the executor is left open."""
-    running: set[Future[Finished]] = set()
-    try:
-        for task in tasks:
-            try:
-                running.add(executor.submit(explain, task))
-            except RuntimeError as error:  # one that was shut down raises no more than that
-                raise BrokenExecutor(str(error)) from None
-            # Data are read no further than somebody works: the texts of a shard may be large.
-            if len(running) == most:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from (shard.result() for shard in done)
-        yield from (shard.result() for shard in as_completed(running))
-    except (BrokenExecutor, CancelledError) as error:
-        # A pool that has lost a process is broken for good, and not ours to replace.
-        name = type(executor).__name__
-        raise InputError(
-            f"the executor {name} has ended ({str(error) or type(error).__name__}); what is "
-            "finished is kept. Start the run again with a new one."
-        ) from None
-    finally:
-        # Who stops listening, as an interrupt does, wants no more of them begun.
-        for shard in running:
-            shard.cancel()
-
-
 def finished_by_workers(
     start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
 ) -> Generator[Finished, None, None]:
-    """Yield shards as they are finished by so many workers; one that is lost is replaced."""
+    """Yield shards as they are finished by so many workers; one that is lost is replaced.
+
+    Data are read no further than somebody works: the texts of a shard may be large.
+    """
     running: dict[Future[Finished], tuple[Worker, Task]] = {}
     everybody, losses = list[Worker](), Counter[int]()
 
@@ -92,12 +66,12 @@ def finished_by_workers(
                 except worker.lost as error:
                     worker.close()
                     losses[task.number] += 1
-                    if losses[task.number] == _TRIES:
+                    if losses[task.number] == worker.tries:
                         (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
+                        who, advice = worker.given_up
                         raise InputError(
-                            f"shard {task.number} has ended {_TRIES} workers "
-                            f"({reason.rstrip('.')}); they may lack memory: use fewer of them. "
-                            "What is finished is kept."
+                            f"{who} has ended ({reason.rstrip('.')}) at shard {task.number}; what "
+                            f"is finished is kept. {advice}"
                         ) from None
                     begin(task)
                     continue
@@ -112,6 +86,33 @@ def finished_by_workers(
             worker.close()
 
 
+class ExecutorShare:
+    """A place in an executor, which is not ours to end or to replace."""
+
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
+    tries = 1
+
+    def __init__(self, executor: Executor, explain: Callable[[Task], Finished]) -> None:
+        self._executor, self._explain = executor, explain
+        name = f"the executor {type(executor).__name__}"
+        self.given_up = name, "Start the run again with a new one."
+
+    def submit(self, task: Task) -> Future[Finished]:
+        """Send the task."""
+        try:
+            self._shard = self._executor.submit(self._explain, task)
+        except RuntimeError as error:  # it ended while it had nothing to do, or was shut down
+            self._shard = Future()
+            self._shard.set_exception(BrokenExecutor(str(error)))
+        return self._shard
+
+    def close(self) -> None:
+        """Let the shard not be begun: who stops listening, as an interrupt does, wants no more."""
+        self._shard.cancel()
+
+
+_TRIES = 3
+_GIVEN_UP = f"each of {_TRIES} workers", "They may lack memory: use fewer of them."
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -123,37 +124,30 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class SpawnedProcess:
+class SpawnedProcess(ExecutorShare):
     """A new process, which loads the model once; nothing of this one travels but the job.
 
     It is one of so many ``workers``, who share the cores.
     """
 
-    lost = (BrokenExecutor,)
+    tries = _TRIES
 
     def __init__(self, job: bytes, workers: int) -> None:
         # Not forked: torch and OpenMP do not survive the fork of a process that has threads.
         context = mp.get_context("spawn")
         theirs, self._ours = context.Pipe(duplex=False)
         # A pool of its own, for one that has lost a process is broken for good.
-        self._pool = ProcessPoolExecutor(1, context, _begin, (theirs, job))
-        with _environment(workers, program=needs_main(job)), _interrupts_held():
-            self._pool.submit(os.getpid)  # it is started with the first that is asked of it
+        pool = ProcessPoolExecutor(1, context, _begin, (theirs, job))
+        with _starting(workers, program=needs_main(job)):
+            pool.submit(os.getpid)  # it is started with the first that is asked of it
         theirs.close()
-
-    def submit(self, task: Task) -> Future[Finished]:
-        """Send the task."""
-        try:
-            return self._pool.submit(_explained, task)
-        except BrokenExecutor as error:  # it ended while it had nothing to do
-            ended = Future[Finished]()
-            ended.set_exception(error)
-            return ended
+        super().__init__(pool, _explained)
+        self.given_up = _GIVEN_UP
 
     def close(self) -> None:
         """End the process, by its pipe, and wait until it is gone."""
         self._ours.close()
-        self._pool.shutdown()
+        self._executor.shutdown()
 
 
 _job = list[bytes]()  # of this process, if it is one of these
@@ -176,50 +170,35 @@ def _explained(task: Task) -> Finished:
     return explain_shard(_job[0], task)
 
 
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Let processes that start in the block hear no interrupt, also before they can ignore one.
-
-    What a thread holds back, the processes that it starts hold back as well.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    # Python starts its tracker with the first process, and then lets interrupts through again.
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 # The environment and the main module belong to the whole process: one start at a time.
 _changing = threading.Lock()
 
 
 @contextlib.contextmanager
-def _environment(workers: int, *, program: bool) -> Iterator[None]:
-    """Let a process that starts in the block use its share of the cores, unless told otherwise.
+def _starting(workers: int, *, program: bool) -> Iterator[None]:
+    """Let a process that starts in the block use its share of the cores, and hear no interrupt.
 
-    Its libraries read these variables when they are first imported. A spawned process runs the
-    ``program`` that starts it, to find what that defines; without ``if __name__ == "__main__":`` in
-    it processes would start processes. Where nothing of it is needed, they are shown an empty one.
+    Its libraries read these variables when they are first imported. What a thread holds back, the
+    processes that it starts hold back as well, also before they can ignore it. A spawned process
+    runs the ``program`` that starts it, to find what that defines; without ``if __name__ ==
+    "__main__":`` in it processes would start processes. Where nothing of it is needed, they are
+    shown an empty one.
     """
     share = str(max(1, usable_cores() // workers))
-    with _changing:
+    with _changing, contextlib.ExitStack() as undone:
         main = sys.modules["__main__"]
-        unset = [name for name in _THREADS if name not in os.environ]
-        os.environ.update(dict.fromkeys(unset, share))
         sys.modules["__main__"] = main if program else ModuleType("__main__")
-        try:
-            yield
-        finally:
-            sys.modules["__main__"] = main
-            for name in unset:
-                os.environ.pop(name, None)
+        undone.callback(sys.modules.__setitem__, "__main__", main)
+        for name in _THREADS:
+            if name not in os.environ:  # unless told otherwise
+                os.environ[name] = share
+                undone.callback(os.environ.pop, name, None)
+        if hasattr(signal, "pthread_sigmask"):  # not Windows
+            # Python starts it with the first process, and then lets interrupts through again.
+            resource_tracker.ensure_running()
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            undone.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        yield
 
 
 class RayActors:
@@ -285,10 +264,13 @@ class _Explainer:
 
 
 class _Actor:
+    tries, given_up = _TRIES, _GIVEN_UP
+
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
         # Errors of the work itself are raised as they are: only who is lost is replaced.
         lost = ray.exceptions
+        self.lost: tuple[type[BaseException], ...]
         self.lost = (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError)
 
     def submit(self, task: Task) -> Future[Finished]:

@@ -3,8 +3,10 @@
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from limelight.explainers.budget import duration
@@ -78,7 +80,7 @@ def _quicker(
             continue
         # With its defaults: settings of another method are not its own.
         chosen = configured(name, work.model, {})
-        record = replace(work.record, methods=[method_record(chosen)])
+        record = msgspec.structs.replace(work.record, methods=[method_record(chosen)])
         other = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
         if other < seconds / 10:
             return name, other
@@ -104,6 +106,14 @@ class RunProgress:
     estimate: Estimate | None = None
     notice: str | None = None
     finding: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """How far it is."""
+        found = " read for what is explained" * self.finding
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        speed = f", {self.per_second:,.1f} a second" if self.per_second else ""
+        return f"{self.done:,} of {self.total:,} texts{found}{failed}{speed}"
 
 
 Watcher = Callable[[RunProgress], None]
@@ -131,12 +141,8 @@ class ProgressLine:
         now = time.monotonic()
         if not self.moves or (now - self._last < _BETWEEN and not ended) or not progress.done:
             return
-        told = f"{progress.done:,} of {progress.total:,} texts"
-        told += " read for what is explained" * progress.finding
-        if progress.per_second:
-            told += f", {progress.per_second:,.3g} per second"
-        if progress.left:
-            told += f", about {duration(progress.left)} left"
+        left = f", about {duration(progress.left)} left" if progress.left else ""
+        told = progress.sentence + left
         print("\r" + told.ljust(self._written), end="\n" * ended, file=sys.stderr, flush=True)
         self._last, self._written = now, len(told)
 
@@ -155,17 +161,11 @@ class Meter:
         return self.watcher is not None and getattr(self.watcher, "moves", True)
 
     def __call__(
-        self,
-        texts: int = 0,
-        failed: int = 0,
-        *,
-        shard: Finished | None = None,
-        estimate: Estimate | None = None,
-        notice: str | None = None,
+        self, texts: int = 0, failed: int = 0, *, shard: Finished | None = None, **said: Any
     ) -> None:
         """Tell of so many texts of a shard in the making, or of a shard that is on the disk now.
 
-        An estimate and a notice are passed on.
+        What is ``said`` beside, an estimate or a notice, is passed on.
         """
         # Only what is on the disk counts: the texts of a shard in the making may still be lost.
         if shard is not None:
@@ -185,10 +185,9 @@ class Meter:
                 per_second=speed,
                 left=None if speed is None else (self._total - done) / speed,
                 shard=shard,
-                estimate=estimate,
-                notice=notice,
+                **said,
             )
         )
         # The texts that it took are not part of the speed.
-        if estimate is not None:
+        if "estimate" in said:
             self._start = time.perf_counter()

@@ -6,10 +6,10 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack, cast
 
 import pyarrow as pa
@@ -32,15 +32,16 @@ from limelight.models.protocol import asked_of_spans
 from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.runs.engines import (
+    ExecutorShare,
     RayActors,
     SpawnedProcess,
-    finished_by_executor,
+    Worker,
     finished_by_workers,
     usable_cores,
 )
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
 from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
-from limelight.runs.rows import given_texts, shard_bytes, stored_names
+from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
     Finished,
@@ -53,122 +54,111 @@ from limelight.runs.work import (
     needs_main,
     packed,
 )
-from limelight.text import AskedText, one_line
+from limelight.text import one_line
 
 _FEW = 20  # texts, which are not worth an estimate
 _START = 5.0  # seconds that other processes must save: twice what it takes to import everything
 _Rows = Collection[int]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunJob:
-    """A run whose folder is locked. ``retry`` also does the texts again that failed."""
+def _stored(run: Run) -> tuple[dict[int, _Rows], list[str]]:
+    """Return the texts that failed, by shard, and sentences about damaged shards.
 
-    folder: RunFolder
-    run: Run
-    data: DataSet
-    retry: bool = False
+    Every shard is read: one that has rotted is done again, not found out about later.
+    """
+    failed, damaged = dict[int, _Rows](), list[str]()
+    for number in run.shards:
+        try:
+            (table,) = run.tables(shards=[number])
+        except InputError as error:
+            damaged.append(str(error))
+        else:
+            bad = table.filter(pc.is_valid(table.column("error"))).column("row")
+            failed[number] = frozenset(bad.to_pylist())
+    return failed, damaged
 
-    @cached_property
-    def _stored(self) -> tuple[dict[int, _Rows], list[str]]:
-        """The texts that failed, by shard, and sentences about damaged shards.
 
-        Every shard is read: one that has rotted is done again, not found out about later.
-        """
-        failed, damaged = dict[int, _Rows](), list[str]()
-        for number in self.run.shards:
-            try:
-                (table,) = self.run.tables(shards=[number])
-            except InputError as error:
-                damaged.append(str(error))
-            else:
-                bad = table.filter(pc.is_valid(table.column("error"))).column("row")
-                failed[number] = frozenset(bad.to_pylist())
-        return failed, damaged
+def shards_to_do(
+    record: RunRecord, failed: Mapping[int, _Rows], *, retry: bool
+) -> dict[int, _Rows]:
+    """Return the numbers of the texts to do, by shard: what is missing, and to ``retry``."""
+    again = {number: rows for number, rows in failed.items() if rows and retry}
+    # Ranges: no number is held for every text.
+    missing = set(range(record.shards.count)) - failed.keys()
+    return {number: record.texts_of(number) for number in sorted(missing)} | again
 
-    @cached_property
-    def to_do(self) -> dict[int, _Rows]:
-        """The shards to do, each with the numbers of its texts."""
-        (failed, _), record = self._stored, self.run.record
-        missing: dict[int, _Rows] = {
-            number: record.texts_of(number)  # a range: no number is held for every text
-            for number in range(record.shards.count)
-            if number not in failed
-        }
-        again = {number: rows for number, rows in failed.items() if rows} if self.retry else {}
-        # In the order of the data, whose files are read once, from the front.
-        return dict(sorted((missing | again).items()))
 
-    @property
-    def texts(self) -> int:
-        """The number of texts to do."""
-        return sum(len(rows) for rows in self.to_do.values())
+def _do(
+    work: ShardWork,
+    data: DataSet,
+    folder: RunFolder,
+    executor: Executor | RayActors | None,
+    workers: int | None,
+    shown: Watcher | None,
+    *,
+    retry: bool,
+) -> None:
+    """Let who is given, or who pays, finish what is to do; store every shard as it comes."""
+    run, record = Run(folder.path), work.record
+    failed, damaged = _stored(run)
+    to_do = shards_to_do(record, failed, retry=retry)
+    count = sum(map(len, to_do.values()))
+    # Those that are tried again are counted when they are through.
+    kept = sum(len(rows) for number, rows in failed.items() if number not in to_do)
+    meter = Meter(shown, total=run.total, done=run.total - count, failed=kept)
+    for sentence in damaged:
+        meter(notice=sentence)
+    tasks = _tasks(data, record, to_do)
+    if (first := next(tasks, None)) is None:
+        return
+    _check_question(work, first.texts)
+    for doubt in work.doubts(first.texts):
+        meter(notice=doubt)
+    # A shard is one worker's, who is here already.
+    if executor is None and len(to_do) < 2:
+        workers = 1
+    expected = partial(estimate, work, first.texts, count=count)
+    most, start = _worker(executor, workers, work, expected)
+    at_once = min(most, len(to_do))
+    if meter.estimates and count >= _FEW:
+        meter()  # a sign of life: two texts of a slow model may take a minute
+        meter(estimate=expected(workers=at_once))
+    tasks = itertools.chain([first], tasks)
+    shards = (finished_by(work, task, meter) for task in tasks)
+    if start is not None:
+        shards = finished_by_workers(partial(start, at_once), at_once, tasks)
+    with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
+        for shard in shards:
+            if shard.refused is not None:
+                # As of another model at the same path, the same for every shard to come.
+                raise InputError(f"{shard.refused} What is finished is kept.")
+            content = shard.content
+            if shard.number in failed:
+                content = _with_others(run, shard)
+            folder.write(shard.number, content)
+            meter(shard=shard)
 
-    def meter(self, watcher: Watcher | None) -> Meter:
-        """Return a count that starts with what is there."""
-        total, texts = self.run.total, self.texts
-        failed, damaged = self._stored
-        # Those that are tried again are counted when they are through.
-        kept = sum(len(rows) for number, rows in failed.items() if number not in self.to_do)
-        meter = Meter(watcher, total=total, done=total - texts, failed=kept)
-        for sentence in damaged:
-            meter(notice=sentence)
-        return meter
 
-    def do(
-        self,
-        executor: Executor | RayActors | None,
-        workers: int | None,
-        work: ShardWork,
-        meter: Meter,
-    ) -> None:
-        """Let who is given, or who pays, finish what is to do; store every shard as it comes."""
-        tasks = self._tasks()
-        if (first := next(tasks, None)) is None:
-            return
-        _check_question(work, first.texts)
-        for doubt in work.doubts(first.texts):
-            meter(notice=doubt)
-        # A shard is one worker's, who is here already.
-        if executor is None and len(self.to_do) < 2:
-            workers = 1
-        expected = partial(estimate, work, first.texts, count=self.texts)
-        at_once, finished = _engine(executor, workers, work, meter, expected)
-        at_once = min(at_once, len(self.to_do))
-        if meter.estimates and self.texts >= _FEW:
-            meter()  # a sign of life: two texts of a slow model may take a minute
-            meter(estimate=expected(workers=at_once))
-        shards = finished(at_once, itertools.chain([first], tasks))
-        with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
-            for shard in shards:
-                self._store(shard)
-                meter(shard=shard)
+def _tasks(data: DataSet, record: RunRecord, to_do: dict[int, _Rows]) -> Iterator[Task]:
+    """Yield what is to do in the order of the data, whose files are read once, from the front."""
+    names = [*INPUT, *stored_names(data.columns.carried)]
+    for texts in data.shards(record.data, record.shards.texts, to_do):
+        table = texts.rename_columns(names)  # a column of the data may be called "row", too
+        number = table.column("row")[0].as_py() // record.shards.texts
+        rows = pa.array(sorted(to_do[number]), pa.int64())
+        # Of a shard that is tried again, only the texts that failed.
+        yield Task(number, table.filter(pc.is_in(table.column("row"), rows)))
 
-    def _tasks(self) -> Iterator[Task]:
-        size = self.run.record.shards.texts
-        names = [*INPUT, *stored_names(self.data.columns.carried)]
-        for texts in self.data.shards(self.run.record.data, size, self.to_do):
-            table = texts.rename_columns(names)  # a column of the data may be called "row", too
-            number = table.column("row")[0].as_py() // size
-            rows = pa.array(sorted(self.to_do[number]), pa.int64())
-            # Of a shard that is tried again, only the texts that failed.
-            chosen = table.filter(pc.is_in(table.column("row"), rows))
-            yield Task(number, chosen)
 
-    def _store(self, shard: Finished) -> None:
-        if shard.refused is not None:
-            # A refusal, as of another model at the same path, is the same for every shard to come.
-            raise InputError(f"{shard.refused} What is finished is kept.")
-        content = shard.content
-        if shard.number in self._stored[0]:  # the texts that did not fail keep their rows
-            (old,) = self.run.tables(shards=[shard.number])
-            new = pq.read_table(io.BytesIO(content))
-            # By text, not by row: where one method failed, all of them did the text again.
-            again = pc.is_in(old.column("row"), new.column("row").unique())
-            rows = pa.concat_tables([old.filter(pc.invert(again)), new])
-            # Arrow's sort is stable: the rows of a text keep the order of its methods.
-            content = shard_bytes(rows.sort_by("row").combine_chunks())
-        self.folder.write(shard.number, content)
+def _with_others(run: Run, shard: Finished) -> bytes:
+    """Return a shard that was tried again; the texts that had not failed keep their rows."""
+    (old,) = run.tables(shards=[shard.number])
+    new = pq.read_table(io.BytesIO(shard.content))
+    # By text, not by row: where one method failed, all of them did the text again.
+    again = pc.is_in(old.column("row"), new.column("row").unique())
+    rows = pa.concat_tables([old.filter(pc.invert(again)), new])
+    # Arrow's sort is stable: the rows of a text keep the order of its methods.
+    return shard_bytes(rows.sort_by("row").combine_chunks())
 
 
 def _check_question(work: ShardWork, texts: pa.Table) -> None:
@@ -285,24 +275,14 @@ def explain_data(
         :func:`limelight.explain`.
     output
         The folder of the run.
-    target
-        Class by name or index, or "predicted"; by default the last of two, else the predicted one.
-    against
-        Class that the target is held against, by name or index: the difference is explained.
+    target, against, scale, features, protect, side, window, at, answer
+        What is asked of each text, as :func:`limelight.explain` takes it.
     all_classes
         Explain every class of the model, one row each.
-    features
-        As :func:`limelight.explain` takes them; ``scale``, ``protect``, ``side`` and
-        ``window`` too.
-    text_column
-        The column of the texts; by default one of a usual name, such as "text" or "review".
-    pair_column
-        The column of the second texts, where a text is a pair. Two columns of usual names, such as
-        "premise" and "hypothesis", are found without.
-    id_column
-        The column of ids; by default one of a usual name, else the number of the row.
-    label_column
-        The column of labels; by default one of a usual name, else there are none.
+    text_column, pair_column, id_column, label_column
+        The columns of the texts, of the second texts where a text is a pair, of ids and of labels;
+        by default those of usual names, such as "text" or "review", "premise" and "hypothesis",
+        "id" and "label". Without ids there is the number of the row.
     at_column
         With a model that finds spans: the column of the place that each text is asked about, as
         ``at`` of :func:`limelight.explain` takes it ("Jordan", "5:11"). Without it, and without
@@ -357,13 +337,14 @@ def explain_data(
         other = "answer" if question.answer is not None else "at_column"
         raise InputError(f"give {other} or answer_column, not both.")
     asked_column = at_column if answer_column is None else answer_column
-    needs: dict[str, Capability] = {
-        "at_column": "spans", "answer_column": "answers", "sentences": "answers"
-    }  # fmt: skip
-    given = (at_column is not None, answer_column is not None, sentences)
-    for (name, asks), there in zip(needs.items(), given, strict=True):
-        if there:
-            check_needed(model, asks, name, " Leave it out.")
+    needed: tuple[tuple[str, bool, Capability], ...] = (
+        ("at_column", at_column is not None, "spans"),
+        ("answer_column", answer_column is not None, "answers"),
+        ("sentences", sentences, "answers"),
+    )
+    for name, given, needs in needed:
+        if given:
+            check_needed(model, needs, name, " Leave it out.")
     # None and True mean the line here; False means nothing, and must not be called.
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
@@ -397,9 +378,8 @@ def explain_data(
     # Before the plan is looked for: two processes might find none, and write one each.
     with folder.locked():
         folder.begin(record)
-        job = RunJob(folder=folder, run=Run(output), data=opened, retry=retry)
-        job.do(executor, workers, work, job.meter(shown))
-    return job.run
+        _do(work, opened, folder, executor, workers, shown, retry=retry)
+    return Run(output)
 
 
 def one_row_per_span(
@@ -413,10 +393,8 @@ def one_row_per_span(
     names = [*INPUT, *stored_names(columns.carried)]
     shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
-    each = zip(given_texts(table), table["at"].to_pylist(), strict=True)
-    texts = (question.about(AskedText(given, by=at)) for given, at in each)
     rows, at = list[int](), list[str | None]()
-    found = asked_of_spans(model, texts)
+    found = asked_of_spans(model, map(question.about, asked_texts(table)))
     for row, several in enumerate(found):
         if shown is not None:
             shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
@@ -430,17 +408,13 @@ def one_row_per_span(
     return opened_data(table.drop_columns(sorted(unused)), text="text", id="id", at="at", **used)
 
 
-_Finished = Callable[[int, Iterator[Task]], Generator[Finished, None, None]]
-
-
-def _engine(
+def _worker(
     executor: Executor | RayActors | None,
     workers: int | None,
     work: ShardWork,
-    meter: Meter,
     expected: Callable[..., Estimate],
-) -> tuple[int, _Finished]:
-    """Return how many shards may be worked on at a time, and what finishes so many of its tasks."""
+) -> tuple[int, Callable[[int], Worker] | None]:
+    """Return how many workers there may be, and what starts one of so many; None: it is us."""
     count, job = workers or usable_cores(), b""
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
@@ -450,17 +424,15 @@ def _engine(
             with contextlib.suppress(InputError):  # it cannot travel
                 job = _packed(work, None)
     if executor is None and workers in (None, 1) and (not job or needs_main(job)):
-        return 1, lambda _, tasks: (finished_by(work, task, meter) for task in tasks)
+        return 1, None
     if isinstance(executor, ThreadPoolExecutor):  # which has the model in memory
-        return count, partial(finished_by_executor, executor, partial(finished_by, work))
+        return count, lambda _: ExecutorShare(executor, partial(finished_by, work))
     job = job or _packed(work, source_of(work.model))
-    if isinstance(executor, Executor):
-        return count, partial(finished_by_executor, executor, partial(explain_shard, job))
     if executor is None:
-        return count, lambda n, tasks: finished_by_workers(
-            partial(SpawnedProcess, job, n), n, tasks
-        )
-    return executor.workers, partial(finished_by_workers, partial(executor.actor, job))
+        return count, partial(SpawnedProcess, job)
+    if isinstance(executor, RayActors):
+        return executor.workers, lambda _: executor.actor(job)
+    return count, lambda _: ExecutorShare(executor, partial(explain_shard, job))
 
 
 _IN_SESSION = "defined in a session or a notebook: put it in a file and import it"
