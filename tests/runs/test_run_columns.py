@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 from limelight.results.comparison import rank_correlation
-from limelight.runs.columns import run_columns
+from limelight.runs.columns import run_columns, texts_with
 
 from runs import run_of
 from tiny_models import random_texts, tiny_model
@@ -78,12 +78,8 @@ def test_disagreement_is_one_less_the_mean_rank_correlation(run, columns):
 
 def test_the_texts_with_a_word_are_those_that_have_it(run, columns):
     for word in ("w1", "W3", "nowhere"):
-        having = [
-            place
-            for place, row in enumerate(columns.row)
-            if word.lower() in by_hand(run, row)[0].features
-        ]
-        assert columns.texts_with(word).tolist() == having
+        having = [row for row in columns.row if word.lower() in by_hand(run, row)[0].features]
+        assert texts_with(run, word).tolist() == having
 
 
 def test_shares_are_reported_shard_by_shard(run):

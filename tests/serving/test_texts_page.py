@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 import limelight
-from limelight.runs.columns import run_columns
+from limelight.runs.columns import run_columns, texts_with
 from limelight.serving import serve
 
 from browsing import until, watched_page
@@ -115,7 +115,7 @@ def test_mistakes_come_first_the_surest_on_top(texts, columns):
     assert shown(page)[:20] == order[:20].tolist()
 
 
-def test_filters_by_class_label_word_and_mistake(texts, columns):
+def test_filters_by_class_label_word_and_mistake(texts, run, columns):
     page = texts()
     page.select_option("[data-filter=predicted]", "positive")
     count = int((columns.predicted == 1).sum())
@@ -131,7 +131,7 @@ def test_filters_by_class_label_word_and_mistake(texts, columns):
     page.select_option("[data-filter=which]", "")
     page.fill("[data-filter=word]", "Superb")
     having = np.zeros(COUNT, bool)
-    having[columns.texts_with("superb")] = True
+    having[texts_with(run, "superb")] = True
     expected = f"{int((both & having).sum()):,} of 5,000 texts."
     page.wait_for_function(
         "s => document.querySelector('#texts-status').textContent === s", arg=expected
@@ -153,12 +153,12 @@ def test_a_text_opens_in_full_and_its_numbers_are_the_run_s(texts, run):
     assert page.input_value("#text") == e.text
 
 
-def test_a_link_restores_sort_filters_and_the_open_text(texts, columns):
+def test_a_link_restores_sort_filters_and_the_open_text(texts, run, columns):
     page = texts("#sort=words&falling=no&predicted=negative&word=dull&text=6")
     assert page.input_value("[data-filter=predicted]") == "negative"
     assert page.input_value("[data-filter=word]") == "dull"
     having = np.zeros(COUNT, bool)
-    having[columns.texts_with("dull")] = True
+    having[texts_with(run, "dull")] = True
     wanted = having & (columns.predicted == 0)
     assert status(page) == f"{int(wanted.sum()):,} of 5,000 texts."
     page.wait_for_selector("#one h2 >> text=Text t6")

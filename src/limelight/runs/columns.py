@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from limelight.results.comparison import centred_ranks, correlation
-from limelight.runs.sql import Database, database, entries
+from limelight.runs.sql import Database, database, entries, literal
 from limelight.shapes import Float, Int
 from limelight.text import one_line
 
@@ -25,8 +25,7 @@ class RunColumns(NamedTuple):
     they are not known; ``said`` is the label as the data have it. ``confidence`` is that of the
     predicted class, ``words`` the number of words that have a score. ``disagreement`` is 1 less the
     rank correlation of the sizes of two methods' scores, its mean over the pairs of methods; NaN
-    where there are no two. ``word`` and ``text`` are one entry per word and text: the number of the
-    word in ``vocabulary`` and the place of the text in the columns above.
+    where there are no two.
     """
 
     row: Int[np.ndarray, " n"]
@@ -38,31 +37,28 @@ class RunColumns(NamedTuple):
     confidence: Float[np.ndarray, " n"]
     words: Int[np.ndarray, " n"]
     disagreement: Float[np.ndarray, " n"]
-    vocabulary: list[str]
-    word: Int[np.ndarray, " m"]
-    text: Int[np.ndarray, " m"]
 
-    def texts_with(self, word: str) -> Int[np.ndarray, " k"]:
-        """Return the places of the texts that have ``word``, in any case of letters."""
-        wanted = word.casefold()
-        numbers = [i for i, one in enumerate(self.vocabulary) if one.casefold() == wanted]
-        return np.unique(self.text[np.isin(self.word, numbers)])
+
+def texts_with(run: "Run", word: str) -> Int[np.ndarray, " k"]:
+    """Return the numbers of the texts that have ``word``, in any case of letters."""
+    spelled = "list_transform(named, lambda word: lower(word))"
+    with database(run) as tables:
+        found = tables.columns(f"""SELECT DISTINCT row FROM rows
+            WHERE list_contains({spelled}, lower({literal(word)})) ORDER BY row""")
+    rows: Int[np.ndarray, " k"] = found["row"]
+    return rows
 
 
 def run_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -> RunColumns:
     """Return the columns of ``run``, read shard by shard; ``report`` hears how far that is."""
-    known: dict[str, int] = {}
     # By shard: entries of a million texts, sorted at once, would not fit into memory.
-    parts, before, shards = list[dict[str, Any]](), 0, run.shards
+    parts, shards = list[dict[str, Any]](), run.shards
     with database(run) as tables:
         for done, number in enumerate(shards, start=1):
-            part = _of_shard(tables, run, run.record.texts_of(number), known, before)
-            # Texts are numbered over all shards.
-            before += len(part["row"])
-            parts.append(part)
+            parts.append(_of_shard(tables, run, run.record.texts_of(number)))
             report(done / len(shards))
         # Of no shard, too, there are columns: empty ones, of the right types.
-        parts = parts or [_of_shard(tables, run, range(0), known, 0)]
+        parts = parts or [_of_shard(tables, run, range(0))]
     lists = {"id", "opening", "said"}
     joined: dict[str, Any] = {
         name: [x for part in parts for x in part[name]]
@@ -70,17 +66,15 @@ def run_columns(run: "Run", report: Callable[[float], None] = lambda _: None) ->
         else np.concatenate([part[name] for part in parts])
         for name in parts[0]
     }
-    return RunColumns(**joined, vocabulary=list(known))
+    return RunColumns(**joined)
 
 
-def _of_shard(
-    tables: Database, run: "Run", texts: range, known: dict[str, int], before: int
-) -> dict[str, Any]:
-    """Return the columns of one shard; ``before`` texts come before it."""
+def _of_shard(tables: Database, run: "Run", texts: range) -> dict[str, Any]:
+    """Return the columns of one shard."""
     here = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
     rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labelled, confidence, target,
         against FROM {here} ORDER BY n""")
-    words = tables.table(f"SELECT n, word, score FROM ({entries(run.record, here)}) ORDER BY entry")
+    words = tables.table(f"SELECT n, score FROM ({entries(run.record, here)}) ORDER BY entry")
     # Both tables are in the order of n.
     at = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
     lengths, sizes = np.bincount(at, minlength=len(rows)), np.abs(np.asarray(words["score"]))
@@ -88,13 +82,6 @@ def _of_shard(
     ranks = [centred_ranks(own) for own in np.split(sizes, np.cumsum(lengths))[:-1]]
     # The first row of each text stands for it: that of the first method and class.
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
-    place = np.full(len(rows), -1)
-    place[first] = np.arange(len(first))
-    # Methods of one text share its words: those of its first row are enough.
-    of_first = np.flatnonzero(place[at] >= 0)
-    # Each distinct word becomes a Python string once, not once for every text that has it.
-    named = words["word"].combine_chunks().dictionary_encode()
-    numbers = [known.setdefault(word, len(known)) for word in named.dictionary.to_pylist()]
     shown = rows.take(pa.array(first))
     return {
         "row": row,
@@ -106,8 +93,6 @@ def _of_shard(
         "confidence": np.asarray(shown["confidence"]),
         "words": lengths[first],
         "disagreement": _disagreement(rows, ranks, row),
-        "word": np.array(numbers, dtype=np.int64)[np.asarray(named.indices)[of_first]],
-        "text": before + place[at[of_first]],
     }
 
 
