@@ -268,6 +268,8 @@ NAN, INF = math.nan, math.inf
         ([NAN, NAN, *map(float, range(38))], {"0 to below 6": 6, "(no value)": 2}),
         ([-INF, INF, *map(float, range(38))], {"-inf to below 6": 7, "31 to inf": 8}),
         ([2**60 + i for i in range(40)], {str(2**60): 1, "(others)": 28}),
+        ([None, None, *map(str, range(38))], {"0 to below 6": 6, "(no value)": 2}),  # as in csv
+        (["", "x", *map(str, range(38))], {"": 1, "(others)": 28}),
     ],
 )
 def test_numbers_that_are_none_endless_or_too_large_have_slices_too(tmp_path, values, names):
@@ -412,13 +414,15 @@ def test_failed_rows_are_counted_and_take_no_part(tmp_path, bad, said):
 
 def test_a_run_in_which_all_failed_says_so(tmp_path):
     run = run_of(tmp_path, ["", " "])
-    with pytest.raises(InputError, match="holds no explanations: all 2 rows failed"):
+    with pytest.raises(
+        InputError, match="holds no explanations: 2 of 2 texts are in it, 2 rows failed"
+    ):
         run.summary()
 
 
 def test_a_run_without_shards_says_so(run, tmp_path):
     (tmp_path / "run.json").write_bytes((run.path / "run.json").read_bytes())
-    with pytest.raises(InputError, match="no shard is finished yet; start the run again"):
+    with pytest.raises(InputError, match="0 of 60 texts are in it"):
         Run(tmp_path).summary()
 
 

@@ -1,5 +1,6 @@
 """The summary of a run: what drives the model, method by method and class by class."""
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 _DIFFERING = 12  # words between right and wrong texts; of a slice, those that differ most
 _OF_A_SLICE = 3
 _STRONGEST = 5  # words of a mistake
-_Stored = Mapping[int, tuple[str, Explanation | None]]
 
 
 def summarized(
@@ -47,7 +47,7 @@ def summarized(
         # Before the sums, which are made for each slice.
         slices = sliced(words, by)
         words.add_up(slices.numbers)
-        views = _views(words, slices, top, representatives)
+        views = tuple(_views(words, slices, top, representatives))
         notices = tuple(_notices(words))
     return RunSummary(
         name=str(run.path),
@@ -85,20 +85,14 @@ def _notices(words: RunWords) -> Iterator[str]:
 
 def _views(
     words: RunWords, slices: "Slices", top: int, representatives: int
-) -> tuple[SummarizedView, ...]:
+) -> Iterator[SummarizedView]:
     methods = {one.id: one for one in words.run.record.methods}
     chosen = {
         v: words.leading(v, top, signed=methods[view.method].signed)
         for v, view in words.views.items()
     }
-    examples = words.examples(chosen)
-    mistakes = _mistakes(words, top)
-    picked = words.representatives(representatives)
-    wanted = [one["n"] for several in mistakes.values() for one in several]
-    wanted += [n for several in picked.values() for n, _ in several]
-    # All rows that any view shows are fetched together, by one pass over the shards.
-    stored, phrases = _stored(words, wanted), words.phrases()
-    found = []
+    examples, phrases = words.examples(chosen), words.phrases()
+    mistakes, picked = _mistakes(words, top), _representatives(words, representatives)
     for v, view in words.views.items():
         method, moments, sides = methods[view.method], words.moments(v), chosen[v]
         names, shown = [words.words[i] for i in sides], [examples.get((v, i), ()) for i in sides]
@@ -106,28 +100,25 @@ def _views(
             zip(summarized_words(moments, names, list(sides), shown), sides.values(), strict=True)
         )
         compared, differing = _differing(words, v)
-        found.append(
-            SummarizedView(
-                method=method.id,
-                label=method.label,
-                signed=method.signed,
-                target=view.target,
-                against=view.against,
-                texts=int(words.outcomes(v).sum()),
-                vocabulary=int((moments.texts > 0).sum()),
-                supporting=tuple(one for one, side in both if side > 0),
-                opposing=tuple(one for one, side in both if side < 0),
-                phrases=_phrases(*phrases[v], top),
-                right=_right(words.outcomes(v)),
-                mistakes=tuple(_mistake(words, one, stored) for one in mistakes[v]),
-                compared=compared,
-                differing=differing,
-                representatives=tuple(_representative(words, *one, stored) for one in picked[v]),
-                sliced_by=slices.by,
-                slices=_slices(words, slices.names, v),
-            )
+        yield SummarizedView(
+            method=method.id,
+            label=method.label,
+            signed=method.signed,
+            target=view.target,
+            against=view.against,
+            texts=int(words.outcomes(v).sum()),
+            vocabulary=int((moments.texts > 0).sum()),
+            supporting=tuple(one for one, side in both if side > 0),
+            opposing=tuple(one for one, side in both if side < 0),
+            phrases=_phrases(*phrases[v], top),
+            right=_right(words.outcomes(v)),
+            mistakes=tuple(mistakes[v]),
+            compared=compared,
+            differing=differing,
+            representatives=tuple(picked[v]),
+            sliced_by=slices.by,
+            slices=tuple(_slices(words, slices.names, v)),
         )
-    return tuple(found)
 
 
 def _phrases(names: list[str], moments: Moments, top: int) -> tuple[SummarizedWord, ...]:
@@ -145,41 +136,52 @@ def _right(outcomes: Int[np.ndarray, "C 3"]) -> Part | None:
     return share_of(right, right + wrong) if right + wrong else None
 
 
-def _mistakes(words: RunWords, most: int) -> dict[int, list[dict[str, Any]]]:
-    """Return the most confident mistakes of each view, as rows."""
+def _mistakes(words: RunWords, most: int) -> dict[int, list[MistakenText]]:
+    """Return the most confident mistakes of each view."""
     # Of equal confidence the first in the data: the list is the same every time.
     found = words.tables.table(f"""SELECT n, row, view, predicted, labelled, confidence
         FROM {words.rows} WHERE wrong = 1
         QUALIFY row_number() OVER (PARTITION BY view ORDER BY confidence DESC, row) <= {most}
         ORDER BY confidence DESC, row""").to_pylist()
-    return {view: [one for one in found if one["view"] == view] for view in words.views}
+    classes, margin = words.run.classes, words.run.record.model.link == "none"
+    stored = _stored(words, [one["n"] for one in found])
+    mistakes: dict[int, list[MistakenText]] = {v: [] for v in words.views}
+    for one in found:
+        id, explanation = stored[one["n"]]
+        wrong = classes[one["predicted"]]
+        mistakes[one["view"]].append(
+            MistakenText(
+                row=one["row"],
+                id=id,
+                predicted=wrong,
+                label=classes[one["labelled"]],
+                confidence=one["confidence"],
+                margin=margin,
+                explanation=explanation,
+                words=() if explanation is None else _spoke_for(explanation, wrong),
+            )
+        )
+    return mistakes
 
 
-def _mistake(words: RunWords, one: Mapping[str, Any], stored: _Stored) -> MistakenText:
-    id, explanation = stored[one["n"]]
-    wrong = words.run.classes[one["predicted"]]
-    return MistakenText(
-        row=one["row"],
-        id=id,
-        predicted=wrong,
-        label=words.run.classes[one["labelled"]],
-        confidence=one["confidence"],
-        margin=words.run.record.model.link == "none",
-        explanation=explanation,
-        words=() if explanation is None else _spoke_for(explanation, wrong),
-    )
+def _representatives(words: RunWords, count: int) -> dict[int, list[RepresentativeText]]:
+    """Return the texts picked for every view, in the order in which they were."""
+    picked, several = words.representatives(count), words.run.record.rows_per_text
+    stored = _stored(words, [n for found in picked.values() for n, _ in found])
+    return {
+        v: [
+            RepresentativeText(
+                row=n // several, id=stored[n][0], covered=covered, explanation=stored[n][1]
+            )
+            for n, covered in found
+        ]
+        for v, found in picked.items()
+    }
 
 
-def _representative(words: RunWords, n: int, covered: float, stored: _Stored) -> RepresentativeText:
-    id, explanation = stored[n]
-    row = n // words.run.record.rows_per_text
-    return RepresentativeText(row=row, id=id, covered=covered, explanation=explanation)
-
-
-def _stored(words: RunWords, wanted: Iterable[int]) -> _Stored:
+def _stored(words: RunWords, wanted: list[int]) -> dict[int, tuple[str, Explanation | None]]:
     """Return the ids and explanations of these rows; None for one whose text is not stored."""
-    # A mistake may represent others as well.
-    n = np.unique(np.fromiter(wanted, dtype=np.int64))
+    n = np.array(wanted, dtype=np.int64)
     words.tables.put("asked", pa.table({"n": n, "row": n // words.run.record.rows_per_text}))
     # By the number of the text whole shards are passed over; that of the row is computed.
     query = """SELECT r.* REPLACE (named AS features)
@@ -205,8 +207,8 @@ def _differing(words: RunWords, v: int) -> tuple[int, tuple[DifferingWord, ...]]
     return compared, tuple(corrected(words.words, groups)[:_DIFFERING])
 
 
-def _slices(words: RunWords, names: Sequence[str], v: int) -> tuple[RunSlice, ...]:
-    """Return the slices that have texts, each with the words that score otherwise elsewhere."""
+def _slices(words: RunWords, names: Sequence[str], v: int) -> Iterator[RunSlice]:
+    """Yield the slices that have texts, each with the words that score otherwise elsewhere."""
     run, target, every, groups = words.run, words.views[v].target, words.moments(v), []
     for s, name in enumerate(names):
         here = words.moments(v, slice=s)
@@ -215,33 +217,27 @@ def _slices(words: RunWords, names: Sequence[str], v: int) -> tuple[RunSlice, ..
         groups.append((name, compared_words(rest, here)))
     # Corrected over all slices, of which the reader sees all.
     sure = corrected(words.words, groups)
-    found = []
     for s, name in enumerate(names):
         outcomes = words.outcomes(v, slice=s)
+        called = outcomes[run.classes.index(target)].sum() if target in run.classes else 0
         # A slice may have texts that this method could not explain.
-        if not (texts := int(outcomes.sum())):
-            continue
-        called = int(outcomes[run.classes.index(target)].sum()) if target in run.classes else 0
-        found.append(
-            RunSlice(
+        if texts := int(outcomes.sum()):
+            yield RunSlice(
                 name=name,
                 texts=texts,
-                target=share_of(called, texts),
+                target=share_of(int(called), texts),
                 right=_right(outcomes),
                 differing=tuple(one for one in sure if one.group == name)[:_OF_A_SLICE],
             )
-        )
-    return tuple(found)
 
 
 _VIEW = {"method": pa.string(), "target": pa.string()}
 _TEXT = {"row": pa.int64(), "id": pa.string()}
 _CALLED = {"predicted": pa.string(), "label": pa.string(), "confidence": pa.float64()}
-_MISTAKES = _VIEW | _TEXT | _CALLED | {"words": pa.list_(pa.string())}
-_REPRESENTATIVES = _VIEW | _TEXT | {"covered": pa.float64(), "text": pa.string()}
+_MISTAKES = _TEXT | _CALLED | {"words": pa.list_(pa.string())}
+_REPRESENTATIVES = _TEXT | {"covered": pa.float64(), "text": pa.string()}
 _SLICES = (
-    _VIEW
-    | {"slice": pa.string(), "texts": pa.int64()}
+    {"slice": pa.string(), "texts": pa.int64()}
     | {"predicted": pa.int64(), "predicted_low": pa.float64(), "predicted_high": pa.float64()}
     | {"right": pa.int64(), "labelled": pa.int64()}
     | {"right_low": pa.float64(), "right_high": pa.float64(), "differing": pa.list_(pa.string())}
@@ -249,22 +245,20 @@ _SLICES = (
 
 
 def _table(
-    words: RunWords, rows: Iterable[tuple[int, dict[str, Any]]], columns: dict[str, pa.DataType]
+    words: RunWords, found: Mapping[int, Iterable[dict[str, Any]]], columns: dict[str, pa.DataType]
 ) -> pa.Table:
-    """Return rows about views as a table."""
+    """Return what was found of views as a table."""
     about = {v: {"method": one.method, "target": one.aim} for v, one in words.views.items()}
-    return pa.Table.from_pylist([about[v] | row for v, row in rows], pa.schema(columns))
+    rows = [about[v] | row for v, several in found.items() for row in several]
+    return pa.Table.from_pylist(rows, pa.schema(_VIEW | columns))
 
 
 def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
     """Return the most confident mistakes of every view."""
     check_count("most", most)
     with opened_words(run, method) as words:
-        found = [one for several in _mistakes(words, most).values() for one in several]
-        stored = _stored(words, [one["n"] for one in found])
-    mistakes = ((one["view"], _mistake(words, one, stored)) for one in found)
-    names = [*_TEXT, *_CALLED, "words"]
-    rows = ((v, {name: getattr(one, name) for name in names}) for v, one in mistakes)
+        found = _mistakes(words, most)
+    rows = {v: [{x: getattr(one, x) for x in _MISTAKES} for one in found[v]] for v in found}
     return _table(words, rows, _MISTAKES)
 
 
@@ -287,13 +281,16 @@ def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
     check_count("count", count)
     with opened_words(run, method) as words:
         words.add_up()
-        picked = words.representatives(count)
-        stored = _stored(words, [n for several in picked.values() for n, _ in several])
-    rows = []
-    for v, several in picked.items():
-        for one in (_representative(words, *each, stored) for each in several):
-            text = None if one.explanation is None else one.explanation.text
-            rows.append((v, {"row": one.row, "id": one.id, "covered": one.covered, "text": text}))
+        found = _representatives(words, count)
+    names = [*_TEXT, "covered"]
+    rows = {
+        v: [
+            {name: getattr(one, name) for name in names}
+            | {"text": None if one.explanation is None else one.explanation.text}
+            for one in several
+        ]
+        for v, several in found.items()
+    }
     return _table(words, rows, _REPRESENTATIVES)
 
 
@@ -302,16 +299,20 @@ def slices_of_run(run: "Run", by: str, method: str) -> pa.Table:
     with opened_words(run, method) as words:
         slices = sliced(words, by)
         words.add_up(slices.numbers)
-    rows = []
-    for v in words.views:
-        for one in _slices(words, slices.names, v):
-            row = {"slice": one.name, "texts": one.texts}
-            for name, part in (("predicted", one.target), ("right", one.right)):
-                if part is not None:
-                    row |= {name: part.count, f"{name}_low": part.low, f"{name}_high": part.high}
-            row |= {"labelled": one.right and one.right.of}
-            rows.append((v, row | {"differing": [word.word for word in one.differing]}))
-    return _table(words, rows, _SLICES)
+    return _table(
+        words,
+        {v: map(_slice_row, _slices(words, slices.names, v)) for v in words.views},
+        _SLICES,
+    )
+
+
+def _slice_row(one: RunSlice) -> dict[str, Any]:
+    row: dict[str, Any] = {"slice": one.name, "texts": one.texts}
+    for name, part in (("predicted", one.target), ("right", one.right)):
+        if part is not None:
+            row |= {name: part.count, f"{name}_low": part.low, f"{name}_high": part.high}
+    words = [word.word for word in one.differing]
+    return row | {"labelled": one.right and one.right.of, "differing": words}
 
 
 LENGTH = "length"  # how many features a text has
@@ -362,6 +363,9 @@ def _cut(values: pa.ChunkedArray) -> tuple[list[str], Int[np.ndarray, " n"]]:
     slice, and the less frequent of many values are one together.
     """
     counted = pc.value_counts(values.drop_null())
+    if pa.types.is_string(values.type) and len(counted) > _MOST:
+        with contextlib.suppress(pa.ArrowInvalid):  # in csv, numbers are strings too
+            return _cut(values.cast(pa.float64()))
     distinct = counted.field("values")
     kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal
     # Booleans and words are not ranges of anything.

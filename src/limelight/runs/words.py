@@ -62,9 +62,8 @@ class RunWords:
             # Joined to rows, not to words: a hundred times fewer.
             rows = f"""(SELECT r.*, coalesce(slice, -1) AS slice
                 FROM {self.rows} r LEFT JOIN slices USING ({slices.column_names[0]}))"""
-        groups = "view, predicted, wrong, slice"
-        counted = f"SELECT {groups}, count(*) AS texts FROM {rows} GROUP BY ALL"
-        self._outcomes = self.tables.columns(counted)
+        self._outcomes = self.tables.columns(f"""SELECT view, predicted, wrong, slice,
+            count(*) AS texts FROM {rows} GROUP BY ALL""")
         # Words are numbered in the order of the run: of equal ones, the first is shown first.
         self.tables.execute(f"""CREATE TEMP TABLE vocabulary AS
             SELECT word, (row_number() OVER (ORDER BY min(entry)) - 1)::INTEGER AS number
@@ -73,8 +72,8 @@ class RunWords:
         self.words: list[str] = named["word"].to_pylist()
         # By small numbers: of a million texts there are millions of groups, and by the words
         # themselves they would not fit into the memory that a query may take.
-        small = ", ".join(f"{name}::INTEGER AS {name}" for name in groups.split(", "))
-        self._sums = self.tables.columns(f"""SELECT {small}, number, {_SUMS}
+        self._sums = self.tables.columns(f"""SELECT view, predicted::INTEGER AS predicted,
+                wrong::INTEGER AS wrong, slice::INTEGER AS slice, number, {_SUMS}
             FROM ({entries(self.run.record, rows, more=", slice")}) JOIN vocabulary USING (word)
             GROUP BY ALL""")
 
@@ -318,11 +317,10 @@ def opened_words(run: "Run", method: str | None) -> Iterator[RunWords]:
     with database(run) as tables:
         words = RunWords(tables, run, method)
         if not words.views:
-            why = "no shard is finished yet; start the run again."
-            if run.shards:
-                failed = words.failed
-                why = f"all {failed:,} rows failed; see Run.errors()." if failed else "it is empty."
-            raise InputError(f"'{run.path}' holds no explanations: {why}")
+            raise InputError(
+                f"'{run.path}' holds no explanations: {len(run):,} of {run.total:,} texts are in "
+                f"it, {words.failed:,} rows failed (Run.errors()). Start the run again to go on."
+            )
         yield words
 
 
