@@ -59,7 +59,9 @@ def test_errors_are_one_sentence(limelight, model, data):
     data.write_text('{"text": "w1", "label": "meh"}\n')
     refused = limelight("evaluate", "--model", model, "--data", data)
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err.startswith(f"Error: in '{data}', from row 1 on, the label 'meh' matches no ")
+    assert refused.err.startswith(
+        f"Error: in '{data.name}', from row 1 on, the label 'meh' matches no "
+    )
     told = limelight("evaluate", "--model", model, "--data", data, "--labels", "meh=class 1")
     assert told.code == 0
     gone = data.with_name("gone.csv")

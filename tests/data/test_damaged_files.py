@@ -15,12 +15,12 @@ from limelight.errors import InputError
         (
             "a.csv",
             'text,label\n"a good film,pos\na bad film,neg\nfine,pos\n',
-            "the row that begins in line 2 has a quote that is never closed",
+            "the row that begins in line 2 has a quote that is not closed",
         ),
         (
             "a.csv",
             'text,label\nx,neg\n"a good film,pos\na bad film,neg\n"fine",pos\n',
-            "the row that begins in line 3 has text after a closing quote",
+            "the row that begins in line 3 has a quote that is not closed, or text behind",
         ),
         (
             "a.csv",
@@ -28,7 +28,7 @@ from limelight.errors import InputError
             "the row that begins in line 2 has 3 cells, and there are 2 columns",
         ),
         ("a.tsv", "text\tlabel\na\tb\tpos\n", "line 2 has 3 cells, and there are 2 columns"),
-        ("a.tsv", 'text\tlabel\nx\ty\n"a\tb\tpos\n', "line 3 has a quote that is never closed"),
+        ("a.tsv", 'text\tlabel\nx\ty\n"a\tb\tpos\n', "line 3 has a quote that is not closed"),
         ("a.csv", "text,label,text\nx,y,z\n", "two columns 'text'; rename one of them"),
     ],
 )

@@ -39,7 +39,9 @@ def test_other_classes_are_refused():
     data = LabelledTexts(["w1"], np.array([0]), ("x", "y"), "d.csv")
     with pytest.raises(InputError) as caught:
         evaluate(tiny_model(), data)
-    assert str(caught.value).startswith("in 'd.csv' the label 'x' matches no class of the model")
+    assert str(caught.value).startswith(
+        "in 'd.csv', from row 1 on, the label 'x' matches no class of the model"
+    )
 
 
 def test_a_text_without_words_names_its_row():

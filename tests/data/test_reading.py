@@ -118,8 +118,8 @@ def test_missing_columns(tmp_path):
 def test_an_unknown_label_names_its_row_and_the_classes(tmp_path, name):
     path = write(tmp_path / name, ["neg", "pos", "meh"])
     assert refusal(path, ["neg", "pos"]).startswith(
-        f"in '{path}', from row 3 on, the label 'meh' matches no class of the model (its classes "
-        "are 'neg', 'pos')"
+        f"in '{path.name}', from row 3 on, the label 'meh' matches no class of the model (its "
+        "classes are 'neg', 'pos')"
     )
 
 

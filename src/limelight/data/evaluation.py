@@ -82,15 +82,10 @@ def evaluate(
     Labels are matched with the classes of the model by name; ``labels`` says which is which where
     they are numbers or other names, as :func:`read_labelled` does.
     """
-    if len(model.classes) < 2:
+    if len(model.classes) < 2 or why_not(model, "spans") is None:
         raise InputError(
-            f"this model has one output, {model.classes[0]!r}, and no classes that labels could "
-            "name; evaluate a classifier."
-        )
-    if why_not(model, "spans") is None:
-        raise InputError(
-            "this model finds spans in a text, which one label of the text cannot name; evaluate "
-            "a classifier."
+            "one label of a text cannot name what this model says, which is a single output or "
+            "spans; evaluate a classifier."
         )
     if not isinstance(data, LabelledTexts):
         data = read_labelled(data, model.classes, part="test", labels=labels)

@@ -63,8 +63,10 @@ class Source(ABC):
     """Rows of one file, or of a table in memory.
 
     Bytes that are not UTF-8 come as lone surrogates: whoever uses such a text refuses it, and the
-    other rows are not touched by it.
+    other rows are not touched by it. ``spelled`` is an id or a label that is not a string as one.
     """
+
+    spelled: Callable[[Any], str] = staticmethod(str)
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -81,10 +83,6 @@ class Source(ABC):
     @abstractmethod
     def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
         """Yield all rows in order: the cells of ``names``, and ``carried`` columns as arrays."""
-
-    @abstractmethod
-    def spelled(self, cell: Any) -> str:
-        """Return an id or a label that is not a string as one."""
 
     def size(self) -> int:
         """Return the number of bytes."""
@@ -106,6 +104,7 @@ class Source(ABC):
 class _Arrow(Source):
     """What Arrow reads: columns have types, which carried ones keep."""
 
+    spelled = staticmethod(lambda cell: str(int(cell) if isinstance(cell, bool) else cell))
     schema: Any
 
     @abstractmethod
@@ -123,9 +122,6 @@ class _Arrow(Source):
         for batch in self.read(list(dict.fromkeys([*names, *carried]))):
             cells = [_cells(_plain(batch.column(name))) for name in names]
             yield cells, [self._carried(_plain(batch.column(name))) for name in carried]
-
-    def spelled(self, cell: Any) -> str:
-        return str(int(cell) if isinstance(cell, bool) else cell)
 
     def _carried(self, column: Any) -> Any:
         if str(column.type) not in ("string", "large_string"):
@@ -216,6 +212,8 @@ def _cells(column: Any) -> list[Any]:
 class _Lines(Source):
     """A file of lines, packed or not, whose columns are strings."""
 
+    spelled = staticmethod(json.dumps)
+
     def __init__(
         self, path: Path, parsed: Callable[[Iterator[str]], Iterator[_Row]], newline: str
     ) -> None:
@@ -243,9 +241,6 @@ class _Lines(Source):
                     [[row.get(name) for row in part] for name in some] for some in (names, carried)
                 )
                 yield cells, [_pyarrow().array(self.strings(one), "string") for one in others]
-
-    def spelled(self, cell: Any) -> str:
-        return json.dumps(cell)
 
     def _rows(self) -> Generator[_Row, None, None]:
         """Yield what the file says about its columns, then its rows."""
@@ -307,12 +302,10 @@ def _record(reader: Any, line: int) -> list[str] | None:
         found: list[str] | None = next(reader, None)
         return found
     except csv.Error as error:
-        why = str(error)
-        if "unexpected end" in why:
-            why = "has a quote that is never closed"
-        elif "expected after" in why:
-            why = "has text after a closing quote; inside quotes, a quote is written twice"
-        raise csv.Error(f"the row that begins in line {line} {why}") from None
+        raise csv.Error(
+            f"the row that begins in line {line} has a quote that is not closed, or text behind "
+            f"one that is; inside quotes, a quote is written twice ({error})"
+        ) from None
 
 
 def _quoted_records(lines: Iterator[str], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:

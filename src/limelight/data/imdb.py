@@ -62,13 +62,22 @@ def fetch_imdb(
 def _download(archive: Archive, part: Path, report: Report) -> None:
     """Bring ``part`` to its full size, from wherever an earlier attempt left it."""
     have = part.stat().st_size if part.exists() else 0
-    if have > archive.size:
-        part.unlink()
-        have = 0
-    if have == archive.size:
+    if have >= archive.size:
         return
+    if not archive.url.startswith(("http://", "https://")):
+        raise InputError(f"the address must start with http:// or https://; got {archive.url!r}.")
+    request = urllib.request.Request(archive.url)  # noqa: S310
+    if have:
+        request.add_header("Range", f"bytes={have}-")
     try:
-        have = _receive(archive, part, have, report)
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            continued = answer.status == 206
+            have = have if continued else 0  # a server may ignore the range and send everything
+            with part.open("ab" if continued else "wb") as file:
+                while have <= archive.size and (block := answer.read(_BLOCK)):
+                    file.write(block)
+                    have += len(block)
+                    report("download", have, archive.size)
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
@@ -79,24 +88,6 @@ def _download(archive: Archive, part: Path, report: Report) -> None:
             f"the download stopped at {have} of {archive.size} bytes; "
             "run the same command to continue."
         )
-
-
-def _receive(archive: Archive, part: Path, have: int, report: Report) -> int:
-    """Append what the server sends; return how many bytes are there then."""
-    if not archive.url.startswith(("http://", "https://")):
-        raise InputError(f"the address must start with http:// or https://; got {archive.url!r}.")
-    request = urllib.request.Request(archive.url)  # noqa: S310
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-        continued = answer.status == 206
-        have = have if continued else 0  # a server may ignore the range and send everything
-        with part.open("ab" if continued else "wb") as file:
-            while have <= archive.size and (block := answer.read(_BLOCK)):
-                file.write(block)
-                have += len(block)
-                report("download", have, archive.size)
-    return have
 
 
 def _check(archive: Archive, part: Path) -> None:

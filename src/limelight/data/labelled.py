@@ -1,8 +1,8 @@
 """Labelled texts: what a classifier learns from and is measured on."""
 
 import hashlib
-import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.data.columns import check_column, fault, opened_data
 from limelight.data.files import data_files, whole_text
-from limelight.data.labels import ClassLabels, Labels, label_classes
+from limelight.data.labels import ClassLabels, Labels, label_classes, spelled
 from limelight.errors import InputError
 from limelight.shapes import Int
 from limelight.text import Given, joined
@@ -63,12 +63,14 @@ class LabelledTexts:
     def in_classes(self, classes: Sequence[str], labels: Labels | None = None) -> "LabelledTexts":
         """Return the same texts with labels that count ``classes``, matched by their names."""
         named, names = ClassLabels(classes, labels), self.class_names
-        if (wrong := named.unmatched(names[i] for i in np.unique(self.labels))) is not None:
-            raise InputError(f"in '{self.source}' {wrong}.")
-        number_of = np.array([named.number(name) or 0 for name in names])
+        number_of = [named.number(name) for name in names]
+        numbers = [number_of[label] for label in self.labels]
+        if None in numbers:
+            said = named.unmatched(names[label] for label in np.unique(self.labels))
+            first = numbers.index(None) + 1
+            raise InputError(f"in '{self.source}', from row {first} on, {said}.")
         notices = (*self.notices, *filter(None, [named.merged()]))
-        numbers = number_of[self.labels]
-        return replace(self, labels=numbers, classes=tuple(classes), notices=notices)
+        return replace(self, labels=np.array(numbers), classes=tuple(classes), notices=notices)
 
     @property
     def digest(self) -> str:
@@ -107,7 +109,7 @@ def read_labelled(
     """
     if classes is None and labels is not None:
         classes = list(dict.fromkeys(label_classes(labels).values()))
-    texts, raw, notices = list[Given](), list[Any](), tuple[str, ...]()
+    texts, raw = list[Given](), list[Any]()
     if isinstance(path, str | os.PathLike) and _is_archive(folder := Path(path), part):
         texts, raw = _folder(folder, part)
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
@@ -121,19 +123,16 @@ def read_labelled(
             texts.append(row.text)
             raw.append(label)
         name = data.name
+    source = Path(name).name
     if classes is None:
-        numbers, found = _numbered(raw, name)
-    else:
-        found = tuple(classes)
-        named = ClassLabels(found, labels)
-        matched = [named.number(label) for label in raw]
-        if None in matched:
-            number = matched.index(None) + 1
-            if raw[number - 1] is None:
-                raise InputError(f"row {number} of '{name}' has no label.")
-            raise InputError(f"in '{name}', from row {number} on, {named.unmatched(raw)}.")
-        numbers, notices = np.array(matched), tuple(filter(None, [named.merged()]))
-    return LabelledTexts(texts, numbers, found, Path(name).name, notices)
+        return LabelledTexts(texts, *_numbered(raw, name), source)
+    if None in raw:
+        raise InputError(f"row {raw.index(None) + 1} of '{name}' has no label.")
+    names = [label if isinstance(label, str) else spelled(label) for label in raw]
+    place = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    numbers = np.array([place[name] for name in names])
+    found = LabelledTexts(texts, numbers, tuple(place), source)
+    return found.in_classes(classes, labels)
 
 
 def _is_archive(path: Path, part: str) -> bool:
@@ -164,31 +163,21 @@ def _folder(path: Path, part: str) -> tuple[list[Given], list[Any]]:
 
 def _numbered(raw: list[Any], path: str) -> tuple[Int[np.ndarray, " n"], tuple[str, ...] | None]:
     """Return labels as numbers, and the names of the classes where they have any."""
-    numbers = [_whole(label) for label in raw]
-    if None not in numbers:
-        present = sorted({number for number in numbers if number is not None})
-        if present != list(range(len(present))):
+    whole = [label is not None and re.fullmatch(r"[0-9]{1,18}", spelled(label)) for label in raw]
+    if all(whole):
+        numbers = np.array([int(spelled(label)) for label in raw])
+        if (present := np.unique(numbers)).tolist() != list(range(len(present))):
             raise InputError(
                 f"labels that are numbers must count from 0 without gaps; '{path}' has "
                 f"{', '.join(map(str, present[:10]))}. Name the classes instead."
             )
-        return np.array(numbers), None
-    named = any(isinstance(label, str) and label.strip() for label in raw)
-    for i, label in enumerate(raw):
-        usable = isinstance(label, str) and label.strip() if named else numbers[i] is not None
-        if not usable:
-            raise InputError(
-                f"row {i + 1} of '{path}' has the label {label!r}; "
-                "labels are names, or whole numbers from 0."
-            )
-    names = tuple(sorted(set(raw)))
-    return np.array([names.index(label) for label in raw]), names
-
-
-def _whole(label: Any) -> int | None:
-    """Return ``label`` as a whole number from 0, ``None`` where it is not one."""
-    if isinstance(label, str):
-        return int(label) if label.isascii() and label.isdecimal() and len(label) < 20 else None
-    if isinstance(label, int | float) and 0 <= label < math.inf and label == int(label):
-        return int(label)
-    return None
+        return numbers, None
+    nameless = [i for i, one in enumerate(raw) if not isinstance(one, str) or not one.strip()]
+    if nameless:  # where there are no names at all, it is not the numbers that are wrong
+        row = next((i for i in nameless if not whole[i]), nameless[0])
+        raise InputError(
+            f"row {row + 1} of '{path}' has the label {raw[row]!r}; "
+            "labels are names, or whole numbers from 0."
+        )
+    names, numbers = np.unique(raw, return_inverse=True)
+    return numbers, tuple(names.tolist())

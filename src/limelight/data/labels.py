@@ -31,7 +31,7 @@ def label_classes(given: Labels | None) -> dict[str, str]:
         named, listed = list(given.items()), False
     else:
         named, listed = list(enumerate(given or ())), True
-    labels, names = [_spelled(one) for one, _ in named], [str(name).strip() for _, name in named]
+    labels, names = [spelled(one) for one, _ in named], [str(name).strip() for _, name in named]
     if (twice := repeated(labels)) is not None:
         raise InputError(f"{_OPTION} must name each label once; {twice!r} is there twice.")
     if listed and (twice := repeated(names)) is not None:
@@ -75,11 +75,11 @@ class ClassLabels:
         """Return the number of the class that ``label`` names; None where it names none."""
         if label is None:
             return None
-        spelled = _spelled(label)
+        said = spelled(label)
         for known, key in (
-            (self._given, spelled),
+            (self._given, said),
             (self._exact, label),
-            (self._folded, _folded(spelled)),
+            (self._folded, _folded(said)),
         ):
             if isinstance(key, str) and key in known:
                 return known[key]
@@ -108,7 +108,7 @@ class ClassLabels:
 
         None comes back where every label has a class.
         """
-        wrong = {_spelled(one) for one in labels if one is not None and self.number(one) is None}
+        wrong = {spelled(one) for one in labels if one is not None and self.number(one) is None}
         if not wrong:
             return None
         numbers = all(one.isascii() and one.isdecimal() for one in wrong)
@@ -140,12 +140,11 @@ def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> 
     centre = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
     # At no success the ends of the interval meet 0, and at no failure 1; rounding must not hide it.
-    return max(0.0, centre - half) if right else 0.0, min(
-        1.0, centre + half
-    ) if right < total else 1.0
+    low, high = max(0.0, centre - half), min(1.0, centre + half)
+    return low if right else 0.0, high if right < total else 1.0
 
 
-def _spelled(label: Any) -> str:
+def spelled(label: Any) -> str:
     """Return a label as a string: 1, 1.0, True and "1.0" are one number."""
     label = label.item() if hasattr(label, "item") else label  # NumPy's are Python's
     if isinstance(label, bool):
@@ -157,7 +156,7 @@ def _spelled(label: Any) -> str:
 
 
 def _folded(name: str) -> str:
-    return _spelled(name).casefold()
+    return spelled(name).casefold()
 
 
 def _list(names: Sequence[str]) -> str:

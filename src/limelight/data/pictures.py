@@ -92,9 +92,6 @@ class _Pictures(Source):
             }
             yield [list(of[name]) for name in names], [pa.array(of[name]) for name in carried]
 
-    def spelled(self, cell: Any) -> str:
-        return str(cell)
-
 
 class _Folder(_Pictures):
     """The pictures of a folder by name; those of folders in it have these as their labels."""
