@@ -213,7 +213,7 @@ def test_functions_that_can_be_pickled_use_processes_and_others_say_why(tmp_path
         return [path.read_bytes() for path in found.paths]
 
     assert explained(length_scores, "two", workers=2) == explained(length_scores, "one")
-    with pytest.raises(InputError, match=r"this one cannot be pickled \(.*<lambda>"):
+    with pytest.raises(InputError, match=r"one cannot be pickled \(.*<lambda>"):
         explained(lambda texts: length_scores(texts), "none", workers=2)
     lost = explain_shard(b"cnowhere\nfound\n.", Task(0, texts_table([])))
     assert lost.refused.startswith("a worker cannot unpickle what it needs (ModuleNotFoundError: ")
@@ -237,7 +237,7 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
     assert [path.read_bytes() for path in two.paths] == [path.read_bytes() for path in one.paths]
     assert next(iter(two)).features == ("a good film", "a bad one", "fine")
     assert two.record.question.features == f"{__name__}:commas"
-    with pytest.raises(InputError, match="need a cutter that can be pickled"):
+    with pytest.raises(InputError, match=r"one cannot be pickled \(.*<lambda>"):
         explained(lambda text: commas(text), "none", workers=2)
     with pytest.raises(InputError, match="features"):
         explained("sentences", "two")

@@ -93,7 +93,7 @@ class ExecutorShare:
     tries = 1
 
     def __init__(self, executor: Executor, explain: Callable[[Task], Finished]) -> None:
-        self._executor, self._explain = executor, explain
+        self._executor, self._explain, self._shard = executor, explain, Future[Finished]()
         name = f"the executor {type(executor).__name__}"
         self.given_up = name, "Start the run again with a new one."
 

@@ -4,7 +4,6 @@ import contextlib
 import io
 import itertools
 import os
-import pickle
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -435,27 +434,20 @@ def _worker(
     return count, lambda _: ExecutorShare(executor, partial(explain_shard, job))
 
 
-_IN_SESSION = "defined in a session or a notebook: put it in a file and import it"
-_MODEL = "a model that was loaded from a path, with limelight.load, or a function or pipeline"
-
-
 def _packed(work: ShardWork, source: ModelSource | None) -> bytes:
     """Return what other processes must know; refuse what they could not unpickle."""
-    model, why = source or work.model, ""
-    for need, given in ((_MODEL, model), ("a cutter", work.record.question.features)):
-        if given is work.model and not is_sent(given):
-            why = "this one is in memory only"
-        else:
-            try:
-                # A session has no file that another process could read the function from.
-                has_file = hasattr(sys.modules["__main__"], "__file__")
-                if needs_main(pickle.dumps(given)) and not has_file:
-                    why = f"this one was {_IN_SESSION}"
-            except Exception as error:  # what pickling calls may raise anything
-                why = f"this one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
-        if why:
-            raise InputError(
-                f"other processes need {need} that can be pickled, as functions of a module can; "
-                f"{why}. Leave executor and workers out to compute in this process."
-            )
-    return packed(work.record, model, work.learned)
+    why = "this one is in memory only"
+    if source is not None or is_sent(work.model):
+        try:
+            job = packed(work.record, source or work.model, work.learned)
+            # A session has no file that another process could read a function from.
+            if hasattr(sys.modules["__main__"], "__file__") or not needs_main(job):
+                return job
+            why = "one was defined in a session or a notebook: put it in a file and import it"
+        except Exception as error:  # what pickling calls may raise anything
+            why = f"one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
+    raise InputError(
+        "other processes need a model that was loaded from a path, with limelight.load, or a "
+        "function or pipeline, and a cutter, that can be pickled, as functions of a module can; "
+        f"{why}. Leave executor and workers out to compute in this process."
+    )
