@@ -1,6 +1,8 @@
 """A real browser for tests, and pages in it that must ask nothing of the network."""
 
+import asyncio
 import time
+from asyncio.events import _set_running_loop
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,16 +21,31 @@ QUIET = [
 ]
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium; the tests that need it are skipped, and say so, where it is missing."""
+@pytest.fixture(scope="session")
+def chromium():
+    """Chromium, once for all tests; those that need it are skipped, and say so, without it."""
     driver_of = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not CHROMIUM.exists():
         pytest.skip("chromium is not installed")
     with driver_of.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=QUIET)
-        yield chromium
-        chromium.close()
+        started = driver.chromium.launch(executable_path=str(CHROMIUM), args=QUIET)
+        started.loop_of_driver = asyncio.get_running_loop()
+        _set_running_loop(None)
+        yield started
+        _set_running_loop(started.loop_of_driver)
+        started.close()
+
+
+@pytest.fixture
+def browser(chromium):
+    """Chromium, for one test.
+
+    Its driver leaves an event loop running in this thread: other tests, which may need one of
+    their own, must not see it.
+    """
+    _set_running_loop(chromium.loop_of_driver)
+    yield chromium
+    _set_running_loop(None)
 
 
 PATIENCE = 120  # seconds after which something will never come; a busy machine is slow, not broken

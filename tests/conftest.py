@@ -6,11 +6,12 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
-import shape_checks  # isort: skip  # before the modules that it checks
-from limelight.cli import main
-from limelight.models import load
+import shape_checks
 
-import tiny_models
+from browsing import browser, chromium  # noqa: F401  (fixtures)
+
+# Modules of limelight are imported by the fixtures that need them: what stands here is imported by
+# the process that only hands out the tests, too, while no other has begun.
 
 # A slow machine is no failure, and the same commit must fail or pass the same way twice.
 settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
@@ -50,7 +51,9 @@ def shared():
 @pytest.fixture
 def tiny_model():
     """Random models with distinct prime sizes; see ``tiny_models.tiny_model``."""
-    return tiny_models.tiny_model
+    from tiny_models import tiny_model
+
+    return tiny_model
 
 
 class Outcome(NamedTuple):
@@ -62,6 +65,7 @@ class Outcome(NamedTuple):
 @pytest.fixture
 def limelight(capsys):
     """Run the command line in this process: ``limelight("predict", "a text")``."""
+    from limelight.cli import main
 
     def run(*arguments) -> Outcome:
         with pytest.raises(SystemExit) as left:
@@ -76,6 +80,8 @@ def limelight(capsys):
 @pytest.fixture(scope="session")
 def shipped():
     """The model inside the package."""
+    from limelight import load
+
     return load()
 
 

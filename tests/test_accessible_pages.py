@@ -13,7 +13,7 @@ from docs_site.paper_page import paper_page
 import limelight
 from limelight.live import live_page
 
-from browsing import browser, leave, new_page, until  # noqa: F401  (a fixture)
+from browsing import leave, new_page, until
 
 STUMBLES = (Path(__file__).parent / "accessible.js").read_text("utf-8").partition("\n")[2]
 TEXT = "The plot is dull, but the acting is not bad: superb, and never boring."
@@ -56,7 +56,7 @@ def stumbles(page):
 @pytest.mark.parametrize(
     "name", ["comparison", "cut", "pairs", "sampled", "live", "paper", "judgement", "summary"]
 )
-def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):  # noqa: F811
+def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):
     page = new_page(browser, width=width, color_scheme=theme)
     page.goto((made / f"{name}.html").as_uri())
     assert stumbles(page) == []
@@ -64,7 +64,7 @@ def test_nobody_stumbles_over_a_file(browser, made, name, theme, width):  # noqa
 
 
 @pytest.mark.parametrize(("theme", "width"), THEMES)
-def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):  # noqa: F811
+def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):
     page = new_page(browser, width=width, color_scheme=theme)
     with limelight.serve(run=made / "run", judgement=made / "judgement.json", port=0) as served:
         state = f'open={json.dumps(PARTS)}&protect=["dull"]&changes=[["superb",0,"awful"]]'
@@ -98,7 +98,7 @@ def test_nobody_stumbles_over_what_is_served(browser, made, theme, width):  # no
         ("<pre style='overflow: auto; width: 9px'>wide text</pre>", "scrolls by pointer only"),
     ],
 )
-def test_what_is_wrong_is_found(browser, markup, said):  # noqa: F811
+def test_what_is_wrong_is_found(browser, markup, said):
     page = new_page(browser)
     page.set_content(f"<html lang=en><title>t</title><main><h1>h</h1>{markup}</main></html>")
     assert [one for one in page.evaluate(STUMBLES) if said in one]

@@ -19,7 +19,7 @@ from docs_site.versions import publish, write_versions, zipped
 import limelight
 from limelight.live.live_page import METHODS_SHOWN
 
-from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
+from browsing import until, watched_page
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -98,7 +98,7 @@ def numbers(page, selector):
     return [float(one.replace("−", "-")) for one in said]
 
 
-def test_figures_2_and_3_are_the_attention_of_the_model(browser, figures, shipped):  # noqa: F811
+def test_figures_2_and_3_are_the_attention_of_the_model(browser, figures, shipped):
     text = "a superb film, superb"
     rows = shipped.attention_matrices(shipped.read(text))[:, 0, 1:]
     with watched_page(browser, figures, fragment="#figure=3", width=400) as page:
@@ -121,7 +121,7 @@ def test_figures_2_and_3_are_the_attention_of_the_model(browser, figures, shippe
         assert page.locator("#figure-2 tbody tr:last-child th").inner_text() == "head 3"
 
 
-def test_figure_5_moves_with_the_text_and_practice_agrees(browser, figures, shipped):  # noqa: F811
+def test_figure_5_moves_with_the_text_and_practice_agrees(browser, figures, shipped):
     with watched_page(browser, figures, fragment="#figure=5") as page:
         for text in ("explanations are popular", "explanations are useless"):
             page.fill("#text", text)
@@ -196,7 +196,7 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
-def test_an_address_of_an_earlier_version_leads_on(browser, tmp_path):  # noqa: F811
+def test_an_address_of_an_earlier_version_leads_on(browser, tmp_path):
     assert not {placed(page).with_suffix(".html").as_posix() for page in sources()} & set(MOVED)
     write_moved(tmp_path)
     for name in {target.partition("#")[0] for target in MOVED.values()}:
@@ -236,7 +236,7 @@ def test_docstrings_become_lists_of_parameters_and_links(site):
 
 
 @pytest.mark.slow
-def test_the_site_works_from_a_disk(site, browser):  # noqa: F811
+def test_the_site_works_from_a_disk(site, browser):
     with watched_page(browser, site / "index.html", color_scheme="dark") as opened:
         live = opened.frame_locator("iframe.live")
         live.locator("textarea").fill("a superb film")
@@ -271,7 +271,7 @@ def offline(site, tmp_path_factory):
         "slow": "Ten questions",
     }.items(),
 )
-def test_the_search_of_the_offline_zip_finds_what_newcomers_type(offline, browser, asked, found):  # noqa: F811
+def test_the_search_of_the_offline_zip_finds_what_newcomers_type(offline, browser, asked, found):
     with watched_page(browser, offline / "units.html") as opened:
         opened.keyboard.press("Control+k")
         until(opened, "Boolean(document.activeElement.shadowRoot)")
@@ -280,7 +280,7 @@ def test_the_search_of_the_offline_zip_finds_what_newcomers_type(offline, browse
         until(opened, f"/\\d+ results.*{found}/s.test({shown})")
 
 
-def test_versions_stand_side_by_side_and_know_each_other(browser, tmp_path):  # noqa: F811
+def test_versions_stand_side_by_side_and_know_each_other(browser, tmp_path):
     site, place = tmp_path / "site", tmp_path / "place"
     site.mkdir()
     page(site, "index.html", "<a href='versions.html'>Versions</a>")

@@ -8,16 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import shape_checks
 from hypothesis import settings
 
-import shape_checks  # isort: skip  # before the modules that it checks
-from limelight import load, save_folder
-from limelight.cli import main
-from limelight.cli import reproduce as reproduce_paper
-from limelight_reproduction import registry, report, runner
-from limelight_reproduction.setting import Setting
-
-from tiny_models import WORDS, tiny_model
+# Modules of limelight are imported by the fixtures that need them, as in the library's conftest.
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,12 +42,16 @@ def shared():
 @pytest.fixture(scope="session")
 def shipped():
     """The model inside the library."""
+    from limelight import load
+
     return load()
 
 
 @pytest.fixture
 def declared(monkeypatch):
     """The commands that pyproject.toml declares, found as if this checkout were installed."""
+    from limelight.cli import reproduce as reproduce_paper
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     found = [
         EntryPoint(name=name, value=value, group=group)
@@ -75,6 +73,7 @@ class Outcome(NamedTuple):
 @pytest.fixture
 def limelight(capsys, declared):
     """Run the command line in this process: ``limelight("reproduce", "--help")``."""
+    from limelight.cli import main
 
     def run(*arguments) -> Outcome:
         with pytest.raises(SystemExit) as left:
@@ -98,12 +97,19 @@ def named(model, **record):
 @pytest.fixture
 def toy_model():
     """Random two-output models with sentiment classes; the argument is a seed."""
+    from tiny_models import tiny_model
+
     return lambda seed=0, **changes: named(tiny_model(seed, **{"outputs": 2, **changes}), seed=seed)
 
 
 @pytest.fixture
 def toy_setting(tmp_path, toy_model):
     """A quick run on thirty toy reviews, with a toy model in place of the paper's."""
+    from limelight import save_folder
+    from limelight_reproduction.setting import Setting
+
+    from tiny_models import WORDS
+
     data = tmp_path / "data" / "imdb"
     data.mkdir(parents=True)
     rng = np.random.default_rng(1)
@@ -130,6 +136,8 @@ def stored():
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Run given experiments in place of the real ones: ``run(one, other, quick=True)``."""
+    from limelight_reproduction import registry, report, runner
+
     (tmp_path / "data").mkdir()
 
     def reproduce(*experiments, carried=None, **settings):

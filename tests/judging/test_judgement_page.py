@@ -13,7 +13,7 @@ from limelight.pages.judgement import CURVES_SHOWN
 from limelight.results.codec import SCHEMAS
 from limelight.results.judgement import COLUMNS, RemovalCurve
 
-from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
+from browsing import until, watched_page
 from schema_files import schema_of
 from tiny_models import random_texts, tiny_model
 
@@ -36,7 +36,7 @@ def judged():
 
 
 @pytest.fixture
-def page(judged, tmp_path, browser):  # noqa: F811
+def page(judged, tmp_path, browser):
     file = tmp_path / "page.html"
     judged.save_html(file)
     with watched_page(browser, file, width=500) as opened:
@@ -75,7 +75,7 @@ def test_methods_are_switched_and_texts_sorted(page, judged):
     assert page.get_attribute("#texts thead th:nth-child(2)", "aria-sort") == "ascending"
 
 
-def test_a_count_of_words_is_never_rounded(judged, tmp_path, browser):  # noqa: F811
+def test_a_count_of_words_is_never_rounded(judged, tmp_path, browser):
     texts = (replace(judged.texts[1], d=1234, full=-0.12345), *judged.texts[2:])
     file = tmp_path / "long.html"
     replace(judged, texts=texts).save_html(file)
@@ -180,7 +180,7 @@ def test_the_command_draws_figures(limelight, tmp_path):
 
 
 @pytest.mark.parametrize("width", [1200, 400])
-def test_no_name_of_the_figure_is_clipped(judged, tmp_path, browser, width):  # noqa: F811
+def test_no_name_of_the_figure_is_clipped(judged, tmp_path, browser, width):
     file = tmp_path / "page.html"
     found = tuple(replace(one, ceiling_kind="best found") for one in judged.texts)
     replace(judged, texts=found).save_html(file)

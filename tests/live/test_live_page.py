@@ -15,7 +15,7 @@ from limelight.live.live_page import METHODS_SHOWN
 from limelight.pages.palette import ramp
 from limelight.pages.wording import opening, printed
 
-from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
+from browsing import until, watched_page
 from engine_runs import expected, gaps
 from hard_texts import hard_texts
 from tiny_models import tiny_model
@@ -32,7 +32,7 @@ def page_file(shipped, tmp_path_factory):
 
 
 @pytest.fixture
-def opened(browser, page_file):  # noqa: F811
+def opened(browser, page_file):
     """Open the shipped model's page; nothing may be asked for and nothing may complain."""
     return lambda **options: watched_page(browser, page_file, **options)
 
@@ -69,7 +69,7 @@ def test_typing_changes_prediction_colours_bars_and_curve(opened, shipped):
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_the_page_opens_with_the_sentence_of_the_reports(browser, tmp_path, outputs):  # noqa: F811
+def test_the_page_opens_with_the_sentence_of_the_reports(browser, tmp_path, outputs):
     model, text = tiny_model(outputs=outputs), "w1 w2 w3"
     file = tmp_path / "page.html"
     file.write_text(live_page(model, text=text), "utf-8")
@@ -99,7 +99,7 @@ def test_a_text_without_words_and_a_method_that_needs_two_say_so(opened):
         page.wait_for_selector("limelight-words .w")
 
 
-def test_a_model_too_peaked_for_double_precision_still_predicts(browser, tmp_path):  # noqa: F811
+def test_a_model_too_peaked_for_double_precision_still_predicts(browser, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(live_page(tiny_model(scale=12.0), text="w1 w2 w3"), "utf-8")
     with watched_page(browser, file) as page:
@@ -140,7 +140,7 @@ def test_another_class_is_explained(opened):
         assert "for negative" in page.inner_text("limelight-legend")
 
 
-def test_a_view_is_a_link(opened, browser, page_file):  # noqa: F811
+def test_a_view_is_a_link(opened, browser, page_file):
     with opened() as page:
         typed(page, "good & bad #1 😀 <b>")
         page.click("#methods [value=gxi]")
@@ -160,7 +160,7 @@ def test_a_view_is_a_link(opened, browser, page_file):  # noqa: F811
         assert page.get_attribute("#methods [value=shapley]", "aria-checked") == "true"
 
 
-def test_markup_in_texts_classes_words_and_title_stays_text(browser, tmp_path):  # noqa: F811
+def test_markup_in_texts_classes_words_and_title_stays_text(browser, tmp_path):
     names = ("<script>alert(3)</script>", "</script><script>alert(4)</script>", "&lt;b&gt;")
     model = replace(tiny_model(outputs=3), classes=names)
     file = tmp_path / "page.html"

@@ -10,12 +10,12 @@ from limelight.pages.palette import ramp
 from limelight.results import SpanExplanations
 from limelight.text import Answer
 
-from browsing import browser, leave, new_page, until, watched_page  # noqa: F401  (a fixture)
+from browsing import leave, new_page, until, watched_page
 from render_samples import HOSTILE, REVIEW, comparison, explanation
 
 
 @pytest.fixture
-def opened(browser, tmp_path):  # noqa: F811
+def opened(browser, tmp_path):
     """Open a value's page; when the test ends, nothing may have been asked for or complained."""
     with ExitStack() as pages:
 
@@ -242,7 +242,7 @@ def test_the_answer_stands_right_of_the_text_or_above_it(opened, width, beside):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_without_a_script_every_sentence_of_an_answer_has_its_numbers(browser, tmp_path):  # noqa: F811
+def test_without_a_script_every_sentence_of_an_answer_has_its_numbers(browser, tmp_path):
     found = carried()
     found.save_html(tmp_path / "answer.html")
     page = new_page(browser, java_script_enabled=False)

@@ -13,7 +13,7 @@ from limelight.pages.bundle import PACKAGE, bundled
 from limelight.pages.html import score_table, words
 from limelight.pages.markup import whole_page
 
-from browsing import browser, leave, new_page, watched_page  # noqa: F401  (a fixture)
+from browsing import leave, new_page, watched_page
 from render_samples import HOSTILE, REVIEW, explanation
 
 ELEMENTS = PACKAGE / "pages" / "elements"
@@ -33,7 +33,7 @@ LIVE = re.compile(r' (?:title|role|tabindex|aria-label)="[^"]*"')
 
 
 @pytest.fixture
-def shown(browser, tmp_path):  # noqa: F811
+def shown(browser, tmp_path):
     """Open a page on which an explanation's elements stand."""
     entry, file = tmp_path / "entry.js", tmp_path / "page.html"
     entry.write_text(ENTRY.format(at=os.path.relpath(ELEMENTS, tmp_path)))
@@ -124,7 +124,7 @@ def modules(folder, **sources):
     return folder / "main.js"
 
 
-def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, browser):  # noqa: F811
+def test_a_bundle_keeps_private_names_apart_and_runs_each_module_once(tmp_path, browser):
     main = modules(
         tmp_path,
         one="const x = 1;\nexport const one = () => x;\n"

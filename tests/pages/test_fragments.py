@@ -7,7 +7,7 @@ import pytest
 
 from limelight.pages.palette import hex_colour, ramp
 
-from browsing import browser, leave, new_page  # noqa: F401  (a fixture)
+from browsing import leave, new_page
 from render_samples import HOSTILE, SENTENCE, comparison, explanation
 
 
@@ -56,7 +56,7 @@ def test_words_keep_their_colours_where_the_style_sheet_is_dropped():
     assert re.search(r'data-f="2" title="[^"]*">so<', bare)
 
 
-def test_in_the_dark_the_sheet_wins_over_the_light_colours(browser):  # noqa: F811
+def test_in_the_dark_the_sheet_wins_over_the_light_colours(browser):
     e = explanation("good bad so", scores=np.array([0.8, -0.8, 0.0]))
     page = new_page(browser, color_scheme="dark")
     page.set_content(f"<h1>Mine</h1>{e.to_html(fragment=True)}<p class=words>after</p>")

@@ -12,7 +12,7 @@ from limelight.pages.pictures import features_of_pixels, outlines, pixels_of
 from limelight.pages.wording import error_text, score_text
 from limelight.results import Comparison, Explanation
 
-from browsing import browser, until, watched_page  # noqa: F401  (a fixture)
+from browsing import watched_page
 from render_samples import compared_pictures, picture, pictured
 
 pytest.importorskip("PIL", reason="pictures are read and written by Pillow (extra images)")
@@ -107,7 +107,7 @@ def test_what_was_written_is_drawn_again(tmp_path):
 
 
 @pytest.mark.parametrize("cutter", [None, ring])
-def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_path, cutter):  # noqa: F811
+def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_path, cutter):
     file = tmp_path / "page.html"
     pictured(cutter=cutter).save_html(file)
     with watched_page(browser, file) as page:
@@ -127,7 +127,7 @@ def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_p
         assert fill != "none"
 
 
-def test_every_method_of_a_comparison_is_looked_at_closer(browser, tmp_path):  # noqa: F811
+def test_every_method_of_a_comparison_is_looked_at_closer(browser, tmp_path):
     file = tmp_path / "page.html"
     compared_pictures().save_html(file)
     with watched_page(browser, file, width=360) as page:

@@ -24,7 +24,7 @@ from limelight.results.summary import (
     SummarizedWord,
 )
 
-from browsing import browser, watched_page  # noqa: F401  (a fixture)
+from browsing import watched_page
 
 EVIL = '<img src="x" onerror="alert(1)">&"\'\x1b[31m</script>'
 
@@ -156,7 +156,7 @@ def test_methods_without_signs_have_neither_side():
     assert "bar-n" in summary_page(summary(signed=False))
 
 
-def test_views_are_switched_and_a_word_shows_its_texts(browser, tmp_path):  # noqa: F811
+def test_views_are_switched_and_a_word_shows_its_texts(browser, tmp_path):
     shown = Example(row=3, id="r3", score=-0.0625, before="so", found=EVIL, after="film")
     found = (word(EVIL, 0.5, examples=(shown,)),)
     file = tmp_path / "summary.html"

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from browsing import browser, watched  # noqa: F401
+from browsing import watched
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def served(request):
 
 
 @pytest.fixture
-def opened(browser, request):  # noqa: F811
+def opened(browser, request):
     """Open the page of the shipped model, or of another server, at a fragment of its address."""
     with ExitStack() as pages:
 
