@@ -61,7 +61,7 @@ def by_definition(game, bandwidth):
         return np.array([float(score) for score in scores])
 
 
-@pytest.mark.parametrize("bandwidth", [None, 0.02, 0.25, 1.0])
+@pytest.mark.parametrize("bandwidth", [None, 0.02, 0.25])
 @pytest.mark.parametrize("ratio", [10, 1e7])
 def test_matches_the_integrals_in_twenty_digits(ratio, bandwidth):
     game = random_game(5, d=5, K=1, C=1, ratio=ratio)

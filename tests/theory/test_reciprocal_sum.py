@@ -79,9 +79,9 @@ def test_a_sum_takes_few_fits_to_find(R, tolerance, monkeypatch):
     assert 5 <= len(seen) <= 75
 
 
-@pytest.mark.parametrize("h", [0.2, 0.5, 1.0, 2.5])
+@pytest.mark.parametrize("h", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize("x", [1.0, 7.3, 1e4])
-@pytest.mark.parametrize("p", [1.0, 0.5, 0.2])
+@pytest.mark.parametrize("p", [1.0, 0.3])
 def test_each_part_of_the_trapezoid_rule_is_within_its_term(p, h, x):
     """All nodes, those merged at the lower end and those dropped at the upper one, in 30 digits."""
     with mpmath.workdps(30):

@@ -53,7 +53,7 @@ def of_two_words(game, c):
 
 @pytest.mark.parametrize(("offset", "tolerance"), CASES)
 @pytest.mark.parametrize("ratio", [10.0, 1e7])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_huge_offset_costs_digits_and_the_bound_says_so(seed, ratio, offset, tolerance):
     game = random_game(seed, d=2, ratio=ratio)
     game = shifted(game, np.full_like(game.N0, -offset))
@@ -75,7 +75,7 @@ def test_a_huge_offset_costs_digits_and_the_bound_says_so(seed, ratio, offset, t
 
 # --- Texts of two kinds of words: exact for any number of them ---------------------------------
 
-SIZES = [(2, 1), (3, 4), (12, 9), (60, 41)]
+SIZES = [(2, 1), (3, 4), (12, 9)]
 
 
 def game_of_two_kinds(seed, many, few, *, ratio, offset):
@@ -153,8 +153,10 @@ def least_squares(f, many, few, bandwidth):
 
 
 @pytest.mark.parametrize(("offset", "tolerance"), [(0.0, 1e-13), (1e10, 1e-6), (1e13, 1e-6)])
-@pytest.mark.parametrize("ratio", [1.5, 1e6, 1e12])
-@pytest.mark.parametrize(("many", "few"), SIZES)
+@pytest.mark.parametrize(
+    ("many", "few", "ratio"),
+    [*((*size, ratio) for size in SIZES for ratio in (1.5, 1e6, 1e12)), (60, 41, 1e6)],
+)
 def test_where_rounding_is_the_bound_no_error_takes_a_tenth_of_it(
     many, few, ratio, offset, tolerance
 ):
