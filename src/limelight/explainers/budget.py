@@ -268,13 +268,11 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
     several = [chosen.asking(one.model) for chosen in several]
     if budget is None or not any(chosen.way.fewest for chosen in several):
         return several
-    pace = {} if budget.seconds is None else _pace(budget, one.game())
-    return _dealt(budget, several, len(one.features[0]), **pace)
+    pace = (budget.calls or 0, None) if budget.seconds is None else _pace(budget, one.game())
+    return _dealt(several, len(one.features[0]), Allowance(str(budget), *pace))
 
 
-def _dealt(budget: Budget, several: Sequence[Chosen], d: int, **pace: Any) -> list[Chosen]:
-    shared = len(several) > 1
-    whole = Allowance(str(budget), budget.calls or 0, shared=shared)._replace(**pace)
+def _dealt(several: Sequence[Chosen], d: int, whole: Allowance) -> list[Chosen]:
     calls = max(whole.calls - 1, 0)  # the text itself has been predicted
     fixed, counting = 0, 0
     for one in several:
@@ -285,7 +283,11 @@ def _dealt(budget: Budget, several: Sequence[Chosen], d: int, **pace: Any) -> li
             fixed += cost if cost <= calls else 0
     left = max(calls - fixed, 0) // max(counting, 1)
     return [
-        one._replace(allowance=whole._replace(calls=left if one.way.counts else calls))
+        one._replace(
+            allowance=whole._replace(
+                calls=left if one.way.counts else calls, shared=len(several) > 1
+            )
+        )
         if one.way.fewest is not None
         else one
         for one in several
@@ -295,21 +297,21 @@ def _dealt(budget: Budget, several: Sequence[Chosen], d: int, **pace: Any) -> li
 def checked_counts(budget: Budget | None, several: Sequence[Chosen], d: int) -> None:
     """Refuse settings, or a number of calls, that cannot work for ``d`` features."""
     if budget is not None and budget.calls is not None:
-        several = _dealt(budget, several, d)
+        several = _dealt(several, d, Allowance(str(budget), budget.calls))
     for one in several:
         fitted = one.fitted(d)
         if one.way.feasible is not None:
             one.way.feasible(fitted.settings, d)
 
 
-def _pace(budget: Budget, game: TextGame) -> dict[str, Any]:
+def _pace(budget: Budget, game: TextGame) -> tuple[int, float]:
     """Return how many calls there is time for, and what each takes; finding out is part of it.
 
     So is what went before. More and more are asked together, since a graphics card answers many in
     the time of one.
     """
-    seconds, now = cast(float, budget.seconds), time.monotonic()
-    start = now if budget.since is None else budget.since
+    seconds = cast(float, budget.seconds)
+    start = time.monotonic() if budget.since is None else budget.since
     rng, d = np.random.default_rng(0), len(game)
     game(np.ones((1, d), bool))  # the first question of all pays for what is set up
     count = _FIRST
@@ -324,4 +326,4 @@ def _pace(budget: Budget, game: TextGame) -> dict[str, Any]:
         count *= 4
     each = max(took, _GRAIN) / len(masks)
     left = seconds - (time.monotonic() - start)
-    return {"calls": max(int(left / each), 0), "each": each, "gone": now - start}
+    return max(int(left / each), 0), each

@@ -20,6 +20,8 @@ from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair, is_one
 
+# What a result has as it was found.
+_FOUND = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
 _UNBOUNDED = (
     "The error of these scores has no finite bound: the numbers of this model are too large, or "
     "too far apart, for double precision to say more."
@@ -99,17 +101,11 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
             "settings": common["settings"] | own | chosen.asked(),
             "diagnostics": common["diagnostics"] | dict(found.diagnostics),
         },
-        scores=found.scores,
-        stderr=found.stderr,
-        bound=found.bound,
+        **{name: getattr(found, name) for name in _FOUND},
         method=method.id,
         label=method.label,
         signed=method.signed if found.signed is None else found.signed,
         base_value=base,
-        intercept=found.intercept,
-        heads=found.heads,
-        pairs=found.pairs,
-        anchor=found.anchor,
         version=__version__,
     )
 

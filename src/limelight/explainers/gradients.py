@@ -85,9 +85,9 @@ def _input_from_tables(_: GxI, reading: Reading) -> list[Finding]:
     """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
     arrays = reading.collapsed
     u, read = (f(reading.target_weights) for f in (arrays.target_u, arrays.read_u))
-    of_heads = gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)[..., 1:]
-    scores, heads = arrays.pooled(of_heads.mean(axis=-2)), arrays.pooled(of_heads)
-    return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
+    return mean_of_heads(
+        arrays, gradient_times_input(arrays.alpha, u, arrays.read_logit, read=read)
+    )
 
 
 def _at_pieces(_: GAvg, one: Reading, *, summary: Summary) -> Finding:
@@ -167,19 +167,15 @@ def _integrated_from_tables(settings: IG, reading: Reading) -> list[Finding]:
     # One text at a time: each has the panels that its own logits need, whatever comes beside it.
     found = [_path_of(settings, reading, i) for i in range(len(reading.documents))]
     # The path's scores are each head's part of a sum, and what is shown of heads has their mean.
-    tokens = np.concatenate([ig.scores for ig in found])[..., 1:]
-    scores, heads = (
-        reading.collapsed.pooled(x) for x in (tokens.sum(axis=-2), tokens * tokens.shape[-2])
-    )
+    tokens = np.concatenate([ig.scores * ig.scores.shape[-2] for ig in found])
     return [
-        Finding(
-            scores=s,
-            heads=h,
+        replace(
+            finding,
             bound=float(ig.bound[0]),
             notices=_unproven(ig, cast(float, settings.tolerance)),
             diagnostics={"completeness_gap": float(ig.gap[0]), "nodes": ig.nodes},
         )
-        for s, h, ig in zip(scores, heads, found, strict=True)
+        for finding, ig in zip(mean_of_heads(reading.collapsed, tokens), found, strict=True)
     ]
 
 

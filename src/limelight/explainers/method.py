@@ -51,7 +51,6 @@ class NotBelow(NamedTuple):
 
 
 _MOST_BITS = 63
-_SHORT = 0.05  # seconds, of which nobody needs to hear
 
 
 class Declared(NamedTuple):
@@ -149,15 +148,13 @@ Exactness = Literal["bound", "exact", "estimated", "fitted", "sampled"]
 class Allowance(NamedTuple):
     """What a method may spend on a text: the budget as it was given, and calls of the model.
 
-    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time,
-    of which ``gone`` seconds were spent before: on loading the model, on checking it, on reading.
+    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time.
     Where it is ``shared``, other methods have their part of it.
     """
 
     said: str
     calls: int
     each: float | None = None
-    gone: float = 0.0
     shared: bool = False
 
 
@@ -272,16 +269,16 @@ class Chosen(NamedTuple):
         way = self.way
         if self.allowance is None or way.fewest is None:
             return self
-        said, calls, each, gone, shared = self.allowance
+        said, calls, each, shared = self.allowance
         if each is not None:  # what a way computes by itself takes time that no call has
             calls = int(calls * each / (each + d * way.own))
         if calls < (fewest := way.fewest(self.settings, d)):
             from limelight.explainers.registry import fitting  # which is made of this module
 
-            after = f" after the {gone:.1f} s that loading and checking took"
+            after = " after loading and checking" * (each is not None)
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
-                f"and a budget of {said} leaves it {calls:,}{after * (gone > _SHORT)}."
+                f"and a budget of {said} leaves it {calls:,}{after}."
                 f"{'' if shared else fitting(self.model, d, calls)}"
             )
         return self._replace(settings=way.fitted(self.settings, d, calls))
