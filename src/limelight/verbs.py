@@ -159,12 +159,8 @@ def explain(
     settings
         Settings of the method, such as ``tolerance``.
     """
-    found = _answers(
-        _asked(model, method, settings),
-        text,
-        lambda within, reading: explanations(within[0], reading),
-        together=True,
-    )
+    request = _asked(model, method, settings)
+    found = _answers(request, text, lambda within, reading: explanations(within[0], reading))
     return Explanations(found) if isinstance(found, list) else found
 
 
@@ -173,13 +169,11 @@ def _answers(
     text: Any,
     answers: Callable[[list[Chosen], Reading], list[Any]],
     *,
-    together: bool = False,
     strict: bool = True,
 ) -> Any:
     """Return one of the ``answers`` for each text, or the one for a text that was given alone.
 
-    ``together``: texts are read several at a time where all methods take them so. Unless
-    ``strict``, a method that cannot work for a text is no error before it is tried.
+    Unless ``strict``, a method that cannot work for a text is no error before it is tried.
     """
     model, question, several, budget, progress = request
     texts, found = listed(text), list[Any]()
@@ -189,7 +183,7 @@ def _answers(
         texts,
         question,
         progress=progress,
-        chosen=several if together else (),
+        chosen=several,
         feasible=partial(checked_counts, budget, several) if strict and refuses else None,
         alone=budget is not None,
     ):
