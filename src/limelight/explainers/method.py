@@ -258,7 +258,7 @@ class Chosen(NamedTuple):
         if model is self.model or needs is None or why_not(model, needs) is None:
             return self
         if (way := chosen_way(self.method, model)) is None:
-            raise InputError(refusal(self.method, model, []))
+            raise InputError(refusal(self.method, model))
         # How close an exact way comes to its limit says nothing about how much is to be sampled.
         used = way.settings.keys() - {"tolerance"}
         own = {name: getattr(self.settings, name) for name in self.way.settings if name in used}
@@ -311,10 +311,9 @@ def chosen_way(method: Method, model: Model) -> Way | None:
     return None
 
 
-def refusal(method: Method, model: Model, usable: list[str]) -> str:
-    """Say why ``model`` does not allow ``method``, and what it does allow."""
+def refusal(method: Method, model: Model, instead: str = "") -> str:
+    """Say why ``model`` does not allow ``method``, and what to use ``instead``."""
     needs = method.ways[-1].needs or "chooses"
-    instead = f"; use {_listed(usable)}" if usable else ""
     return (
         f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why_not(model, needs)}{instead}."
     )

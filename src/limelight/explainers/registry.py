@@ -37,7 +37,6 @@ MODULES = {
 _HOME = {name: module for module, names in MODULES.items() for name in names}
 ENTRY_POINTS = "limelight.methods"
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_OFTEN_USED = ("shapley", "lime", "loo")
 # Keywords of the verbs that no setting may be called: a value would go to the one or to the other.
 _TAKEN = {one.name for one in fields(Question)} | {
     "model", "text", "texts", "method", "methods", "budget", "progress", "attention", "data",
@@ -220,10 +219,10 @@ def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
 
 def way_of(method: Method, model: Model) -> Way:
     """Return the way that fits ``model``; where none does, an error says why and what fits."""
-    if (way := chosen_way(method, model)) is not None:
-        return way
-    often = [one for one in _OFTEN_USED if chosen_way(METHODS[one], model) is not None]
-    raise InputError(refusal(method, model, often))
+    if (way := chosen_way(method, model)) is None:
+        # Which any model allows.
+        raise InputError(refusal(method, model, "; use 'shapley', 'lime' or 'loo'"))
+    return way
 
 
 def method_table(model: Model | None = None, *names: str) -> MethodTable:
@@ -237,7 +236,7 @@ def _row(method: Method, model: Model | None) -> MethodRow:
     if model is not None:
         way = chosen_way(method, model)
         ways = () if way is None else (way,)
-        why = refusal(method, model, []) if way is None else None
+        why = refusal(method, model) if way is None else None
         cost = (way and way.cost) or cost
         if way is not None and way.needs is None and method.ways[0].needs == "games":
             cost = f"{cost}; asked, since {why_not(model, 'games')}"
