@@ -47,7 +47,11 @@ class Banzhaf(Drawing):
         """How many masks are asked; half as many pairs are the rows of a regression."""
         # 1.75 balanced rows for each word and the intercept left no slope to a single row, but for
         # 2 of 1,500 samples of 15 words; 1.5 did in up to 13 % of them.
-        return _coins(self, least=1000, rows=2, each=1.75)
+        return self.drawing(
+            usual=lambda d: max(1000, 10 * d),
+            determining=lambda d: 2 * math.ceil(1.75 * (d + 1)),
+            beside=3,
+        )
 
 
 @settings_class
@@ -60,19 +64,7 @@ class Interactions(Drawing):
     @property
     def draws(self) -> Draws:
         """How many masks are asked."""
-        return _coins(self, least=2000, rows=1, each=2.0)
-
-
-def _coins(settings: Banzhaf | Interactions, *, least: int, rows: int, each: float) -> Draws:
-    """Ten masks for each word, at ``least`` so many; ``rows`` of them make one row of the fit.
-
-    ``each`` is how many rows for every coefficient surely determine them.
-    """
-    return settings.drawing(
-        usual=lambda d: max(least, 10 * d),
-        determining=lambda d: rows * math.ceil(each * (d + 1)),
-        beside=1 + rows,
-    )
+        return self.drawing(usual=lambda d: max(2000, 10 * d), determining=lambda d: 2 * (d + 1))
 
 
 def _check_enough(settings: Banzhaf | Interactions, d: int) -> None:

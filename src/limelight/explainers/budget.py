@@ -55,7 +55,7 @@ class Draws:
     count: int | None  # as it was set; None leaves it to the text
     most: int = MOST_DRAWS  # that are drawn to meet the tolerance
     tolerance: float | None = None
-    usual: Callable[[int], int] = lambda _: DEFAULT_CALLS  # draws if no count is set
+    usual: Callable[[int], int] = lambda _: DEFAULT_CALLS  # if no count is set and they determine
     # Draws that surely determine the scores of d features, and tell how far off they are.
     determining: Callable[[int], int] = lambda _: 4
     each: Callable[[int], int] = lambda _: 1
@@ -64,7 +64,9 @@ class Draws:
 
     def first(self, d: int) -> int:
         """Return how many are drawn for ``d`` features before a tolerance is looked at."""
-        return min(self.usual(d), self.most) if self.count is None else self.count
+        if self.count is not None:
+            return self.count
+        return min(max(self.usual(d), self.determining(d)), self.most)
 
     def last(self, d: int) -> int:
         """Return how many are drawn at most."""

@@ -1,6 +1,6 @@
 """Units inside units: Owen values of words in sentences; sentences, then words of some (zoom)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple, cast, final
 
@@ -70,19 +70,12 @@ class Owen:
     @property
     def draws(self) -> Draws:
         """How many masks are asked, all those of the orders together."""
-        return _masks_in_all(self.samples, fewest=lambda d: 2 + 4 * max(d - 1, 1))
-
-
-def _masks_in_all(
-    samples: int | None, fewest: Callable[[int], int], usual: int = DEFAULT_CALLS
-) -> Draws:
-    return Draws(
-        count=samples,
-        usual=lambda d: max(usual, fewest(d)),
-        determining=fewest,
-        beside=0,
-        enumerates=False,
-    )
+        return Draws(
+            count=self.samples,
+            determining=lambda d: 2 + 4 * max(d - 1, 1),
+            beside=0,
+            enumerates=False,
+        )
 
 
 class _Players(NamedTuple):
@@ -249,7 +242,13 @@ class Zoom:
     @property
     def draws(self) -> Draws:
         """How many masks are asked, of sentences and of words together."""
-        return _masks_in_all(self.samples, fewest=lambda _: 16, usual=_ZOOM_CALLS)
+        return Draws(
+            count=self.samples,
+            usual=lambda _: _ZOOM_CALLS,
+            determining=lambda _: 16,
+            beside=0,
+            enumerates=False,
+        )
 
 
 def _zoomed(settings: Zoom, one: Reading) -> Finding:
@@ -263,8 +262,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     whole = features_of(document, around.tolist())
     asked = settings.draws.first(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
-    fewest, fit = cast(Callable[..., int], BY_ASKING.fewest), BY_ASKING.fitted
-    least = fewest(usual, len(features))
+    fit, least = BY_ASKING.fitted, usual.draws.fewest_calls(len(features))
     if len(whole) == 1 and (settings.samples is None or least <= asked):
         # It is opened at once: which of them matters is no question.
         fitted = fit(usual, len(features), max(asked, least))
@@ -272,7 +270,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
         return replace(found, diagnostics=known)
     # Half of what is asked tells which sentences matter, the other half what matters in them.
-    if (least := fewest(usual, len(whole))) > asked // 2:
+    if (least := usual.draws.fewest_calls(len(whole))) > asked // 2:
         if settings.samples is not None:
             larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
             raise DomainError(

@@ -132,7 +132,7 @@ class Shapley:
             count=self.pairs,
             most=self.max_pairs,
             tolerance=self.tolerance,
-            usual=lambda d: max((DEFAULT_CALLS - 2) // each(d), fewest(d)),
+            usual=lambda d: (DEFAULT_CALLS - 2) // each(d),
             determining=fewest,
             each=each,
         )
