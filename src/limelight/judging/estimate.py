@@ -44,9 +44,8 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     tried = list(tried_readings(setup.model, texts, setup.question))
     if not tried:
         return None
-    sizes = [len(one.features[0]) for one in tried]
-    counts = np.mean([_questions(setup, d) for d in sizes], axis=0) * len(texts)
-    needed, search = counts.tolist()
+    counts = [_questions(setup, len(one.features[0])) for one in tried]
+    needed, search = (np.mean(counts, axis=0) * len(texts)).tolist()
     # Of one text: asking a few of each would cost what the estimate is there to spare.
     cost = seconds_of_one(tried[0].game(setup.replacements[0]))
     if setup.budget is not None:  # it ends the search, and nothing else
@@ -99,8 +98,8 @@ def metered(setup: Setup, texts: list[Any], progress: Progress) -> Iterator[Outc
     """Yield what is found on the texts; ``progress`` hears of parts of those in flight."""
     outcomes = setup.outcomes(texts)
     tried = [] if setup.exact else tried_readings(setup.model, texts, setup.question)
-    sizes = [len(one.features[0]) for one in tried]
-    of_one = float(np.mean([sum(_questions(setup, d)) for d in sizes])) if sizes else 1.0
+    counts = [sum(_questions(setup, len(one.features[0]))) for one in tried]
+    of_one = float(np.mean(counts or [1.0]))
     # An estimate may be too small, and a bar that runs backwards tells nobody anything.
     meter = Meter(progress, total=len(texts), estimated=True)
     for done in range(len(texts)):

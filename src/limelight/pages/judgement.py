@@ -24,6 +24,7 @@ from limelight.results.judgement import (
     JudgedPair,
     JudgedText,
     Judgement,
+    Measure,
     MethodAgreement,
     Plausibility,
     PlausibleMethod,
@@ -164,22 +165,20 @@ def judgement_fragment(j: Judgement) -> str:
 def _page_data(j: Judgement) -> str:
     """Return what the script needs, as JSON; numbers with as many digits as a reader sees."""
     names = [m.method for m in j.methods]
-    judged = [(i, text) for i, text in enumerate(j.texts) if text.deletion is not None]
+    judged = [(i, text, m) for i, text in enumerate(j.texts) if (m := text.deletion) is not None]
     known = {
         "methods": list(map(visible, names)),
         "shared": [m.share is not None for m in j.methods],
         "ceiling": j.ceiling_name,
         "units": plural(j.noun),
-        "texts": [_row(text, names) for _, text in judged],
+        "texts": [_row(text, measure, names) for _, text, measure in judged],
         "lost": [[t.id, visible(t.reason or "")] for t in j.texts if t.deletion is None],
-        "curves": [_packed(text, names) if i < CURVES_SHOWN else None for i, text in judged],
+        "curves": [_packed(text, names) if i < CURVES_SHOWN else None for i, text, _ in judged],
     }
     return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
 
 
-def _row(text: JudgedText, names: Sequence[str]) -> dict[str, Any]:
-    measure = text.deletion
-    assert measure is not None  # noqa: S101  only judged texts come here
+def _row(text: JudgedText, measure: Measure, names: Sequence[str]) -> dict[str, Any]:
     room = measure.ceiling - measure.chance
     return {
         "id": text.id,
