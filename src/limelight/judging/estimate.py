@@ -99,7 +99,7 @@ def metered(setup: Setup, texts: list[Any], progress: Progress) -> Iterator[Outc
     outcomes = setup.outcomes(texts)
     tried = [] if setup.exact else tried_readings(setup.model, texts, setup.question)
     counts = [sum(_questions(setup, len(one.features[0]))) for one in tried]
-    of_one = float(np.mean(counts or [1.0]))
+    of_one = float(np.mean(counts or [1]))
     # An estimate may be too small, and a bar that runs backwards tells nobody anything.
     meter = Meter(progress, total=len(texts), estimated=True)
     for done in range(len(texts)):
