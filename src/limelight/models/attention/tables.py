@@ -150,11 +150,15 @@ def read_directions(model: AttentionClassifier) -> Directions:
         None if given is None else given.astype(np.float64)
         for given in (getattr(model, name) for name in OPTIONS)
     )
-    (K, d_att, d_e), C, units = W_q.shape, W_l.shape[1], None
+    heads, d_att, d_e = W_q.shape
+    mean = model.skip == "mean"
+    if mean:  # of zeros: it attends to all positions alike
+        W_q, W_k = _longer(W_q), _longer(W_k)
+        b_q, b_k, w_a = (None if x is None else _longer(x) for x in (b_q, b_k, w_a))
+    K, C, units = len(W_q), W_l.shape[1], None
     cls = model.embedding[CLS].astype(np.float64) + model.positions[0]
     cls_error = model.position_errors[0] + ROUNDING * np.abs(cls)  # that of the sum with its word
     with np.errstate(over="ignore", invalid="ignore"):  # `collapse` refuses what overflowed
-        b_v = np.zeros(W_v.shape[:2]) if b_v is None else b_v
         q_error = product_error(W_q, cls[:, None], y_error=cls_error[:, None])[..., 0]
         if w_a is None:
             scale = 1 / np.sqrt(d_att)
@@ -175,63 +179,45 @@ def read_directions(model: AttentionClassifier) -> Directions:
             offset = W_q @ cls + bias
             error = q_error + ROUNDING * (np.abs(bias) + np.abs(offset))
             units = UnitDirections(w_a, W_k, W_q, bias, offset, error)
-        seen = Directions(
-            key=key,
-            key_error=key_error,
-            query=query,
-            asked=asked,
-            value=np.einsum("kco,koe->cke", W_l, W_v),
-            value_error=np.swapaxes(product_error(W_l, W_v), 0, 1),
-            # What the bias of values adds to every u.
-            offset=(W_l @ b_v[..., None])[..., 0].T,
-            offset_error=product_error(W_l, b_v[..., None])[..., 0].T,
-            cls_value=np.zeros((C, d_e)),
-            constant=np.zeros(C),
-            units=units,
-        )
-        if W_s is not None and model.skip == "mean":
-            return _with_mean(seen, W_s)
-        if W_s is not None:
-            # [cls] is the same in every document, so that its part is a constant.
-            moved = product_error(W_s, cls[:, None], y_error=cls_error[:, None])
-            return replace(
-                seen,
-                offset=seen.offset + (W_s @ cls)[:, None],
-                offset_error=seen.offset_error + moved + ROUNDING * np.abs(seen.offset),
-                cls_value=W_s,
-                constant=W_s @ cls,
+        value = np.einsum("kco,koe->cke", W_l, W_v)
+        value_error = np.swapaxes(product_error(W_l, W_v), 0, 1)
+        # What the bias of values adds to every u, and [cls], the same in every document.
+        b_v = np.zeros(W_v.shape[:2]) if b_v is None else b_v
+        offset = (W_l @ b_v[..., None])[..., 0].T
+        offset_error = product_error(W_l, b_v[..., None])[..., 0].T
+        constant, cls_value = np.zeros(C), np.zeros((C, d_e))
+        if W_s is not None and mean:
+            # For f to stay the mean over heads, the values of the others grow by (K + 1)/K.
+            grown, rounding = K / heads, 2 * ROUNDING
+            value = np.concatenate([grown * value, K * W_s[:, None]], axis=1)
+            offset = np.concatenate([grown * offset, np.zeros((C, 1))], axis=1)
+            value_error, offset_error = (
+                np.concatenate([grown * error, 0 * error[:, :1]], axis=1) + rounding * np.abs(x)
+                for error, x in ((value_error, value), (offset_error, offset))
             )
-    return seen
-
-
-def _with_mean(seen: Directions, W_s: Float[np.ndarray, "C d_e"]) -> Directions:
-    """The directions with W_s e added to f, e the mean over the window.
-
-    That is a head which attends to all positions alike; for f to stay the mean over heads, the
-    values of the others are multiplied by (K + 1)/K and its own by K + 1.
-    """
-    K, nothing, rounding = len(seen.key), np.zeros(len(W_s)), 2 * ROUNDING
-
-    def longer(x: np.ndarray) -> np.ndarray:
-        return np.concatenate([x, np.zeros_like(x[:1])])
-
-    def joined(values: np.ndarray, last: np.ndarray) -> np.ndarray:
-        return np.concatenate([(K + 1) / K * values, last[:, None]], axis=1)
-
-    value, offset = joined(seen.value, (K + 1) * W_s), joined(seen.offset, nothing)
-    return replace(
-        seen,
-        key=longer(seen.key),
-        key_error=longer(seen.key_error),
-        query=longer(seen.query),
-        asked=longer(seen.asked),
+        elif W_s is not None:
+            moved = product_error(W_s, cls[:, None], y_error=cls_error[:, None])
+            offset_error = offset_error + moved + ROUNDING * np.abs(offset)
+            constant, cls_value = W_s @ cls, W_s
+            offset = offset + constant[:, None]
+    return Directions(
+        key=key,
         value=value,
-        value_error=joined(seen.value_error, 0 * W_s) + rounding * np.abs(value),
+        query=query,
+        key_error=key_error,
+        value_error=value_error,
         offset=offset,
-        offset_error=joined(seen.offset_error, nothing) + rounding * np.abs(offset),
-        skip_head=True,
-        units=None if seen.units is None else UnitDirections(*map(longer, seen.units)),
+        offset_error=offset_error,
+        asked=asked,
+        cls_value=cls_value,
+        constant=constant,
+        skip_head=mean,
+        units=units,
     )
+
+
+def _longer(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([x, np.zeros_like(x[:1])])
 
 
 def collapse(model: AttentionClassifier) -> Tables:
