@@ -20,6 +20,7 @@ FEATURES = ("words", "positions", *CUTTERS)
 OF_PICTURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
 Unit = str | Sequence[int] | Sequence[Span] | np.ndarray | Cutter
 _WORD = re.compile(r"\b([Ww])ord(s?)\b")
+_Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 
 
 @final
@@ -150,14 +151,11 @@ def features_of(
         )
     if document.picture is not None:
         return Features(name, tuple(map(str, row)), ((),) * len(row), np.array(of_token))
-    tokens = name in ("words", "positions")
-    apart = range(len(sides)) if tokens else sides
-    spans = _places(document, of_token, apart, places and [places[g] for g in row], len(row))
-    named = tuple(" … ".join(document.text[a:b] for a, b in runs) for runs in spans)
-    if tokens:  # as the model reads them
-        read = dict(zip(of_token, strings, strict=True))
-        named = tuple(read[j] for j in range(len(row)))
-    return Features(name, named, spans, np.array(of_token), notices)
+    if name in ("words", "positions"):
+        return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))
+    units = None if places is None else [places[g] for g in row]
+    named = _named_runs(document, of_token, len(row), units)
+    return Features(name, *named, np.array(of_token), notices)
 
 
 def plural(noun: str) -> str:
@@ -322,23 +320,29 @@ def _own_groups(groups: Any, tokens: int) -> list[Hashable]:
     return [None if int(group) < 0 else int(group) for group in groups]
 
 
-def _places(
-    document: Document,
-    of_token: list[int],
-    apart: Sequence[int],
-    units: Sequence[Span] | None,
-    d: int,
-) -> tuple[tuple[Span, ...], ...]:
-    """Return where every feature stands: runs of tokens, up to the ends of its unit.
+def _named_tokens(document: Document, of_token: list[int], d: int) -> _Named:
+    """Name every feature by its token, and list each occurrence."""
+    strings = [""] * d
+    places: list[list[Span]] = [[] for _ in range(d)]
+    for j, string, span in zip(
+        of_token, document.tokens.strings, document.tokens.spans, strict=True
+    ):
+        if j >= 0:
+            strings[j] = string
+            places[j].append(span)
+    return tuple(strings), tuple(map(tuple, places))
 
-    Tokens for which ``apart`` differs are in different runs.
-    """
+
+def _named_runs(
+    document: Document, of_token: list[int], d: int, units: Sequence[Span] | None
+) -> _Named:
+    """Name every feature by the stretches of text it covers, up to the ends of its unit."""
     places: list[list[Span]] = [[] for _ in range(d)]
     before, spans = (-1, 0), document.tokens.spans
     ends = [*(start for start, _ in spans[1:]), document.cut or len(document.text)]
     last = 0  # where the token before ends
-    for j, side, (start, end), then in zip(of_token, apart, spans, ends, strict=True):
-        edge = end
+    for j, (start, end), then in zip(of_token, spans, ends, strict=True):
+        side, edge = side_at(start, document.parts), end
         if j >= 0:
             run = places[j]
             if units is not None:  # signs that are no tokens belong to the unit around them
@@ -348,4 +352,5 @@ def _places(
                 start = run.pop()[0]
             run.append((start, end))
         before, last = (j, side), edge
-    return tuple(map(tuple, places))
+    strings = [" … ".join(document.text[a:b] for a, b in runs) for runs in places]
+    return tuple(strings), tuple(map(tuple, places))

@@ -339,7 +339,7 @@ class Factored:
 
         def chunk(ids: np.ndarray) -> np.ndarray:
             # exp(ℓ_w + ℓ_t) = g_w g_t: exponentials are those of the tables, not of every token.
-            rows = self.word[ids]
+            rows = self.word.take(ids, axis=0)  # two thirds of the time of an index
             g, gu = rows[..., :K], rows[..., K:].reshape(*ids.shape, C, K)
             D = np.einsum("ntk,tk->nk", g, position)
             N = np.einsum("ntck,tk->nck", gu, position)
