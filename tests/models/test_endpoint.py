@@ -299,7 +299,6 @@ def test_a_template_without_words_needs_a_server_that_scores_the_first_token():
             model = wrapped(server, template="{text}")
             with pytest.raises(InputError, match=r"put words into the template before \{text"):
                 limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
-            assert not any(body["prompt"] == f" {ANSWER}" for body in server.bodies)
     with completions("begins") as server:
         model = wrapped(server, template="{text}")
         e = limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
@@ -312,7 +311,7 @@ def test_numbers_that_are_missing_or_not_finite_are_told_by_name(server):
     written = server.completion({"prompt": prompt, "max_tokens": 1})
     written["choices"][0]["logprobs"]["token_logprobs"] = [None]
     server.faults = [written]
-    with pytest.raises(InputError, match=r"wrote '.*' and gives no log-probability for it\. The s"):
+    with pytest.raises(InputError, match=r"wrote '.*' with log-probability none, .*\. The s"):
         limelight.explain(wrapped(server), CONTEXT, "loo")
     for log in (float("-inf"), float("nan")):
         echoed = server.completion({"prompt": f"{prompt} {ANSWER}", "max_tokens": 1, "echo": True})

@@ -47,7 +47,6 @@ _AGAIN = (408, 425, 429)  # and all from 500
 # By which the log-probability of a token that a server wrote may differ from that of the same one
 # in a prompt: half precision and batches of other sizes move it by a tenth, another token by more.
 _SAME, _PROBE = 0.5, 8
-_KEPT = 1000  # texts that were read and not yet asked about
 # How texts are cut into words, and lose them: as those of any function.
 _WORDS = Function(function=len, classes=("answer",), scale="score")
 _WHO_CAN = (
@@ -194,34 +193,31 @@ class Endpoint:
         """Return a text that is asked about an answer, or parts of one; else what is written."""
         document = _WORDS.read(checked_text(text), pieces=pieces)
         asked = asked or (self.written(text),)
-        notices, key = notes_of_one(asked), (self._prompt(document.text), asked[0].text)
-        self._traffic.keep(key, echo := self._echoed(*key))
+        prompt, notices = self._prompt(document.text), notes_of_one(asked)
+        echo = self._echoed(prompt, asked[0].text)
+        if not self._traffic.checked:  # once, where all answers are given
+            self._written(prompt, _PROBE)
+            self._traffic.checked = True
         counts = [len(tokens_of(one, echo.letters)) for one in asked]
         known = [
             replace(one, length=count, per_token=self.per_token)
             for one, count in zip(asked, counts, strict=True)
         ]
-        return replace(document, asked=tuple(known), notices=notices)
+        return replace(document, asked=tuple(known), notices=notices, input=echo)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n S"]:
-        """Return the log-probability of what is asked about, after each text."""
+        """Return the log-probability of what is asked about, which reading a text has found."""
         # What is estimated next is about these texts alone.
-        self._traffic.tokens = 0
-        items = [(self._prompt(one.text), one.asked) for one in documents]
-        return self._engine(items) if items else np.empty((0, 1))
+        self._traffic.tokens = max((one.input.length for one in documents), default=0)
+        found = [self._scores(one.input, one.asked) for one in documents]
+        return np.array(found) if found else np.empty((0, 1))
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:  # noqa: ARG002
         """Return the log-probability of the same answer after what is left of the text."""
         (whole,) = segments(document, features)
 
         def item(keep: Bool[np.ndarray, " d"]) -> tuple[str, tuple[Any, ...]]:
-            text = "".join(whole.without(keep, None))
-            if not (prompt := self._prompt(text)) and self._traffic.scores_first is False:
-                raise self._refusal(
-                    "says nothing about the first token that it reads, which is the answer's where "
-                    f"no text is left: put words into the template before {_TEXT}"
-                )
-            return prompt, document.asked
+            return self._prompt("".join(whole.without(keep, None))), document.asked
 
         return lambda keep: self._engine([item(row) for row in keep])
 
@@ -269,31 +265,26 @@ class Endpoint:
         found = self._posted({"prompt": prompt, "max_tokens": most, **stop})
         text, wrote = found["choices"][0]["text"], _shown(found)
         answer = text.removeprefix(self._gap(text.lstrip(" ")))
-        notes = []
-        if found["choices"][0].get("finish_reason") == "length":
-            notes.append(cut_after(most, "max_new_tokens"))
+        cut = found["choices"][0].get("finish_reason") == "length"
+        notes = [cut_after(most, "max_new_tokens")] if cut else []
         if answer.strip():
-            self._traffic.keep((prompt, answer), echo := self._echoed(prompt, answer))
+            echo = self._echoed(prompt, answer)
             # A server may also show the token that ends an answer.
             own = wrote[: len(echo.tokens)]
             if [token for _, token, _ in own] != echo.tokens:
                 notes.append(OTHER_TOKENS)
                 own = []  # there is nothing to compare
             for (_, token, log), given in zip(own, echo.logs, strict=False):
-                if log is None:
-                    raise self._refusal(f"wrote {token!r} and gives no log-probability for it")
-                if abs(log - given) > _SAME:
+                if log is None or abs(log - given) > _SAME:
+                    wrote_it = "none" if log is None else f"{log:.2f}"
                     raise self._refusal(
-                        f"wrote {token!r} with log-probability {log:.2f}, and says that it has "
+                        f"wrote {token!r} with log-probability {wrote_it}, and says that it has "
                         f"{given:.2f} there"
                     )
             self._traffic.checked = True
         return answer, " ".join(notes)
 
     def _answers(self, items: list[tuple[str, tuple[Answer, ...]]]) -> Float[np.ndarray, "n S"]:
-        if not self._traffic.checked:  # once, where all answers are given
-            self._written(items[0][0], _PROBE)
-            self._traffic.checked = True
         with ThreadPoolExecutor(self.parallel) as pool:
             asked = [pool.submit(self._scored, *item) for item in items]
             try:
@@ -304,11 +295,10 @@ class Endpoint:
                 raise
 
     def _scored(self, prompt: str, asked: tuple[Answer, ...]) -> list[float]:
+        return self._scores(self._echoed(prompt, asked[0].text), asked)
+
+    def _scores(self, echo: "_Echo", asked: tuple[Any, ...]) -> list[float]:
         """Return the log-probability of each part of an answer that is asked about."""
-        # Reading has asked this already. Once: a server may be given another model meanwhile.
-        echo = self._traffic.kept.pop((prompt, asked[0].text), None)
-        echo = echo or self._echoed(prompt, asked[0].text)
-        self._traffic.tokens = max(self._traffic.tokens, echo.length)
         each = [[echo.logs[i] for i in tokens_of(one, echo.letters)] for one in asked]
         return [sum(own) / (len(own) if self.per_token else 1) for own in each]
 
@@ -331,14 +321,16 @@ class Endpoint:
             first = end - len(whole)
             own = [(at - first, token, log) for at, token, log in tokens if at >= first]
         if not own or own[0][0] != 0 or not all(_stands(whole, *one) for one in own):
+            if not prompt:
+                raise self._refusal(
+                    "says nothing about the first token that it reads, which is the answer's where "
+                    f"no text is left: put words into the template before {_TEXT}"
+                )
             last = [token for _, token, _ in shown[-6:]]
             raise self._refusal(
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
                 f"the last tokens that it shows are {one_line(repr(last), 80)}"
             )
-        # A prompt of nothing can be scored only where the first token that is read has a number.
-        known = [at for at, _, log in tokens if log is not None]
-        self._traffic.scores_first = min(known) <= first - len(prompt)
         letters = []
         for start, token, log in own:
             if not math.isfinite(log):
@@ -428,15 +420,7 @@ class _Traffic:
     def __init__(self) -> None:
         self._lock, self._next = threading.Lock(), 0.0
         self.tokens = 0  # of the longest prompt, with its answer
-        self.scores_first: bool | None = None  # whether the first token of a prompt has a number
         self.checked = False  # whether log-probabilities are those of the right tokens
-        self.kept: dict[tuple[str, str], _Echo] = {}  # of prompts and answers, until asked about
-
-    def keep(self, key: tuple[str, str], echo: "_Echo") -> None:
-        """Keep what a server said while a text was read, to be asked about once and no more."""
-        if len(self.kept) >= _KEPT:
-            self.kept.clear()
-        self.kept[key] = echo
 
     def take_turn(self, per_minute: int | float | None) -> None:
         """Wait for the turn of a request, evenly spread over a minute."""
