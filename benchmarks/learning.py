@@ -333,7 +333,7 @@ def save(asked: Any, model: Any, learned: Learned, values: list[np.ndarray]) -> 
 
 def speed(asked: argparse.Namespace) -> None:
     """Explain many reviews by the method in OUT/method, and count what it takes."""
-    from limelight.models.hugging_face import forward, signals
+    from limelight.models.hugging_face import forward
 
     model = limelight.load(asked.model, device=asked.device)
     texts = read(asked.texts)[: 20 if asked.smoke else asked.explained]
@@ -355,7 +355,7 @@ def speed(asked: argparse.Namespace) -> None:
 
     limelight.explain(model, texts[:300], learned)  # what is set up once
     model.logits(texts[:300])
-    forward.network_input = signals.network_input = counted
+    forward.network_input = counted
     explained, seconds, processor = took(lambda: limelight.explain(model, texts, learned))
     passes = sum(rows) / len(texts)
     forward.network_input = signals.network_input = own

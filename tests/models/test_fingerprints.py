@@ -168,6 +168,14 @@ def test_a_fingerprint_says_which_model_it_is_and_not_which_library_reads_it():
     assert len({usual, other, fingerprint()}) == 3
 
 
+def test_a_network_has_the_same_fingerprint_before_it_is_saved(tmp_path):
+    network, tokenizer = tiny("bert")
+    before = limelight.wrap(network, tokenizer=tokenizer).fingerprint
+    network.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert limelight.load(tmp_path).fingerprint == before
+
+
 def test_weights_that_did_not_change_are_not_read_again(monkeypatch):
     from limelight.models.hugging_face import forward as fingerprints
 

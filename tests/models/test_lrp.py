@@ -351,7 +351,7 @@ TEXTS = ["a film but.", "good", "the plot is so bad that a film but good is bad.
 def test_texts_together_score_as_they_do_alone(family, monkeypatch):
     model = loaded(family)
     alone = [limelight.explain(model, text, "lrp", target=TARGET) for text in TEXTS]
-    monkeypatch.setattr(frozen_network, "frozen_together", lambda _: 3)
+    monkeypatch.setitem(frozen_network._COST, "cpu", 1)
     monkeypatch.setattr(type(model), "together", 3)
     asked = model.engine.calls
     several = limelight.explain(model, TEXTS, "lrp", target=TARGET)
@@ -374,7 +374,7 @@ def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
         return usual(network, rows, *args, **options)
 
     monkeypatch.setattr(frozen_network, "times_input", fails_on_the_longest)
-    monkeypatch.setattr(frozen_network, "frozen_together", lambda _: 4)
+    monkeypatch.setitem(frozen_network._COST, "cpu", 1)
     monkeypatch.setattr(type(model), "together", 4)
     with pytest.raises(InputError, match="the plot is so bad"):
         limelight.explain(model, TEXTS, "lrp")
@@ -393,7 +393,7 @@ def test_memory_that_runs_out_halves_the_texts_taken_together(monkeypatch):
 
     alone = limelight.explain(model, TEXTS[-1], "lrp")
     monkeypatch.setattr(frozen_network, "times_input", small)
-    monkeypatch.setattr(frozen_network, "frozen_together", lambda _: 4)
+    monkeypatch.setitem(frozen_network._COST, "cpu", 1)
     monkeypatch.setattr(type(model), "together", 4)
     found = limelight.explain(model, TEXTS, "lrp")
     assert sizes[0] == 4

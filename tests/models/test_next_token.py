@@ -318,19 +318,19 @@ def test_template_and_labels_are_part_of_the_model():
     [
         ({"template": "no place"}, "must have {text} in it once; 'no place' has it 0 times"),
         ({"template": "{text} {text}"}, "'{text} {text}' has it 2 times"),
-        ({"template": 3}, "template must be a string with {text} in it, or a list of messages"),
-        ({"template": None}, "template must be a string with {text} in it, or a list of messages"),
-        ({"template": [{"role": "user", "content": "{text}"}]}, "has no chat template"),
-        ({"template": ["{text}"]}, 'must be like {"role": "user"'),
+        ({"template": 3}, "or give template as one string with {text} in it"),
+        ({"template": None}, "or give template as one string with {text} in it"),
+        ({"template": [{"role": "user", "content": "{text}"}]}, "chat template"),
+        ({"template": ["{text}"]}, 'like {"role": "user"'),
         ({"labels": {"positive": "good"}}, "labels must give at least two classes a word each"),
         ({"labels": ["good", "bad"]}, "labels must give at least two classes a word each"),
         ({"labels": {"a": "good", "b": " "}}, "labels must give at least two classes a word each"),
         (
             {"labels": {"a": "good", "b": "predictable"}},
-            "'predictable' is 2 ('predict', '##able'). Choose another word for 'b'",
+            "'predictable' is read as 'predict', '##able'. Choose another word for 'b'",
         ),
-        ({"labels": {"a": "good", "b": "good"}}, "'good' is another's too"),
-        ({"labels": {"a": "good", "b": "awful"}}, "'awful' is unknown to this tokenizer"),
+        ({"labels": {"a": "good", "b": "good"}}, "no other label has; 'good' is read as 'good'"),
+        ({"labels": {"a": "good", "b": "awful"}}, "'awful' is read as '[UNK]'"),
         (
             {"template": "film " * 40 + "{text}"},
             "must leave room for the text; it has 41 tokens, and the model reads 31",
@@ -348,7 +348,7 @@ def test_other_networks_have_no_next_word():
     tokenizer = word_pieces()
     size = {"vocab_size": len(tokenizer), "hidden_size": 12, "num_attention_heads": 3}
     network = BertForMaskedLM(BertConfig(num_hidden_layers=1, intermediate_size=17, **size))
-    with pytest.raises(InputError, match=r"are for causal language models.*got BertForMaskedLM"):
+    with pytest.raises(InputError, match=r"with labels causal ones.*got BertForMaskedLM"):
         classifier(network, tokenizer)
 
 

@@ -124,7 +124,7 @@ def test_whoever_chooses_kernels_is_alone_with_the_network_already(monkeypatch, 
             taken.append(another.submit(lock.acquire, blocking=False).result())
         yield
 
-    monkeypatch.setattr(forward, "without_plans", without_plans)
+    monkeypatch.setattr(forward, "_without_plans", without_plans)
     forward.network_outputs(model.network, np.array([[2, 5, 6]]), ours=ours)
     assert taken == [False]  # else each of two threads could wait for the lock of the other
 

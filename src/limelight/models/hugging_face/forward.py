@@ -168,13 +168,21 @@ def alone_with(part: Any) -> threading.RLock:
 
 
 @contextlib.contextmanager
-def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[None]:
+def restoring(
+    model: Any, *, eager: bool = False, hook: Any = None, ours: bool = False
+) -> Iterator[None]:
     """Run a block in evaluation mode, then restore every mode, whatever happened.
 
     ``eager`` computes attention in the one way that shows it; ``hook`` takes the place of the
-    embedded input. Other threads wait until the block ends.
+    embedded input. A network that is ``ours`` stays in evaluation mode, and nothing of it is
+    restored. Other threads wait until the block ends.
     """
-    with alone_with(model):
+    # Alone with ours too, for heads hook into its layers; and before the choice of kernels: two
+    # threads that took these two locks in turn would wait for each other.
+    with alone_with(model), _without_plans(model.device.type):
+        if ours:
+            yield
+            return
         # Module by module: somebody may train the head of a network whose body is evaluated. And
         # recorders of transformers would stay on it for good once its attention was asked for.
         before = [
@@ -188,11 +196,11 @@ def restoring(model: Any, *, eager: bool = False, hook: Any = None) -> Iterator[
                 model.set_attn_implementation("eager")
             if hook is not None:
                 table = input_table(model)
-                table.register_forward_hook(hook)
-                # An encoder and its decoder may embed by two layers that share a weight.
+                weight = getattr(table, "weight", None)
                 for one in model.modules():
-                    shared = isinstance(one, torch.nn.Embedding) and one is not table
-                    if shared and one.weight is getattr(table, "weight", 0):
+                    # An encoder and its decoder may embed by two layers that share a weight.
+                    shared = isinstance(one, torch.nn.Embedding) and one.weight is weight
+                    if shared or one is table:
                         one.register_forward_hook(hook)
             yield
         finally:
@@ -238,37 +246,21 @@ def rectangle(rows: Sequence[Any]) -> Rows:
 
 
 def found_by_row(
-    network: Any,
-    rows: Sequence[Any],
-    ask: Callable[[list[int]], tuple[Any, ...]],
-    *,
-    budget: int,
-    most: int,
-    alike: bool,
+    engine: Engine, sizes: Sequence[int], ask: Callable[[Int[np.ndarray, " _"]], tuple[Any, ...]]
 ) -> tuple[list[tuple[Any, ...]], Float[np.ndarray, "n C"]]:
-    """Return what ``ask`` finds of each row, and the outputs, which it gives last.
+    """Return what ``ask`` finds of each row of those sizes, and the outputs, which it gives last.
 
-    It is asked about the places of a few rows at a time: at most so many, of at most so many
-    positions together, and of one length if the network is to be shown such ``alike``.
+    It is asked about the places of a few rows at a time, as many as the engine takes.
     """
-    found: list[tuple[Any, ...]] = [()] * len(rows)
+    found: list[tuple[Any, ...]] = [()] * len(sizes)
 
-    def answer(places: list[int]) -> Float[np.ndarray, "_ C"]:
+    def answer(places: Int[np.ndarray, " _"]) -> Float[np.ndarray, "_ C"]:
         *others, outputs = ask(places)
         for i, *own in zip(places, *others, strict=True):
             found[i] = tuple(own)
         return outputs
 
-    engine = Engine(
-        answer,
-        size=lambda i: len(rows[i]),
-        # Not by the row itself: equal ones may have other features, or other slopes.
-        key=int,
-        budget=budget,
-        most=most if takes_batches(network, rows) else 1,
-        alike=alike,
-    )
-    return found, engine(range(len(rows)))
+    return found, engine.rows(np.array(sizes), answer)
 
 
 def network_outputs(
@@ -276,21 +268,16 @@ def network_outputs(
 ) -> Float[np.ndarray, "n C"]:
     """Return the outputs for rows of ids, in the precision of the network.
 
-    ``filler`` is the token at places that attention does not see, by default the padding. A
-    network that is ``ours`` stays in evaluation mode, and nothing of it is restored.
+    ``filler`` is the token at places that attention does not see, by default the padding.
     """
     given = network_input(network, ids, filler=filler)
-    # Alone with ours too, for heads hook into its layers; and as by ``restoring`` before the choice
-    # of kernels: two threads that took these two locks in turn would wait for each other.
-    care: contextlib.AbstractContextManager[Any]
-    care = alone_with(network) if ours else restoring(network)
-    with care, torch.inference_mode(), without_plans(network.device.type):
+    with restoring(network, ours=ours), torch.inference_mode():
         found: np.ndarray = network(**given).logits.double().cpu().numpy()
     return found
 
 
 @contextlib.contextmanager
-def without_plans(device: str) -> Iterator[None]:
+def _without_plans(device: str) -> Iterator[None]:
     """Compute attention by kernels that take any shape: cuDNN's makes a plan for each new one."""
     if device != "cuda":
         yield
@@ -389,16 +376,17 @@ class NetworkFingerprint:
 
     def __call__(self) -> str:
         """Return the fingerprint."""
-        # By name: in which order layers were made is no part of a model.
-        tensors = sorted(self._network.state_dict().items())
-        stamp = tuple((name, *changes(tensor)) for name, tensor in tensors)
-        if stamp != self._stamp:
+        if (stamp := changes(self._network)) != self._stamp:
+            # By name: in which order layers were made is no part of a model.
+            tensors = sorted(self._network.state_dict().items())
             self._weights, self._stamp = _weights_digest(tensors), stamp
         if not self._words:
             backend = getattr(self._tokenizer, "backend_tokenizer", None)
             written = self._tokenizer.to_dict() if backend is None else json.loads(backend.to_str())
             self._words = json.dumps(_set(written), sort_keys=True).encode()
-        config = _set(self._network.config.to_diff_dict())
+        # A network that was never saved does not name its class; one that was read does.
+        saved = {"architectures": [network_name(self._network)]}
+        config = {**saved, **_set(self._network.config.to_diff_dict())}
         said = json.dumps([type(self._network).__name__, config], sort_keys=True, default=str)
         return hashlib.sha256(said.encode() + self._words + self._weights).hexdigest()
 
@@ -415,10 +403,15 @@ def _set(value: Any) -> Any:
     return [_set(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def changes(tensor: Any) -> tuple[Any, ...]:
-    """Return what differs after a tensor was replaced or written to."""
-    uncounted = tensor.is_inference()  # such tensors have no count, and are read every time
-    return tensor.data_ptr(), tensor.dtype, object() if uncounted else tensor._version
+def changes(network: Any) -> tuple[Any, ...]:
+    """Return what differs after a weight was replaced or written to."""
+    # Not of state_dict, which takes as long as a tenth of a call. Tensors of inference mode have no
+    # count, and are read every time.
+    tensors = itertools.chain(network.parameters(), network.buffers())
+    return tuple(
+        (one.data_ptr(), one.dtype, object() if one.is_inference() else one._version)
+        for one in tensors
+    )
 
 
 def _weights_digest(tensors: list[tuple[str, Any]]) -> bytes:
@@ -446,7 +439,7 @@ class ForwardPass:
         *,
         half: bool,
         shown: Callable[[Int[np.ndarray, " _"]], str],
-        example: Rows | None = None,
+        example: Callable[[], Rows],
     ) -> None:
         self.network, self._shown, self._example = network, shown, example
         self._halves = half and network.device.type == "cuda"
@@ -457,12 +450,10 @@ class ForwardPass:
         """Cast the weights again if they have changed."""
         if not self._halves:
             return
-        # Not of state_dict, which takes as long as a tenth of a call.
-        tensors = itertools.chain(self.network.parameters(), self.network.buffers())
-        stamp = tuple(changes(tensor) for tensor in tensors)
+        stamp = changes(self.network)
         with alone_with(self.network):
             if stamp != self._stamp:
-                self._half, self._stamp = _halved(self.network, self._example), stamp
+                self._half, self._stamp = _halved(self.network, self._example()), stamp
 
     def __call__(self, ids: Rows) -> Float[np.ndarray, "n C"]:
         """Return the outputs; what is masked out is not attended to."""
@@ -495,10 +486,8 @@ def _finite(arrays: tuple[np.ndarray, ...]) -> bool:
     return all(bool(np.isfinite(one.sum()) or np.isfinite(one).all()) for one in arrays)
 
 
-def _halved(network: Any, example: Rows | None) -> Any:
+def _halved(network: Any, ids: Rows) -> Any:
     """Return a copy in half precision, or None where that is not the same function."""
-    # Any ids will do: what is compared is the arithmetic.
-    ids = (np.arange(16) % network.config.vocab_size)[None] if example is None else example
     try:
         half = copy.deepcopy(network).half().eval()
         found = network_outputs(half, ids, ours=True)

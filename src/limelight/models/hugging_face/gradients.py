@@ -8,20 +8,9 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError
-from limelight.models.engine import answers_of
-from limelight.models.hugging_face.forward import (
-    Row,
-    Rows,
-    alone_with,
-    found_by_row,
-    input_table,
-    network_input,
-    network_name,
-    rectangle,
-    restoring,
-    takes_batches,
-    without_plans,
-)
+from limelight.models.engine import Engine, answers_of
+from limelight.models.hugging_face import forward
+from limelight.models.hugging_face.forward import Row, Rows
 from limelight.models.hugging_face.lrp import FrozenWeights, check_affine
 from limelight.models.hugging_face.pieces import rows_read
 from limelight.models.protocol import Differentiated, Points, Slopes, TimesInput
@@ -29,13 +18,15 @@ from limelight.shapes import Float
 from limelight.text import Document
 
 _POINTS = 2048  # pieces in a batch of points whose gradient is taken
-_PIECES, _TEXTS = 32_768, 256  # that are differentiated together, at most
+# What a text costs then, for each piece: graphs of all its layers are held. A core gains nothing by
+# more than one, and a text alone has the same rounding whatever stands beside it in a list.
+_COST = {"cuda": 8}
 
 
 def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
     """Return the rows of the input embedding."""
     with torch.inference_mode():
-        rows = _embedding(network, network_input(network, ids[None]))
+        rows = _embedding(network, forward.network_input(network, ids[None]))
         found: np.ndarray = rows[0].double().cpu().numpy()
     # Nothing is read at the special positions before the patches of a picture.
     return np.pad(found, ((getattr(ids, "special", 0), 0), (0, 0)))
@@ -43,10 +34,12 @@ def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
 
 def _embedding(network: Any, given: dict[str, Any]) -> Any:
     """Return what the network embeds of its input, which must be vectors."""
-    with alone_with(network):  # another thread may have put a text into its embedding
-        rows = input_table(network)(next(iter(given.values())))
+    with forward.alone_with(network):  # another thread may have put a text into its embedding
+        rows = forward.input_table(network)(next(iter(given.values())))
     if not isinstance(rows, torch.Tensor):
-        raise DomainError(f"{network_name(network)} embeds its tokens in more than vectors.")
+        raise DomainError(
+            f"{forward.network_name(network)} embeds its tokens in more than vectors."
+        )
     return rows
 
 
@@ -89,31 +82,25 @@ def frozen_times_input(
     network: Any,
     documents: Sequence[Document],
     weights: Float[np.ndarray, "n C"],
-    *,
-    alike: bool,
+    engine: Engine,
 ) -> TimesInput:
-    """Return e_t · ∇F of the network with frozen weights, at the texts themselves.
-
-    An ``alike`` network is shown texts of one length together: padding changes its answers.
-    """
+    """Return e_t · ∇F of the network with frozen weights, at the texts themselves."""
     several = [rows_read(document) for document in documents]
     rows = [row for some in several for row in some]
     whose = np.repeat(np.arange(len(several)), [len(some) for some in several])
     # A text in W windows has the mean of their outputs, so each of them ∂F/∂f / W.
     slopes = weights[whose] / np.bincount(whose)[whose][:, None]
 
-    def together(places: list[int]) -> tuple[Any, ...]:
-        return times_input(network, rectangle([rows[i] for i in places]), slopes[places])
+    def together(places: Any) -> tuple[Any, ...]:
+        return times_input(network, forward.rectangle([rows[i] for i in places]), slopes[places])
 
-    found, outputs = found_by_row(
-        network,
-        rows,
+    cost, who = _COST.get(network.device.type, 1024), forward.network_name(network)
+    found, outputs = forward.found_by_row(
+        engine,
+        [cost * len(row) for row in rows],
         lambda places: answers_of(
-            together, places, who=network_name(network), shown=lambda i: documents[whose[i]].text
+            together, places, who=who, shown=lambda i: documents[whose[i]].text
         ),
-        budget=_PIECES,
-        most=frozen_together(network),
-        alike=alike,
     )
     # As ``embedded`` has it: 0 at special positions, where nothing is read.
     products = [
@@ -127,21 +114,12 @@ def frozen_times_input(
     )
 
 
-def frozen_together(network: Any) -> int:
-    """Return how many texts are differentiated at a time.
-
-    A core gains nothing by more than one, and a text alone has the same rounding whatever stands
-    beside it in a list.
-    """
-    return _TEXTS if takes_batches(network) and network.device.type == "cuda" else 1
-
-
 def times_input(
     network: Any, rows: Rows, weights: Float[np.ndarray, "n C"]
 ) -> tuple[Float[np.ndarray, "n T"], Float[np.ndarray, "n C"]]:
     """Return e_t · ∇F at every place of ``rows``, which may be padded, and the outputs."""
     with torch.inference_mode(mode=False), torch.enable_grad():
-        given = network_input(network, rows)
+        given = forward.network_input(network, rows)
         here = _embedding(network, given).detach().requires_grad_()
         gradient, outputs = _gradient(network, given, here, weights, frozen=True)
         product = (gradient * here.detach().double()).sum(-1)
@@ -160,8 +138,10 @@ def outputs_at(network: Any, ids: Row, points: Points) -> Float[np.ndarray, "n C
 
 def _batches(network: Any, points: Points) -> Iterator[Any]:
     """Yield a few points at a time, in the network's precision and on its device."""
-    step = max(1, _POINTS // points.shape[1]) if takes_batches(network) else 1
-    weight = getattr(input_table(network), "weight", network)  # of pictures there is no table
+    step = max(1, _POINTS // points.shape[1]) if forward.takes_batches(network) else 1
+    weight = getattr(
+        forward.input_table(network), "weight", network
+    )  # of pictures there is no table
     for start in range(0, len(points), step):
         # A tensor that is made in inference mode can never ask for a gradient.
         with torch.inference_mode(mode=False):
@@ -175,7 +155,7 @@ def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
     # By a hook and not by inputs_embeds: heads of decoders look for the last piece in input_ids,
     # and an encoder with a decoder embeds its text twice.
     embedding = _InPlace(network, next(iter(given.values())), here)
-    with restoring(network, hook=embedding), without_plans(network.device.type):
+    with forward.restoring(network, hook=embedding):
         logits = network(**given).logits
     # A network that never asked its table answered about the text, not about the points.
     embedding.check_used()
@@ -218,15 +198,15 @@ class _InPlace:
 
     def _refusal(self) -> DomainError:
         return DomainError(
-            f"{network_name(self._network)} does not read a text as one row of embedded tokens, "
-            "so gradients at its words are not known; use 'lime', 'shapley' or 'loo'."
+            f"{forward.network_name(self._network)} does not read a text as one row of embedded "
+            "tokens, so gradients at its words are not known; use 'lime', 'shapley' or 'loo'."
         )
 
 
 def given_ids(network: Any, ids: Row, copies: int) -> dict[str, Any]:
     """Return what the network is called with: ``copies`` of one text without padding."""
     # Views of one row: a hundred points need no hundred copies of it.
-    one = network_input(network, ids[None])
+    one = forward.network_input(network, ids[None])
     return {name: rows.expand(copies, *rows.shape[1:]) for name, rows in one.items()}
 
 

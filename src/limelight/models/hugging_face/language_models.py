@@ -21,16 +21,9 @@ from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import InputError
-from limelight.models.hugging_face.forward import (
-    MASKED_OUT,
-    AnotherHead,
-    changes,
-    network_input,
-    restoring,
-    restoring_tokenizer,
-    with_segments,
-    without_plans,
-)
+from limelight.models.engine import said
+from limelight.models.hugging_face import forward
+from limelight.models.hugging_face.forward import MASKED_OUT, AnotherHead
 from limelight.models.hugging_face.pieces import longest_input
 from limelight.models.protocol import (
     NOTHING_WRITTEN,
@@ -74,23 +67,15 @@ class PromptTokenizer:
     @staticmethod
     def of(tokenizer: Any, template: Any, *, closed: bool = False) -> "PromptTokenizer":
         """Return the prompt that ``template`` describes: a string, or messages of a chat."""
-        if isinstance(template, str):
-            whole = template
-        elif isinstance(template, Sequence):
-            whole = _chat(tokenizer, template)
-        else:
-            raise InputError(
-                f"template must be a string with {TEXT} in it, or a list of messages; got "
-                f"{type(template).__name__}."
-            )
+        # A chat template writes the special tokens itself.
+        special = isinstance(template, str)
+        whole = template if special else _chat(tokenizer, template)
         if (count := whole.count(TEXT)) != 1:
             raise InputError(
                 f"template must have {TEXT} in it once; {one_line(whole, 80)!r} has it {count} "
                 "times."
             )
         before, after = whole.split(TEXT)
-        # A chat template writes the special tokens itself.
-        special = isinstance(template, str)
         return PromptTokenizer(tokenizer, before, after.rstrip(" "), special, closed)
 
     def __getattr__(self, name: str) -> Any:
@@ -113,7 +98,7 @@ class PromptTokenizer:
 
     def _encoded(self, *parts: str, special: bool | None = None) -> Any:
         """Return the tokenizer's encoding of all parts together, whatever their length."""
-        with restoring_tokenizer(self.own):
+        with forward.restoring_tokenizer(self.own):
             return self.own(
                 "".join(parts),
                 add_special_tokens=self.special if special is None else special,
@@ -132,18 +117,13 @@ class PromptTokenizer:
             going_on = self.ids(_ANY, gap + word)
             rest = going_on[len(asked) :]
             # A word that changes the tokens before it does not come after this prompt.
-            if going_on[: len(asked)] != asked or len(rest) != 1:
+            follows = going_on[: len(asked)] == asked and len(rest) == 1
+            if not follows or rest[0] in (self.unk_token_id, *found.values()):
                 pieces = ", ".join(repr(self.decode([i])) for i in rest)
                 raise InputError(
-                    f"a label must be one token after the template; {word!r} is {len(rest)} "
-                    f"({pieces}). Choose another word for {name!r}."
-                )
-            if rest[0] in found.values() or rest[0] == self.unk_token_id:
-                known = rest[0] in found.values()
-                why = "another's too" if known else "unknown to this tokenizer"
-                raise InputError(
-                    f"every label must have a token of its own; {word!r} is {why}. Choose another "
-                    f"word for {name!r}."
+                    "a label must be one token after the template, which the tokenizer knows and "
+                    f"no other label has; {word!r} is read as {pieces}. Choose another word for "
+                    f"{name!r}."
                 )
             found[name] = rest[0]
         return found
@@ -191,27 +171,14 @@ def _continued(encoded: Any) -> int:
     return len(mask)
 
 
-def _chat(tokenizer: Any, messages: Sequence[Any]) -> str:
+def _chat(tokenizer: Any, messages: Any) -> str:
     """Return the messages as the chat template of the tokenizer writes them."""
-    for message in messages:
-        if not isinstance(message, Mapping) or not all(
-            isinstance(message.get(name), str) for name in ("role", "content")
-        ):
-            raise InputError(
-                'the messages of a template must be like {"role": "user", "content": "… {text} …"};'
-                f" got {one_line(repr(message), 80)}."
-            )
-    if getattr(tokenizer, "chat_template", None) is None:
-        raise InputError(
-            "this tokenizer has no chat template, so a template of messages cannot be written out; "
-            f"give template as one string with {TEXT} in it."
-        )
-    # What the assistant has begun to say goes on; else it begins.
-    goes_on = bool(messages) and messages[-1]["role"] == "assistant"
     try:
+        # What the assistant has begun to say goes on; else it begins.
+        goes_on = messages[-1]["role"] == "assistant"
         return str(
             tokenizer.apply_chat_template(
-                [dict(message) for message in messages],
+                [{"role": one["role"], "content": one["content"]} for one in messages],
                 tokenize=False,
                 add_generation_prompt=not goes_on,
                 continue_final_message=goes_on,
@@ -219,7 +186,9 @@ def _chat(tokenizer: Any, messages: Sequence[Any]) -> str:
         )
     except Exception as error:  # jinja's own, or what a template raises: roles in another order
         raise InputError(
-            f"the chat template of this tokenizer refuses the messages: {one_line(str(error), 200)}"
+            "the messages of a template must be as the chat template of the tokenizer takes them, "
+            f'like {{"role": "user", "content": "… {TEXT} …"}} ({said(error)}); or give template '
+            f"as one string with {TEXT} in it."
         ) from error
 
 
@@ -402,7 +371,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
 
     def written(self, row: Int[np.ndarray, " T"], prompt: PromptTokenizer, limit: int) -> Answer:
         """Return what the model writes after a prompt, the likeliest token each time."""
-        given = network_input(self, row[None])
+        given = forward.network_input(self, row[None])
         own = self.language_model.generation_config
         # Somebody's settings (penalties, sampling, beams) are not the model's own answer.
         plain = GenerationConfig(
@@ -414,7 +383,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
             eos_token_id=own.eos_token_id,
             decoder_start_token_id=own.decoder_start_token_id,
         )
-        with restoring(self), torch.inference_mode(), without_plans(self.device.type):
+        with forward.restoring(self), torch.inference_mode():
             found = self.language_model.generate(**given, generation_config=plain)[0].tolist()
         # A decoder begins with its start token, and a causal model repeats the prompt.
         new = found[1:] if self.encodes else found[len(row) :]
@@ -500,7 +469,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
     def _begun(self, ids: Any) -> Any:
         """Return the keys and values of what rows begin with, kept from one batch to the next."""
         # Somebody may train the network between two questions, which begin alike.
-        weights = tuple(changes(one) for one in self.language_model.parameters())
+        weights = forward.changes(self.language_model)
         key, (known, cache) = (ids.cpu().numpy().tobytes(), weights), self._prefix
         if known != key:
             last = torch.full_like(ids[:, :1], ids.shape[1] - 1)
@@ -516,11 +485,12 @@ class AnswerForSequenceClassification(AskedLanguageModel):
             rows = np.arange(24) + np.arange(3)[:, None] * (np.arange(24) > 11)
             mark = np.zeros_like(rows)
             mark[:, -5:-2] = COUNTS
-            rows = with_segments(rows % min(self.config.vocab_size, 61), 0, mark)
+            rows = forward.with_segments(rows % min(self.config.vocab_size, 61), 0, mark)
             rows[1:, -2:] = MASKED_OUT
-            with restoring(self), torch.inference_mode(), without_plans(self.device.type):
+            with forward.restoring(self), torch.inference_mode():
                 together, *alone = (
-                    self(**network_input(self, some)).logits for some in (rows, *rows[:, None])
+                    self(**forward.network_input(self, some)).logits
+                    for some in (rows, *rows[:, None])
                 )
             each = torch.cat(alone)
             # A trial as short as this does not show a layer that forgets what lies far back.
@@ -547,24 +517,19 @@ def asked_language_model(
 
     Without them its answers are explained, of which more may be ``told``.
     """
-    kind = type(language_model).__name__
-    generates = getattr(language_model, "can_generate", lambda: False)()
     encodes = bool(getattr(language_model.config, "is_encoder_decoder", False))
+    generates = getattr(language_model, "can_generate", lambda: False)()
+    if not generates or (encodes and labels is not None):
+        raise InputError(
+            "template is for language models that write: with labels causal ones (…ForCausalLM, "
+            "…LMHeadModel), without them …ForConditionalGeneration too; got "
+            f"{type(language_model).__name__}."
+        )
     if labels is None:
-        if not generates:
-            raise InputError(
-                "a template without labels is for language models that write (…ForCausalLM, "
-                f"…ForConditionalGeneration); got {kind}."
-            )
         prompt = PromptTokenizer.of(tokenizer, template, closed=encodes)
         return AnswerForSequenceClassification(language_model, prompt, **told), prompt
     for name in sorted(told):
         raise InputError(f"{name} is about an answer, and labels ask for none; leave it out.")
-    if not generates or encodes:
-        raise InputError(
-            "template and labels are for causal language models (…ForCausalLM, …LMHeadModel); got "
-            f"{kind}."
-        )
     prompt = PromptTokenizer.of(tokenizer, template)
     words = list(labels.items()) if isinstance(labels, Mapping) else []
     if len(words) < 2 or not all(

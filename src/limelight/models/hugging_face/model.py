@@ -2,7 +2,7 @@
 
 import contextlib
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,21 +14,12 @@ import torch
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, naming
-from limelight.models.hugging_face import attention, gradients, selfcheck, signals
+from limelight.models.hugging_face import attention, forward, gradients, selfcheck, signals
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     AnotherHead,
     ForwardPass,
     NetworkFingerprint,
-    alone_with,
-    embedding_rows,
-    is_kind,
-    is_marked,
-    network_name,
-    plain_ids,
-    rectangle,
-    restoring_tokenizer,
-    takes_batches,
 )
 from limelight.models.hugging_face.language_models import AnswerForSequenceClassification
 from limelight.models.hugging_face.pieces import (
@@ -40,7 +31,6 @@ from limelight.models.hugging_face.pieces import (
     ids_moved,
     in_windows,
     longest_input,
-    nothing_token,
     pieces_of,
     replacement_tokens,
     rows_read,
@@ -68,9 +58,9 @@ from limelight.text import (
     Features,
     Given,
     Place,
+    Span,
     Windows,
     check_listed,
-    features_of,
     few_names,
 )
 
@@ -78,20 +68,27 @@ _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,
     "relays": None,
     "differentiates": None,
+    "freezes": None,
+    "signals": None,
     "pieces": None,
     "cuts": None,
     "shuffles": None,
     "collapses": "the layers of a deep network do not",
     "games": "the layers of a deep network mix its words",
+    "spans": "this one classifies whole texts",
+    "answers": "this one classifies texts and writes nothing",
+}
+_NO_CHOICE = {
+    "sigmoid": "each label of this one is a yes or no of its own",
+    "none": "this one predicts scores and not a class",
 }
 _IN_WINDOWS: Mapping[Capability, str] = {
     "cuts": "this one reads its texts in windows already",
     "pairs": "a pair is read whole, not in windows; leave window out",
     "signals": "a word is seen in its own window alone; leave window out",
 }
-_EXAMPLE = "one or two words"  # any text shows what a network is made of
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
-_TOGETHER = 256  # texts that the tokenizer is given at a time
+_TOGETHER = 256  # texts that the tokenizer is given at a time, or that are differentiated
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,7 +115,7 @@ class HuggingFace:
                 "a model needs its fast tokenizer, which knows the place of every word; got "
                 f"{type(self.tokenizer).__name__}. Pass tokenizer=AutoTokenizer.from_pretrained(…)."
             )
-        classifies = is_kind(self.network, "SequenceClassification")
+        classifies = forward.is_kind(self.network, "SequenceClassification")
         if not classifies or not hasattr(self.network.config, "id2label"):
             raise InputError(
                 "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
@@ -126,7 +123,7 @@ class HuggingFace:
             )
 
     def __repr__(self) -> str:
-        own, network = type(self).__name__, network_name(self.network)
+        own, network = type(self).__name__, forward.network_name(self.network)
         windows = "" if self.window is None else f", {self.window} tokens at a time"
         return f"<{own} {network} of {few_names(self.classes)} on {self.network.device}{windows}>"
 
@@ -160,70 +157,28 @@ class HuggingFace:
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What the network shows, as far as it was seen to; its configuration says the rest."""
-        # What was seen wins over what the family usually has.
-        refused = self.check.refused
-        chooses = None
-        if self.link == "sigmoid":
-            chooses = "each label of this one is a yes or no of its own"
-        elif self.link == "none":
-            one = len(self.classes) == 1
-            many = "this one predicts scores and does not choose among them"
-            chooses = "this one predicts a score and not a class" if one else many
-        own: dict[Capability, str | None] = {
-            "chooses": chooses,
-            "freezes": refused.get("differentiates") or self._why_not_frozen,
+        own = {
+            "chooses": _NO_CHOICE.get(self.link),
             "pairs": getattr(self.tokenizer, "why_no_pairs", None),
-            "spans": "this one classifies whole texts",
-            "answers": "this one classifies texts and writes nothing",
-            "signals": self._why_no_signals,
         }
         windows = _IN_WINDOWS if self.window is not None else {}
-        found = {**_CAPABILITIES, **own, **self._head.capabilities, **refused, **windows}
-        return MappingProxyType(found)
-
-    def _why_not(self, ask: Callable[[Document], object]) -> str | None:
-        """None where the network can be asked about a short example, else why it cannot."""
-        return selfcheck.tried(lambda: ask(self.read(self._example)))
-
-    @cached_property
-    def _why_not_frozen(self) -> str | None:
-        return self._why_not(
-            lambda one: self.frozen_gradient(one, self.embedded(one)[None], np.ones_like)
-        )
-
-    @cached_property
-    def _why_no_signals(self) -> str | None:
-        def ask(one: Document) -> object:
-            unit = "words" if one.picture is None else "patches"
-            return self.signals([one], [features_of(one, unit)])
-
-        return self._why_not(ask)
-
-    @property
-    def _example(self) -> Given:
-        return _EXAMPLE
-
-    @cached_property
-    def _reads(self) -> str:
-        """What the head reads, as :func:`signals` names it."""
-        if self._head.reads:
-            return str(self._head.reads)
-        try:
-            (found,) = self.attended(self.read(self._example))
-        except InputError:
-            return "mean"
-        # Of a mean, or of a place that depends on the text, the mean of all states stands in.
-        return {0: "first", len(found.reads) - 1: "last"}.get(
-            int(found.reads.argmax()) if found.reads.max() == 1 else -1, "mean"
-        )
+        # What was seen wins over what the family usually has.
+        seen = {**self._head.capabilities, **self.check.refused}
+        return MappingProxyType({**_CAPABILITIES, **own, **seen, **windows})
 
     @cached_property
     def check(self) -> selfcheck.NetworkCheck:
         """What a few calls showed about the network."""
         self._forward.renew()
+        return selfcheck.checked_network(
+            self.network, self._example_ids, self._tokens, asked=self._forward
+        )
+
+    @property
+    def _example_ids(self) -> selfcheck.ExampleIds:
         example = selfcheck.example_ids(self.network, self.tokenizer, self.limit)
         self._check_ids(example.ids)
-        return selfcheck.checked_network(self.network, example, self._tokens, asked=self._forward)
+        return example
 
     @property
     def fingerprint(self) -> str:
@@ -293,23 +248,29 @@ class HuggingFace:
         return document
 
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
-        """Yield texts as ``read`` returns them; the tokenizer is called once for all of a kind."""
+        """Yield texts as ``read`` returns them; the tokenizer is called once for many."""
         return self._documents(texts, limit=self.limit, pieces=pieces)
 
     def _documents(self, texts: Sequence[Given], *, limit: int, pieces: bool) -> Iterator[Document]:
-        classes = self.classes
-        for text, encoding in zip(texts, self._encodings(texts), strict=True):
-            document = document_of(
-                self.tokenizer,
-                text,
-                limit=limit,
-                apart=pieces,
-                classes=classes,
-                if_cut=self._head.if_cut,
-                encoding=encoding,
-            )
-            self._check_ids(document.input.ids)
+        classes, if_cut = self.classes, self._head.if_cut
+        for text, read in zip(texts, self._pieces(texts, limit=limit, apart=pieces), strict=True):
+            document = document_of(self.tokenizer, text, *read, classes=classes, if_cut=if_cut)
             yield replace(document, notices=document.notices + self.check.notices)
+
+    def _pieces(
+        self, texts: Sequence[Given], *, limit: int, apart: bool = False
+    ) -> Iterator[tuple[Pieces, list[Span]]]:
+        """Yield the pieces of each text, and where its words stand."""
+        for start in range(0, len(texts), _TOGETHER):
+            some = texts[start : start + _TOGETHER]
+            found: Sequence[Any] = [None] * len(some)
+            if len(some) > 1 and {type(text) for text in some} in ({str}, {tuple}):
+                with contextlib.suppress(InputError):  # of one of them: whoever reads that is told
+                    found = encodings(self.tokenizer, some)
+            for text, own in zip(some, found, strict=True):
+                read = pieces_of(self.tokenizer, text, limit=limit, apart=apart, encoding=own)
+                self._check_ids(read[0].ids)
+                yield read
 
     def _in_windows(self, text: Any, size: int, *, pieces: bool) -> Document:
         """Return all of a text, and its windows with the model's outputs there."""
@@ -319,16 +280,9 @@ class HuggingFace:
         windows = Windows(size, spans, self._outputs_of(rows))
         return replace(whole, windows=windows, notices=whole.notices + self.check.notices)
 
-    def _encodings(self, texts: Sequence[Given]) -> list[Any]:
-        """Return what the tokenizer makes of the texts; None where each is to be read by itself."""
-        if len(texts) > 1 and {type(text) for text in texts} in ({str}, {tuple}):
-            with contextlib.suppress(InputError):  # of one of them: whoever reads that is told
-                return encodings(self.tokenizer, texts)
-        return [None] * len(texts)
-
     def _check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Refuse tokens that the embedding does not know; not every network has one table."""
-        rows, most = embedding_rows(self.network), int(ids.max(initial=0))
+        rows, most = forward.embedding_rows(self.network), int(ids.max(initial=0))
         if rows is not None and most >= rows:
             token = self.tokenizer.convert_ids_to_tokens(most)
             raise InputError(
@@ -350,21 +304,15 @@ class HuggingFace:
         if self.window is not None:
             return self.outputs([self.read(text) for text in texts])
         check_listed(texts)
-        rows = list[Int[np.ndarray, " _"]]()
-        for start in range(0, len(texts), _TOGETHER):
-            some = texts[start : start + _TOGETHER]
-            for text, own in zip(some, self._encodings(some), strict=True):
-                pieces, _ = pieces_of(self.tokenizer, text, limit=self.limit, encoding=own)
-                self._check_ids(pieces.ids)
-                row = pieces.row[pieces.inside]
-                # Not every tokenizer puts something around an empty text.
-                rows.append(row if len(row) else np.array([nothing_token(self.tokenizer)]))
-        return self._outputs_of(rows)
+        rows = [one.row[one.inside] for one, _ in self._pieces(texts, limit=self.limit)]
+        # Not every tokenizer puts something around an empty text.
+        none = np.array([self._nothing])
+        return self._outputs_of([row if len(row) else none for row in rows])
 
     def _outputs_of(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
         if not rows:
             return np.empty((0, len(self.network.config.id2label)))
-        if self._head.unasked and not all(is_marked(row).any() for row in rows):
+        if self._head.unasked and not all(forward.is_marked(row).any() for row in rows):
             # Else the head would answer as it does when a network is looked at: about any place.
             raise InputError(self._head.unasked)
         self._forward.renew()
@@ -406,18 +354,16 @@ class HuggingFace:
         return mean
 
     def _game(self, pieces: Pieces, features: Features, replacement: str) -> MaskedText:
-        feature, other, nothing = feature_of_piece(pieces, features), None, 0
+        feature = feature_of_piece(pieces, features)
         leaves = replacement not in ("delete", "pad")
-        if not leaves and (feature[is_marked(pieces.row)] >= 0).any():
+        if not leaves and (feature[forward.is_marked(pieces.row)] >= 0).any():
             raise InputError(
                 f"with protect_span=False the words that are asked about are removed, and "
                 f"{replacement!r} leaves nothing in their place; use replacement='mask' or 'unk', "
                 "if the model has one, or protect the span."
             )
-        if replacement == "delete":
-            writes = isinstance(self.network, AnswerForSequenceClassification)
-            nothing = self._begins if writes else nothing_token(self.tokenizer)
-        else:  # a piece that becomes padding is masked out; any other token is attended to
+        other = None
+        if replacement != "delete":  # a piece that becomes padding is masked out, others are not
             other = self._tokens[replacement] if leaves else MASKED_OUT
         return MaskedText(
             engine=self.engine,
@@ -425,7 +371,7 @@ class HuggingFace:
             pieces=pieces,
             feature=feature,
             other=other,
-            nothing=nothing,
+            nothing=self._nothing if other is None else 0,
         )
 
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
@@ -453,25 +399,26 @@ class HuggingFace:
         """Return the embedded pieces, those of ``features`` replaced."""
         rows = rows_read(document)
         if features is not None:
-            # A token that the network cannot read was withdrawn, and is no place to start from.
-            tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
-            parts = windows_in(document)
-            rows = [ids_moved(pieces, features, tokens, replacement) for pieces in parts]
+            rows = self._moved(document, features, replacement)
         with self._naming(document):
             return np.concatenate([gradients.embedded(self.network, row) for row in rows])
 
-    def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
-        """Return the gradient of the explained number at embedded ``points``."""
-        return self._gradient(document, points, weigh, frozen=False)
+    def _moved(self, document: Document, features: Features, replacement: str) -> list[Any]:
+        # A token that the network cannot read was withdrawn, and is no place to start from.
+        tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
+        return [ids_moved(one, features, tokens, replacement) for one in windows_in(document)]
 
     def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
-        return self._gradient(document, points, weigh, frozen=True)
+        return self.differentiated(document, points, weigh, frozen=True)
 
-    def _gradient(
-        self, document: Document, points: Points, weigh: Slopes, *, frozen: bool
+    def differentiated(
+        self, document: Document, points: Points, weigh: Slopes, *, frozen: bool = False
     ) -> Differentiated:
-        """Return the gradients in all windows, one after the other: graphs of all may not fit."""
+        """Return the gradient of the explained number at embedded ``points``.
+
+        In one window after the other: graphs of all may not fit.
+        """
         rows = rows_read(document)
         ends = np.cumsum([len(row) for row in rows])[:-1]
         parts = list(zip(rows, np.split(points, ends, axis=1), strict=True))
@@ -492,15 +439,15 @@ class HuggingFace:
     @property
     def together(self) -> int:
         """How many texts or pictures are differentiated at a time."""
-        return gradients.frozen_together(self.network)
+        # A core gains nothing by more than one.
+        several = forward.takes_batches(self.network) and self.network.device.type == "cuda"
+        return _TOGETHER if several else 1
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
     ) -> TimesInput:
         """Return the gradient of the network with frozen weights times its embedded input."""
-        return gradients.frozen_times_input(
-            self.network, documents, weights, alike=self.check.alike
-        )
+        return gradients.frozen_times_input(self.network, documents, weights, self.engine)
 
     def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
         """Return the states of all features at three layers, and the outputs, in one pass.
@@ -515,16 +462,16 @@ class HuggingFace:
         asked = any(document.asked for document in documents)
         return signals.signals(
             self._forward,
+            self.engine,
             [row for document in documents for row in rows_read(document)],
             owners,
             [len(own) for own in features],
-            reads=self._reads,
+            reads=self._head.reads or self.check.reads,
             attends=asked and "attends" not in self.check.refused,
-            alike=self.check.alike,
         )
 
     def _naming(self, document: Document) -> AbstractContextManager[None]:
-        return naming(network_name(self.network), document.text)
+        return naming(forward.network_name(self.network), document.text)
 
     def in_windows(self, window: str | int) -> "HuggingFace":
         """Return this model for whole texts, which it reads in windows of that many tokens."""
@@ -538,7 +485,7 @@ class HuggingFace:
         The sizes of the weights stay what they were, so the network answers numbers of the usual
         size, which fresh weights need not do. Weights that layers share stay shared.
         """
-        with alone_with(self.network):
+        with forward.alone_with(self.network):
             twin = copy.deepcopy(self.network)
         drawn = torch.Generator().manual_seed(seed)  # on the host: the same on every device
         with torch.no_grad():
@@ -550,14 +497,15 @@ class HuggingFace:
         return replace(self, network=twin)
 
     @cached_property
-    def _begins(self) -> int:
-        """The token with which a prompt begins of which nothing is left."""
-        sources = (self.tokenizer, self.network.config)
-        choices = [
-            getattr(one, f"{name}_token_id", None) for name in ("bos", "eos") for one in sources
-        ]
+    def _nothing(self) -> int:
+        """The token that stands for a text of no pieces at all: one that begins or ends others."""
+        writes = isinstance(self.network, AnswerForSequenceClassification)
+        sources = (self.tokenizer, self.network.config) if writes else (self.tokenizer,)
+        # The padding last: decoders look for the last piece that is not padding.
+        names = ("bos", "eos") if writes else ("bos", "eos", "pad")
+        choices = [getattr(one, f"{name}_token_id", None) for name in names for one in sources]
         known = [int(np.atleast_1d(one)[0]) for one in choices if one is not None]
-        if not known and not pieces_of(self.tokenizer, _EXAMPLE, limit=self.limit)[0].text.start:
+        if writes and not known and not next(self._pieces(["a"], limit=self.limit))[0].text.start:
             raise InputError(
                 "an answer is written after a token at least; this model has none that begins or "
                 "ends a text (bos, eos), so put words into the template before {text}."
@@ -572,18 +520,23 @@ class HuggingFace:
             size=lambda row: int(row.size),
             key=lambda row: row.tobytes(),
             budget=self.positions.get(self.network.device.type, 1024),
-            most=4096 if takes_batches(self.network) else 1,
+            most=4096 if forward.takes_batches(self.network) else 1,
             alike=self.check.alike,
         )
 
     @cached_property
     def _forward(self) -> ForwardPass:
-        return ForwardPass(self.network, half=self.half, shown=self._shown)
+        return ForwardPass(
+            self.network,
+            half=self.half,
+            shown=self._shown,
+            example=lambda: self._example_ids.ids[None],
+        )
 
     def _answers(self, rows: list[Any]) -> Float[np.ndarray, "n C"]:
-        groups = [rows] if takes_batches(self.network, rows) else [[row] for row in rows]
-        return np.concatenate([self._forward(rectangle(some)) for some in groups])
+        groups = [rows] if forward.takes_batches(self.network, rows) else [[row] for row in rows]
+        return np.concatenate([self._forward(forward.rectangle(some)) for some in groups])
 
     def _shown(self, ids: Int[np.ndarray, " _"]) -> str:
-        with restoring_tokenizer(self.tokenizer):
-            return str(self.tokenizer.decode(plain_ids(ids)))
+        with forward.restoring_tokenizer(self.tokenizer):
+            return str(self.tokenizer.decode(forward.plain_ids(ids)))

@@ -12,15 +12,11 @@ import torch
 
 from limelight.errors import InputError
 from limelight.models.engine import said
-from limelight.models.hugging_face.forward import (
-    ForwardPass,
-    Pixels,
-    network_name,
-    restoring,
-)
+from limelight.models.hugging_face import forward
+from limelight.models.hugging_face.forward import Pixels
 from limelight.models.hugging_face.gradients import embedded
 from limelight.models.hugging_face.model import HuggingFace
-from limelight.models.hugging_face.selfcheck import ExampleIds, NetworkCheck, checked_network
+from limelight.models.hugging_face.selfcheck import ExampleIds
 from limelight.models.protocol import Capability
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int, Num
@@ -62,7 +58,7 @@ class HuggingFacePictures(HuggingFace):
             )
         if self._channels not in (1, 3):
             raise InputError(
-                f"pictures have 1 or 3 channels; {network_name(self.network)} reads "
+                f"pictures have 1 or 3 channels; {forward.network_name(self.network)} reads "
                 f"{self._channels}."
             )
 
@@ -80,14 +76,14 @@ class HuggingFacePictures(HuggingFace):
         # At random: equal patches would hide what a network does with them.
         return picture_of(np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8))
 
-    @cached_property
-    def check(self) -> NetworkCheck:
-        """What a few calls showed about the network."""
-        self._forward.renew()
+    @property
+    def _tokens(self) -> dict[str, int]:
+        return {}  # no token stands for a patch
+
+    @property
+    def _example_ids(self) -> ExampleIds:
         one = self._pixels(self._example.pixels)
-        other = self._pixels(self._example.pixels[::-1, ::-1].copy())
-        example = ExampleIds(one, other, (), one, 1)
-        return checked_network(self.network, example, {}, asked=self._forward)
+        return ExampleIds(one, self._pixels(self._example.pixels[::-1, ::-1].copy()), (), one, 1)
 
     @property
     def _channels(self) -> int:
@@ -102,7 +98,7 @@ class HuggingFacePictures(HuggingFace):
         values = self._values(self._example.pixels)
         try:
             rows = len(embedded(self.network, Pixels(values)))
-            with torch.inference_mode(), restoring(self.network):
+            with torch.inference_mode(), forward.restoring(self.network):
                 given = torch.as_tensor(values[None]).to(self.network.device, self.network.dtype)
                 # Networks that merge patches from layer to layer show fewer positions later on.
                 states = self.network(given, output_hidden_states=True).hidden_states
@@ -263,21 +259,10 @@ class HuggingFacePictures(HuggingFace):
         x = ((np.arange(columns) + 0.5) * tokens.shape[1] / columns).astype(int)
         return np.concatenate([np.full(special, -1), tokens[y[:, None], x].ravel()])
 
-    def embedded(
-        self, document: Document, features: Features | None = None, replacement: str = ""
-    ) -> Float[np.ndarray, "T d_e"]:
-        """Return the embedded patches, those of ``features`` replaced; 0 at special positions."""
-        own = document.input
-        if features is not None:
-            stays = self._features(document, features) < 0
-            values = np.where(stays, own.values, self._gone(document, replacement))
-            own = Pixels(values, own.patches, own.special)
-        with self._naming(document):
-            return embedded(self.network, own)
+    def _moved(self, document: Document, features: Features, replacement: str) -> list[Pixels]:
+        own, stays = document.input, self._features(document, features) < 0
+        values = np.where(stays, own.values, self._gone(document, replacement))
+        return [Pixels(values, own.patches, own.special)]
 
-    @cached_property
-    def _forward(self) -> ForwardPass:
-        example = self._values(self._example.pixels)[None]
-        return ForwardPass(
-            self.network, half=self.half, shown=lambda _: "of a picture", example=example
-        )
+    def _shown(self, _: Any) -> str:
+        return "of a picture"

@@ -4,7 +4,7 @@ Whole or window by window, and with words removed, as rows of ids and as a game.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, final
@@ -13,13 +13,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, said
-from limelight.models.hugging_face.forward import (
-    MASKED_OUT,
-    ForwardPass,
-    is_marked,
-    restoring_tokenizer,
-    with_segments,
-)
+from limelight.models.hugging_face import forward
+from limelight.models.hugging_face.forward import MASKED_OUT, ForwardPass
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     SIDES,
@@ -70,7 +65,7 @@ class Pieces:
     @cached_property
     def row(self) -> Int[np.ndarray, " L"]:
         """The ids with their segments and marks, as networks are asked about them."""
-        return with_segments(self.ids, self.segment, self.mark)
+        return forward.with_segments(self.ids, self.segment, self.mark)
 
     @cached_property
     def text(self) -> slice:
@@ -128,13 +123,9 @@ def rooms(lengths: Int[np.ndarray, "n sides"], room: int) -> Int[np.ndarray, "n 
     room = min(room, int(lengths.sum(axis=1).max(initial=0)))  # a model without a limit has 10³⁰
     if lengths.shape[1] == 1:
         return np.minimum(lengths, room)
-    first, second = lengths.T
-    swapped = first > second
-    short, long = np.minimum(first, second), np.maximum(first, second)
-    rest = np.maximum(short, room - short)
-    both = short + rest > room
-    short = np.where(both, room // 2, short)
-    long = np.minimum(long, np.where(both, room - room // 2, rest))
+    short = np.minimum(lengths.min(axis=1), room // 2)
+    long = np.minimum(lengths.max(axis=1), room - short)
+    swapped = lengths[:, 0] > lengths[:, 1]
     return np.stack([np.where(swapped, long, short), np.where(swapped, short, long)], axis=1)
 
 
@@ -168,19 +159,17 @@ def feature_of_piece(pieces: Pieces, features: Features) -> Int[np.ndarray, " L"
 def document_of(
     tokenizer: Any,
     given: Given,
+    pieces: Pieces,
+    spans: Sequence[Span],
     *,
-    limit: int,
-    apart: bool,
     classes: tuple[str, ...] = (),
     if_cut: str = "",
-    encoding: Any = None,
 ) -> Document:
-    """Return a text in words (what the pre-tokenizer says), or with pieces kept ``apart``.
+    """Return a text of which the ``pieces`` and the ``spans`` of its words are known.
 
     A single text is told of where the names of the ``classes`` are about two; ``if_cut`` is
     said of a long one.
     """
-    pieces, spans = pieces_of(tokenizer, given, limit=limit, apart=apart, encoding=encoding)
     text, parts = joined(given)
     # A word of which the first pieces are read counts as read.
     count = 1 + int(pieces.token[pieces.inside].max(initial=-1))
@@ -223,11 +212,7 @@ def _notices(
         )
     read = pieces.inside[pieces.token[pieces.inside] >= 0]
     unknown = int(np.count_nonzero(pieces.ids[read] == tokenizer.unk_token_id))  # None: none
-    if unknown and unknown == len(read):
-        yield (
-            f"No word of the text is in the model's vocabulary: it sees only {tokenizer.unk_token}."
-        )
-    elif unknown:
+    if unknown:
         yield (
             f"{unknown} of {len(read)} tokens are not in the vocabulary; the model sees "
             f"{tokenizer.unk_token}."
@@ -312,7 +297,7 @@ def encodings(tokenizer: Any, several: Sequence[Given]) -> list[Any]:
     """
     sides = [one if isinstance(one, tuple) else (one,) for one in several]
     try:
-        with restoring_tokenizer(tokenizer):
+        with forward.restoring_tokenizer(tokenizer):
             columns = [list(column) for column in zip(*sides, strict=True)]
             asked = {"return_offsets_mapping": True, "truncation": False, "verbose": False}
             return list(tokenizer(*columns, **asked).encodings)
@@ -328,23 +313,6 @@ def lowers(tokenizer: Any) -> bool:
     # Tried and not looked up: normalizers may be chained, and named by anybody.
     normalizer = getattr(tokenizer.backend_tokenizer, "normalizer", None)
     return normalizer is not None and normalizer.normalize_str("AbC") == "abc"
-
-
-def _parted(
-    words: Sequence[Hashable | None], places: list[Span], text: str
-) -> list[Hashable | None]:
-    """Return words that are pieces where a script puts no space between them.
-
-    A tokenizer may call a whole Chinese sentence a word; its pieces are all that tells words apart.
-    """
-    found, turns, last = list[Hashable | None](), 0, 0
-    for word, (start, end) in zip(words, places, strict=True):
-        if start < end:
-            cut = start >= last > 0 and not inside_character(text, start)
-            turns += cut and (unspaced(text[start]) or unspaced(text[last - 1]))
-            last = max(last, end)
-        found.append(None if word is None else (word, turns))
-    return found
 
 
 def _tokens(
@@ -368,41 +336,35 @@ def _tokens(
     start, end = places.T
     start = np.minimum(known[np.searchsorted(known, start)], end)
     end = np.maximum(known[np.searchsorted(known, end) - 1] + 1, start)
+    shown = (word >= 0) & (start < end)
+    first, last = start[shown], end[shown]
+    before = np.maximum.accumulate(np.append(0, last))[:-1]  # where the pieces so far end
     # Tokenizers without a notion of words call everything one: white space tells them.
-    run = np.cumsum(np.append(False, solid[:-1] & ~solid[1:]))
-    key = np.where(word < 0, -1, (np.maximum(side, 0) << 62) + (run[start] << 31) + word)
-    shown = (key >= 0) & (start < end)
-    new = np.diff(key[shown], prepend=-1)
-    if not apart and text.isascii() and (new >= 0).all():
-        # No character is shared and words come in order: no need to look at one after the other.
-        first = np.flatnonzero(new)
-        if not len(first):
-            return np.full(len(key), -1), []
-        ends = (np.minimum.reduceat(start[shown], first), np.maximum.reduceat(end[shown], first))
-        known = key[shown][first]
-        number = np.minimum(np.searchsorted(known, key), len(known) - 1)
-        joined_places = zip(*(x.tolist() for x in ends), strict=True)
-        return np.where(known[number] == key, number, -1), list(joined_places)
-    listed = list(zip(start.tolist(), end.tolist(), strict=True))
-    words: list[Hashable | None] = [None if one < 0 else one for one in key.tolist()]
+    breaks = np.cumsum(np.append(False, solid[:-1] & ~solid[1:]))[start]
+    inside = np.zeros(len(first), bool)
     if not text.isascii():
-        words = _parted(words, listed, text)
-    token, spans = np.full(len(words), -1), list[Span]()
-    numbers: dict[Hashable, int] = {}
-    for i, (one, (a, b)) in enumerate(zip(words, listed, strict=True)):
-        if one is None or a == b:
-            continue
-        end_before = spans[-1][1] if spans else 0
-        within = a == end_before and inside_character(text, a)
-        shared = within or a < end_before
-        j = len(spans) - shared if apart else numbers.setdefault(one, len(spans) - within)
-        if j == len(spans):
-            spans.append((a, b))
-        spans[j] = (min(spans[j][0], a), max(spans[j][1], b))
-        token[i] = j
-    if not apart:
-        token = np.array([-1 if one is None else numbers.get(one, -1) for one in words])
-    return token, spans
+        inside[:] = [inside_character(text, place) for place in first.tolist()]
+        # Nor does a script without spaces have any: its pieces are all that tells words apart.
+        bare = np.array([unspaced(character) for character in text])
+        turns = np.zeros(len(word), int)
+        turns[shown] = (first >= before) & (before > 0) & ~inside & (bare[first] | bare[before - 1])
+        breaks = breaks + np.cumsum(turns)
+    within = inside & (first == before)
+    token = np.full(len(word), -1)
+    if apart:
+        token[shown] = np.cumsum(~within & (first >= before)) - 1
+    elif len(first):
+        key = np.where(word < 0, -1, (np.maximum(side, 0) << 62) + (breaks << 31) + word)
+        words, begin = np.unique(key[shown], return_index=True)
+        begins = np.isin(np.arange(len(first)), begin)
+        number = (np.cumsum(begins & ~within) - 1)[begin]
+        place = np.minimum(np.searchsorted(words, key), len(words) - 1)
+        token = np.where(words[place] == key, number[place], -1)
+    ends = np.zeros((2, 1 + token.max(initial=-1)), int)
+    ends[0] = len(text)
+    np.minimum.at(ends[0], token[shown], first)
+    np.maximum.at(ends[1], token[shown], last)
+    return token, list(zip(*ends.tolist(), strict=True))
 
 
 def longest_input(network: Any, tokenizer: Any) -> int:
@@ -445,12 +407,11 @@ def in_windows(
     Each window has the special pieces of the whole around it. Windows adjoin, each word belongs to
     one, and where they end does not depend on which words are removed.
     """
-    whole = document_of(tokenizer, text, limit=_WHOLE, apart=apart)
-    pieces: Pieces = whole.input
+    pieces, spans = pieces_of(tokenizer, text, limit=_WHOLE, apart=apart)
+    whole, words = document_of(tokenizer, text, pieces, spans), pieces
     special = int(np.count_nonzero(pieces.side < 0))
     if (room := size - special) < 1:
         raise InputError(f"a window must have at least {special + 1} tokens; got {size}.")
-    words, spans = pieces, list(whole.tokens.spans)
     if apart:  # words are whole whatever is explained
         words, spans = pieces_of(tokenizer, text, limit=_WHOLE)
     inner = words.token[words.text]
@@ -553,7 +514,7 @@ class MaskedText:
         order = np.argsort(~left, axis=1, kind="stable")[:, : max(1, int(sizes.max()))]
         ids = np.where(np.arange(order.shape[1]) < sizes[:, None], pieces.row[order], MASKED_OUT)
         # Neither is an answer written after nothing: a token stands where it would begin the row.
-        bare = np.flatnonzero((sizes == 0) | is_marked(ids[:, 0]))
+        bare = np.flatnonzero((sizes == 0) | forward.is_marked(ids[:, 0]))
         if len(bare):
             ids = np.pad(ids, ((0, 0), (0, 1)), constant_values=MASKED_OUT)
             ids[bare] = np.roll(ids[bare], 1, axis=1)
@@ -610,13 +571,6 @@ def replacement_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
         "pad": pad,
     }
     return {name: int(token) for name, token in known.items() if token is not None}
-
-
-def nothing_token(tokenizer: Any) -> int:
-    """Return what stands for a text of no pieces at all: the token that begins or ends others."""
-    # The padding last: decoders look for the last piece that is not padding.
-    choices = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
-    return next(int(token) for token in choices if token is not None)
 
 
 def ids_moved(

@@ -1,7 +1,8 @@
 """What a few calls show about a network before anybody relies on it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -9,17 +10,12 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import said
+from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.attention import attended, why_not_attention_alone
-from limelight.models.hugging_face.forward import (
-    MASKED_OUT,
-    Rows,
-    embedding_rows,
-    network_name,
-    network_outputs,
-    rectangle,
-)
+from limelight.models.hugging_face.forward import MASKED_OUT, Row, Rows
 from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.pieces import pieces_of
+from limelight.models.hugging_face.signals import states
 from limelight.models.protocol import Attended, Capability
 from limelight.shapes import Float, Int
 
@@ -36,14 +32,16 @@ Ask = Callable[[Rows], Float[np.ndarray, "n C"]]
 class NetworkCheck:
     """What a network was seen to do with a few tokens.
 
-    ``refused`` says why a capability is withdrawn, ``withdrawn`` why a replacement is, and
-    ``alike`` that texts of different lengths must not stand in one batch.
+    ``refused`` says why a capability is withdrawn, ``withdrawn`` why a replacement is, ``alike``
+    that texts of different lengths must not stand in one batch, and ``reads`` which position the
+    head reads: the "first" or "last"; of several, or where it cannot be seen, "mean".
     """
 
-    refused: Mapping[Capability, str] = field(default_factory=dict)
-    withdrawn: Mapping[str, str] = field(default_factory=dict)
-    alike: bool = False
-    notices: tuple[str, ...] = ()
+    refused: Mapping[Capability, str]
+    withdrawn: Mapping[str, str]
+    alike: bool
+    reads: str
+    notices: tuple[str, ...]
 
 
 def checked_network(
@@ -57,11 +55,11 @@ def checked_network(
     whole = _answer(network, example.ids[None])
     # A dropout that is always on shows by the second answer.
     again = _answer(network, example.ids[None])
+    noise = _distance(again, whole)
     # Reformer hashes longer texts at random; a length that a network does not take is no noise.
-    longer = _unless_it_fails(
-        lambda: _distance(*(network_outputs(network, example.longer[None]) for _ in range(2))), 0.0
-    )
-    noise = max(_distance(again, whole), longer)
+    with contextlib.suppress(Exception):
+        longer = (forward.network_outputs(network, example.longer[None]) for _ in range(2))
+        noise = max(noise, _distance(*longer))
     digits = _DIGITS.get(str(network.dtype))
     part = _ROUNDING if digits is None else 10.0 ** (1 - digits)
     rounding = part * float(np.abs(whole).max() + 1)  # + 1: outputs near zero are sums of larger
@@ -79,10 +77,12 @@ def checked_network(
             "The answers of this model change with padding, so it is asked about texts of one "
             "length at a time."
         ]
+    refused, reads = _refused(network, example, rounding)
     return NetworkCheck(
-        refused=MappingProxyType(_refused(network, example, rounding)),
+        refused=MappingProxyType(refused),
         withdrawn=MappingProxyType(_withdrawn(network, example, tokens, rounding)),
         alike=alike,
+        reads=reads,
         notices=(*notices, *_precision_notice(network, asked(example.ids[None]), whole)),
     )
 
@@ -102,19 +102,18 @@ class ExampleIds:
 
 
 def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
-    """Return tokens of an English text, or of the vocabulary where that is too small for one."""
+    """Return tokens from all over the vocabulary, between the special ones of a text."""
     pieces, _ = pieces_of(tokenizer, _TEXT, limit=limit)
-    start, end = pieces.text.start, pieces.text.stop
-    rows = embedding_rows(network)
-    inner = list(dict.fromkeys(pieces.ids[start:end].tolist()))
-    known = [i for i in inner if rows is None or i < rows]
-    if len(known) < _PIECES:
-        known = list(dict.fromkeys(known + _ordinary(tokenizer, rows)))
-    short = max(1, min(_PIECES, pieces.room, len(known)))
+    before, after = pieces.ids[: pieces.text.start], pieces.ids[pieces.text.stop :]
+    count, special = tokenizer.vocab_size, set(tokenizer.all_special_ids)
+    count = min(count, forward.embedding_rows(network) or count)
+    usable = [i for i in range(count) if i not in special] or [0]
+    known = list(dict.fromkeys(usable[len(usable) * k // _PIECES] for k in range(_PIECES)))
+    short = max(1, min(pieces.room, len(known)))
     many = max(1, min(_MANY, pieces.room))
 
     def around(some: list[int]) -> Int[np.ndarray, " _"]:
-        return np.concatenate([pieces.ids[:start], some, pieces.ids[end:]]).astype(int)
+        return np.concatenate([before, some, after]).astype(int)
 
     rolled = known[1:short] + known[:1]  # distinct ids, so it differs from the first everywhere
     return ExampleIds(
@@ -122,47 +121,37 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
         other=around(rolled),
         shorter=tuple(around(known[:few]) for few in _FEW if few < short),
         longer=around((known * many)[:many]),
-        middle=start + short // 2,
+        middle=len(before) + short // 2,
     )
-
-
-def _ordinary(tokenizer: Any, rows: int | None) -> list[int]:
-    """Return a few ids from all over the vocabulary."""
-    special = set(tokenizer.all_special_ids)
-    ids = sorted(set(tokenizer.get_vocab().values()) - special)
-    usable = [i for i in ids if rows is None or i < rows] or [0]
-    return [usable[len(usable) * k // _PIECES] for k in range(_PIECES)]
-
-
-def _unless_it_fails(ask: Callable[[], Any], otherwise: Any) -> Any:
-    """Return what ``ask`` finds; a failure may be of any kind: it is somebody else's network."""
-    try:
-        return ask()
-    except Exception:
-        return otherwise
 
 
 def _distance(one: Float[np.ndarray, "n C"], other: Float[np.ndarray, "n C"]) -> float:
     return float(np.abs(one - other).max())
 
 
+def _differ(ask: Callable[[], Sequence[Float[np.ndarray, "n C"]]], rounding: float) -> bool:
+    """Whether two answers that should be the same are not, or cannot be had."""
+    try:
+        return not _distance(*ask()) <= rounding
+    except Exception:  # of any kind: it is somebody else's network
+        return True
+
+
 def _answer(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
     try:
-        found = network_outputs(network, ids)
+        found = forward.network_outputs(network, ids)
     except (InputError, MemoryError):
         raise
     except Exception as error:
         one = "text" if np.ndim(ids) == 2 else "picture"
         raise InputError(
-            f"{network_name(network)} cannot be asked about a {one} alone ({said(error)})."
+            f"{forward.network_name(network)} cannot be asked about a {one} alone ({said(error)})."
         ) from error
     if found.shape[1] != (labels := len(network.config.id2label)):
         raise InputError(
             f"the model returns {found.shape[1]} outputs, but its config.id2label names "
             f"{labels} classes; make the two agree."
         )
-    if not np.isfinite(found).all():
-        raise InputError("the model returns numbers that are not finite; check its weights.")
     return found
 
 
@@ -170,19 +159,20 @@ def _feels_padding(network: Any, example: ExampleIds, rounding: float) -> bool:
     """Whether the answer to a text changes when longer ones stand beside it."""
     rows = [example.ids, *example.shorter]
 
-    def moved() -> float:
-        beside = network_outputs(network, rectangle([*rows, example.longer]))[:-1]
-        return _distance(beside, np.array([network_outputs(network, row[None])[0] for row in rows]))
+    def asked() -> Sequence[Float[np.ndarray, "n C"]]:
+        beside = forward.network_outputs(network, forward.rectangle([*rows, example.longer]))
+        alone = [forward.network_outputs(network, row[None])[0] for row in rows]
+        return beside[:-1], np.array(alone)
 
     # It fails on a text that only padding makes long enough, or refuses batches.
-    return bool(_unless_it_fails(moved, np.inf) > rounding)
+    return _differ(asked, rounding)
 
 
 def _withdrawn(
     network: Any, example: ExampleIds, tokens: Mapping[str, int], rounding: float
 ) -> dict[str, str]:
     """Say which tokens cannot stand for a removed word, and why."""
-    rows = embedding_rows(network)
+    rows = forward.embedding_rows(network)
     found = {
         name: f"its token has the number {token}, and the embedding of the model has only "
         f"{rows} rows"
@@ -196,36 +186,49 @@ def _withdrawn(
     hidden = example.ids.copy()
     hidden[example.middle] = MASKED_OUT
     fillers = (int(example.ids[example.middle]), int(example.other[example.middle]))
-
-    def moved() -> float:
-        return _distance(*(network_outputs(network, hidden[None], filler=f) for f in fillers))
-
-    if not _unless_it_fails(moved, np.inf) <= rounding:
+    if _differ(
+        lambda: [forward.network_outputs(network, hidden[None], filler=f) for f in fillers],
+        rounding,
+    ):
         found["pad"] = "masking a token out does not hide it from this model"
     return found
 
 
-def _refused(network: Any, example: ExampleIds, rounding: float) -> dict[Capability, str]:
-    """Say what the network cannot show, and why."""
-    found: dict[Capability, str | None] = {}
-    found["differentiates"] = tried(lambda: _why_no_gradient(network, example, rounding))
-    seen: list[Attended] = []
+def _refused(
+    network: Any, example: ExampleIds, rounding: float
+) -> tuple[dict[Capability, str], str]:
+    """Say what the network cannot show, and why; and which position its head reads."""
+    ids, reads, seen = example.ids, "mean", list[Attended]()
 
     def look() -> None:
-        embedded(network, example.ids)  # or else it says why not: I-BERT's come with a scale
-        seen.append(attended(network, example.ids, _first))
+        embedded(network, ids)  # or else it says why not: I-BERT's come with a scale
+        seen.append(attended(network, ids, _first))
 
-    found["attends"] = found["relays"] = tried(look)
+    differs, attends = _tried(lambda: _why_no_gradient(network, example, rounding)), _tried(look)
+    relays = attends
     if seen:
-        layers = len(seen[0].alpha)
-        found["relays"] = tried(lambda: why_not_attention_alone(network, example.ids, layers))
+        layers, read = len(seen[0].alpha), np.flatnonzero(seen[0].reads)
+        relays = _tried(lambda: why_not_attention_alone(network, ids, layers))
         # Rows that reach the head through another mixing layer are not rows that it reads.
-        if np.count_nonzero(seen[0].reads) > 1:
-            found["attends"] = found["relays"]
-    return {name: why for name, why in found.items() if why is not None}
+        if len(read) > 1:
+            attends = relays
+        else:
+            reads = {0: "first", len(ids) - 1: "last"}.get(int(read[0]), "mean")
+    found: dict[Capability, str | None] = {
+        "differentiates": differs,
+        "freezes": differs or _tried(lambda: _frozen(network, ids)),
+        "attends": attends,
+        "relays": relays,
+        "signals": _tried(lambda: states(network, ids[None], len(ids))),
+    }
+    return {name: why for name, why in found.items() if why is not None}, reads
 
 
-def tried(look: Callable[[], object]) -> str | None:
+def _frozen(network: Any, ids: Row) -> object:
+    return differentiated(network, ids, embedded(network, ids)[None], _first, frozen=True)
+
+
+def _tried(look: Callable[[], object]) -> str | None:
     """Return why not: what ``look`` says, or how it fails; None where it finds something else."""
     try:
         found = look()
@@ -249,9 +252,9 @@ def _why_no_gradient(network: Any, example: ExampleIds, rounding: float) -> str 
     answer to the first, or the network reads its tokens in another way too, which no gradient at
     the embedding would show.
     """
-    name = network_name(network)
+    name = forward.network_name(network)
     points = embedded(network, example.other)[None]
-    told = network_outputs(network, example.other[None])
+    told = forward.network_outputs(network, example.other[None])
     if _distance(outputs_at(network, example.ids, points), told) > rounding:
         return f"{name} reads its tokens by more than one embedding"
     gradient = differentiated(network, example.ids, points, _first).gradient

@@ -7,34 +7,27 @@ import numpy as np
 import torch
 
 from limelight.errors import DomainError
-from limelight.models.hugging_face.forward import (
-    ForwardPass,
-    Rows,
-    found_by_row,
-    is_marked,
-    network_input,
-    network_name,
-    rectangle,
-    restoring,
-    without_plans,
-)
+from limelight.models.engine import Engine
+from limelight.models.hugging_face import forward
+from limelight.models.hugging_face.forward import ForwardPass, Rows
 from limelight.models.hugging_face.language_models import COUNTS
 from limelight.models.protocol import Signalled
 from limelight.shapes import Float, Int
 
-_PIECES = {"cpu": 1024, "cuda": 65_536}  # in a batch: states of all layers are held at once
-_ATTENDING = {"cpu": 1024, "cuda": 8192}  # and where the attention of all layers is held too
+# What a piece costs on a graphics card, beside its outputs alone: states of all layers are held at
+# once, and where something is asked the attention of all of them too.
+_STATES, _ATTENDING = 4, 32
 
 
 def signals(
-    forward: ForwardPass,
+    asked: ForwardPass,
+    engine: Engine,
     rows: Sequence[Any],  # ids of texts, or pixels of pictures
     owners: Sequence[Int[np.ndarray, " _"]],
     sizes: Sequence[int],
     *,
     reads: str,
     attends: bool,
-    alike: bool,
 ) -> Signalled:
     """Return states of the embedded text, the middle layer and the last one, feature by feature.
 
@@ -45,18 +38,18 @@ def signals(
     that count, or the "mean" of all stands in.
     """
 
-    def ask(places: list[int]) -> tuple[Any, ...]:
+    def ask(places: Int[np.ndarray, " _"]) -> tuple[Any, ...]:
         most = max(sizes[i] for i in places)
         owner = np.full((len(places), max(len(owners[i]) for i in places)), most)
         for line, i in zip(owner, places, strict=True):
             line[: len(owners[i])] = np.where(owners[i] < 0, most, owners[i])
-        return forward.apart(
-            rectangle([rows[i] for i in places]),
+        return asked.apart(
+            forward.rectangle([rows[i] for i in places]),
             lambda network, ids: _pass(network, ids, owner, most, reads, attends),
         )
 
-    budget = (_ATTENDING if attends else _PIECES).get(forward.network.device.type, 1024)
-    found, outputs = found_by_row(forward.network, rows, ask, budget=budget, most=256, alike=alike)
+    cost = (_ATTENDING if attends else _STATES) if asked.network.device.type == "cuda" else 1
+    found, outputs = forward.found_by_row(engine, [cost * len(row) for row in rows], ask)
     states = [words[:size] for (words, _), size in zip(found, sizes, strict=True)]
     return Signalled(states, np.array([read for _, read in found]), outputs)
 
@@ -65,13 +58,9 @@ def _pass(
     network: Any, ids: Rows, owner: Int[np.ndarray, "n T"], most: int, reads: str, attends: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (n, d, s) states of features, (n, h) of what the head reads, and the outputs."""
-    given, T = network_input(network, ids), owner.shape[1]
-    asked = {"output_attentions": True} if attends else {}
-    care = restoring(network, eager=attends)
-    with care, torch.inference_mode(), without_plans(network.device.type):
-        out = network(**given, output_hidden_states=True, **asked)
-        # In single precision: a mean over many positions would lose digits in half.
-        layers = [layer.float() for layer in shown_layers(network, out, T)]
+    T = owner.shape[1]
+    layers, out = states(network, ids, T, attends=attends)
+    with torch.inference_mode():
         device = layers[0].device
         # Column ``most`` takes what belongs to no feature; a mean is a product with a sparse
         # matrix, which on a device is one sum over the positions.
@@ -88,14 +77,21 @@ def _pass(
     return torch.cat(words, dim=2).cpu().numpy(), head.cpu().numpy(), outputs
 
 
-def shown_layers(network: Any, out: Any, T: int) -> list[Any]:
-    """Return the embedded text, the middle and the last of the hidden states of a network."""
+def states(network: Any, ids: Rows, T: int, *, attends: bool = False) -> tuple[list[Any], Any]:
+    """Return the embedded text, the middle and the last hidden state, and all that was said.
+
+    A network that does not show a state for each of the T positions is refused.
+    """
+    given = forward.network_input(network, ids) | ({"output_attentions": True} if attends else {})
+    with forward.restoring(network, eager=attends), torch.inference_mode():
+        out = network(**given, output_hidden_states=True)
     found = getattr(out, "hidden_states", None) or ()
     if not found or any(one.dim() != 3 or one.shape[1:] != (T, found[0].shape[2]) for one in found):
         raise DomainError(
-            f"{network_name(network)} does not show one state for every token and layer"
+            f"{forward.network_name(network)} does not show one state for every token and layer"
         )
-    return [found[0], found[(len(found) - 1) // 2], found[-1]]
+    # In single precision: a mean over many positions would lose digits in half.
+    return [layer.float() for layer in (found[0], found[(len(found) - 1) // 2], found[-1])], out
 
 
 def _read_at(ids: Rows, T: int, reads: str) -> Float[np.ndarray, "n T"]:
@@ -106,7 +102,7 @@ def _read_at(ids: Rows, T: int, reads: str) -> Float[np.ndarray, "n T"]:
     elif reads == "last":
         there = np.cumsum(there[:, ::-1], axis=1)[:, ::-1] * there == 1
     elif reads == "marked":
-        there = is_marked(ids)
+        there = forward.is_marked(ids)
     elif reads == "before":  # a token is said at the position before it
-        there = np.roll(is_marked(ids, COUNTS), -1, axis=1)
+        there = np.roll(forward.is_marked(ids, COUNTS), -1, axis=1)
     return (there / np.maximum(there.sum(axis=1, keepdims=True), 1)).astype(np.float32)
