@@ -286,16 +286,17 @@ class Endpoint:
 
     def _answers(self, items: list[tuple[str, tuple[Answer, ...]]]) -> Float[np.ndarray, "n S"]:
         with ThreadPoolExecutor(self.parallel) as pool:
-            asked = [pool.submit(self._scored, *item) for item in items]
+            echoes = [pool.submit(self._echoed, prompt, asked[0].text) for prompt, asked in items]
             try:
-                return np.array([one.result() for one in asked], dtype=np.float64)
+                found = [
+                    self._scores(echo.result(), asked)
+                    for echo, (_, asked) in zip(echoes, items, strict=True)
+                ]
+                return np.array(found)
             except BaseException:
                 # What is not sent yet need not be paid for.
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-
-    def _scored(self, prompt: str, asked: tuple[Answer, ...]) -> list[float]:
-        return self._scores(self._echoed(prompt, asked[0].text), asked)
 
     def _scores(self, echo: "_Echo", asked: tuple[Any, ...]) -> list[float]:
         """Return the log-probability of each part of an answer that is asked about."""

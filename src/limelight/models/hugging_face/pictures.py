@@ -24,7 +24,8 @@ from limelight.text import Box, Document, Features, Picture, Pictured, picture_o
 from limelight.text.pictures import blurred, grid_boxes
 
 _GRID = 7  # patches a side, of a network that shows none of its own
-_CAPABILITIES: Mapping[Capability, str] = {
+_CAPABILITIES: Mapping[Capability, str | None] = {
+    "pictures": None,
     "pieces": "a picture has no pieces of words",
     "cuts": "a picture is read whole",
     "pairs": "this one reads one picture",
@@ -65,8 +66,7 @@ class HuggingFacePictures(HuggingFace):
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What the network shows, as far as it was seen to."""
-        own: dict[Capability, str | None] = {**super().capabilities, **_CAPABILITIES}
-        return MappingProxyType({**own, "pictures": None})
+        return MappingProxyType({**super().capabilities, **_CAPABILITIES})
 
     @property
     def _example(self) -> Picture:
