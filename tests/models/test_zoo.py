@@ -66,7 +66,7 @@ def test_layers_that_rollout_does_not_see_would_be_seen(monkeypatch):
 @pytest.mark.slow
 def test_rows_that_do_not_add_up_would_be_seen(monkeypatch):
     assert words("squeezebert", "alpha-avg") == ["refused"]
-    monkeypatch.setattr("limelight.models.hugging_face.attention._check_rows", lambda *_: None)
+    monkeypatch.setattr("limelight.models.hugging_face.layers._check_rows", lambda *_: None)
     assert words("squeezebert", "alpha-avg") == ["wrong"]
 
 

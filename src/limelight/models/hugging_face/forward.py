@@ -299,7 +299,7 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
     held = "network"
     # What differs by head, here as a classifier without another one has it: its capabilities, what
     # is said where nothing is asked of one that needs it, at which positions it says what is asked
-    # (see signals), what is said of a text that is cut, and what may stand for a removed word, the
+    # (see layers), what is said of a text that is cut, and what may stand for a removed word, the
     # best first.
     capabilities: Mapping[Capability, str | None] = {}
     unasked = ""

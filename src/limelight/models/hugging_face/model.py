@@ -14,7 +14,7 @@ import torch
 
 from limelight.errors import InputError
 from limelight.models.engine import Engine, naming
-from limelight.models.hugging_face import attention, forward, gradients, selfcheck, signals
+from limelight.models.hugging_face import forward, gradients, layers, selfcheck
 from limelight.models.hugging_face.forward import (
     MASKED_OUT,
     AnotherHead,
@@ -390,7 +390,7 @@ class HuggingFace:
         # One window at a time: the attention of each head has T² numbers.
         for row in rows:
             with self._naming(document):
-                found = attention.attended(self.network, row, slopes)
+                found = layers.attended(self.network, row, slopes)
             yield found
 
     def embedded(
@@ -460,7 +460,7 @@ class HuggingFace:
             for document, own in zip(documents, features, strict=True)
         ]
         asked = any(document.asked for document in documents)
-        return signals.signals(
+        return layers.signals(
             self._forward,
             self.engine,
             [row for document in documents for row in rows_read(document)],

@@ -11,11 +11,10 @@ import numpy as np
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import said
 from limelight.models.hugging_face import forward
-from limelight.models.hugging_face.attention import attended, why_not_attention_alone
 from limelight.models.hugging_face.forward import MASKED_OUT, Row, Rows
 from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
+from limelight.models.hugging_face.layers import attended, states, why_not_attention_alone
 from limelight.models.hugging_face.pieces import pieces_of
-from limelight.models.hugging_face.signals import states
 from limelight.models.protocol import Attended, Capability
 from limelight.shapes import Float, Int
 

@@ -1,6 +1,6 @@
-"""Attention of a transformers model: the rows its head reads, and whether it alone mixes tokens."""
+"""What the layers of a transformers model show: attention, and states of every word."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,22 +8,28 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from limelight.errors import DomainError
-from limelight.models.hugging_face.forward import Pixels, Row, network_name, restoring
+from limelight.models.engine import Engine
+from limelight.models.hugging_face import forward
+from limelight.models.hugging_face.forward import ForwardPass, Pixels, Row, Rows
 from limelight.models.hugging_face.gradients import aimed, given_ids, slopes
-from limelight.models.protocol import Attended, Slopes
-from limelight.shapes import Float
+from limelight.models.hugging_face.language_models import COUNTS
+from limelight.models.protocol import Attended, Signalled, Slopes
+from limelight.shapes import Float, Int
 
 _ROUNDING = 1e-4  # of the largest hidden number
 _SLACK = 0.02  # half precision rounds the sum of a row by this much
 _SINKS = "sinks"  # what transformers calls the logits of a place that is no token
 _SOFTMAXES = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
+# What a piece costs on a graphics card, beside its outputs alone: states of all layers are held at
+# once, and where something is asked the attention of all of them too.
+_STATES, _ATTENDING = 4, 32
 
 
 def attended(network: Any, ids: Row, weigh: Slopes | None) -> Attended:
     """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
     with (
         torch.inference_mode(mode=False),
-        restoring(network, eager=True, hook=_begin),
+        forward.restoring(network, eager=True, hook=_begin),
         torch.enable_grad(),
     ):
         out = network(**given_ids(network, ids, 1), output_attentions=True)
@@ -48,16 +54,16 @@ def _layers(network: Any, out: Any, T: int) -> list[Any]:
     # A decoder beside an encoder reads the text moved on by one piece, so in other places.
     if not layers or getattr(network.config, "is_encoder_decoder", False):
         raise DomainError(
-            f"{network_name(network)} does not show the attention of a single stack of layers; "
-            "use 'lime', 'shapley' or 'loo'."
+            f"{forward.network_name(network)} does not show the attention of a single stack of "
+            "layers; use 'lime', 'shapley' or 'loo'."
         )
     # Longformer shows windows, and Funnel fewer positions from layer to layer: such numbers are no
     # weights of words.
     shapes = {tuple(layer.shape[-2:]) for layer in layers}
     if shapes != {(T, T)} or len({layer.shape[1] for layer in layers}) > 1:
         raise DomainError(
-            f"the attention of {network_name(network)} does not go from every token to every "
-            "token; use 'lime', 'shapley' or 'loo'."
+            f"the attention of {forward.network_name(network)} does not go from every token to "
+            "every token; use 'lime', 'shapley' or 'loo'."
         )
     _check_rows(network, layers)
     return layers
@@ -72,8 +78,9 @@ def _check_rows(network: Any, layers: list[Any]) -> None:
     if least < -_SLACK or high > 1 + _SLACK or (low < 1 - _SLACK and not sinks):
         worst = high if high - 1 > 1 - low else low
         raise DomainError(
-            f"what {network_name(network)} shows as attention are not weights that add up to one "
-            f"(a row adds up to {worst:.3g}, its least is {least:.3g}); use 'gxi', 'lime' or 'loo'."
+            f"what {forward.network_name(network)} shows as attention are not weights that add up "
+            f"to one (a row adds up to {worst:.3g}, its least is {least:.3g}); use 'gxi', 'lime' "
+            "or 'loo'."
         )
 
 
@@ -93,7 +100,7 @@ def _reads(network: Any, logits: Any, last: Any, weigh: Slopes | None) -> Float[
     read = np.zeros(0) if slope is None else _stacked([slope])[0].any(axis=(0, 2)).astype(float)
     if not read.any():
         raise DomainError(
-            f"which position the head of {network_name(network)} reads cannot be seen: its "
+            f"which position the head of {forward.network_name(network)} reads cannot be seen: its "
             "outputs do not depend on the attention that it shows; use 'lime', 'shapley' or 'loo'."
         )
     return read / read.sum()
@@ -110,7 +117,7 @@ def why_not_attention_alone(network: Any, ids: Row, layers: int) -> str | None:
     embedded token is moved. If another position feels it, something else has carried it there:
     a convolution, a recurrence, or attention that the network does not show.
     """
-    name = network_name(network)
+    name = forward.network_name(network)
     if len(ids) < 3:
         return None
 
@@ -136,8 +143,8 @@ def why_not_attention_alone(network: Any, ids: Row, layers: int) -> str | None:
 
 def _hidden(network: Any, ids: Row, change: Callable[[Any], Any]) -> tuple[np.ndarray | None, int]:
     """Return the last hidden state at every token, each seeing itself alone."""
-    alone = _ItselfAlone(len(ids))
-    with restoring(network, eager=True, hook=lambda _module, _given, rows: change(rows)), alone:
+    alone, hook = _ItselfAlone(len(ids)), lambda _module, _given, rows: change(rows)
+    with forward.restoring(network, eager=True, hook=hook), alone:
         # Some networks take another road through a layer unless its attention is asked for.
         asked = {"output_hidden_states": True, "output_attentions": True}
         out = network(**given_ids(network, ids, 1), **asked)
@@ -167,3 +174,92 @@ class _ItselfAlone(TorchFunctionMode):  # type: ignore[misc]  # torch has no typ
         self.seen += 1
         eye = torch.eye(self._length, found.shape[-1], dtype=found.dtype, device=found.device)
         return eye.expand(found.shape)
+
+
+def signals(
+    asked: ForwardPass,
+    engine: Engine,
+    rows: Sequence[Any],  # ids of texts, or pixels of pictures
+    owners: Sequence[Int[np.ndarray, " _"]],
+    sizes: Sequence[int],
+    *,
+    reads: str,
+    attends: bool,
+) -> Signalled:
+    """Return states of the embedded text, the middle layer and the last one, feature by feature.
+
+    ``owners`` has the feature at every position of a row, -1 where there is none. The state of a
+    feature is the mean over its positions, 0 where it has none. Where the network ``attends``, what
+    the positions that the head ``reads`` attend to of a feature follows, layer by layer and head by
+    head. These are the "first" or "last" one, "marked" ones, those "before" the tokens of an answer
+    that count, or the "mean" of all stands in.
+    """
+
+    def ask(places: Int[np.ndarray, " _"]) -> tuple[Any, ...]:
+        most = max(sizes[i] for i in places)
+        owner = np.full((len(places), max(len(owners[i]) for i in places)), most)
+        for line, i in zip(owner, places, strict=True):
+            line[: len(owners[i])] = np.where(owners[i] < 0, most, owners[i])
+        return asked.apart(
+            forward.rectangle([rows[i] for i in places]),
+            lambda network, ids: _pass(network, ids, owner, most, reads, attends),
+        )
+
+    cost = (_ATTENDING if attends else _STATES) if asked.network.device.type == "cuda" else 1
+    found, outputs = forward.found_by_row(engine, [cost * len(row) for row in rows], ask)
+    words = [own[:size] for (own, _), size in zip(found, sizes, strict=True)]
+    return Signalled(words, np.array([read for _, read in found]), outputs)
+
+
+def _pass(
+    network: Any, ids: Rows, owner: Int[np.ndarray, "n T"], most: int, reads: str, attends: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (n, d, s) states of features, (n, h) of what the head reads, and the outputs."""
+    T = owner.shape[1]
+    layers, out = states(network, ids, T, attends=attends)
+    with torch.inference_mode():
+        device = layers[0].device
+        # Column ``most`` takes what belongs to no feature; a mean is a product with a sparse
+        # matrix, which on a device is one sum over the positions.
+        place = torch.as_tensor(owner).to(device)
+        one_hot = torch.nn.functional.one_hot(place, most + 1)[..., :most].float()
+        mean = (one_hot / one_hot.sum(dim=1, keepdim=True).clamp(min=1)).transpose(1, 2)
+        words = [mean @ layer for layer in layers]
+        weight = torch.as_tensor(_read_at(ids, T, reads)).to(device)[:, None]
+        for layer in out.attentions if attends else ():
+            seen = (weight[:, None] @ layer.float())[:, :, 0]
+            words.append((seen @ one_hot).transpose(1, 2))
+        head = (weight @ layers[-1])[:, 0]
+        outputs = out.logits.double().cpu().numpy()
+    return torch.cat(words, dim=2).cpu().numpy(), head.cpu().numpy(), outputs
+
+
+def states(network: Any, ids: Rows, T: int, *, attends: bool = False) -> tuple[list[Any], Any]:
+    """Return the embedded text, the middle and the last hidden state, and all that was said.
+
+    A network that does not show a state for each of the T positions is refused.
+    """
+    given = forward.network_input(network, ids) | ({"output_attentions": True} if attends else {})
+    with forward.restoring(network, eager=attends), torch.inference_mode():
+        out = network(**given, output_hidden_states=True)
+    found = getattr(out, "hidden_states", None) or ()
+    if not found or any(one.dim() != 3 or one.shape[1:] != (T, found[0].shape[2]) for one in found):
+        raise DomainError(
+            f"{forward.network_name(network)} does not show one state for every token and layer"
+        )
+    # In single precision: a mean over many positions would lose digits in half.
+    return [layer.float() for layer in (found[0], found[(len(found) - 1) // 2], found[-1])], out
+
+
+def _read_at(ids: Rows, T: int, reads: str) -> Float[np.ndarray, "n T"]:
+    """Return how much the head reads of the state at each position."""
+    there = ids >= 0 if ids.ndim == 2 else np.ones((len(ids), T), bool)
+    if reads == "first":
+        there = np.broadcast_to(np.arange(T) == 0, there.shape)
+    elif reads == "last":
+        there = np.cumsum(there[:, ::-1], axis=1)[:, ::-1] * there == 1
+    elif reads == "marked":
+        there = forward.is_marked(ids)
+    elif reads == "before":  # a token is said at the position before it
+        there = np.roll(forward.is_marked(ids, COUNTS), -1, axis=1)
+    return (there / np.maximum(there.sum(axis=1, keepdims=True), 1)).astype(np.float32)
