@@ -32,9 +32,7 @@ from limelight.models.hugging_face.pieces import (
     in_windows,
     longest_input,
     pieces_of,
-    replacement_tokens,
     rows_read,
-    window_size,
     windows_in,
 )
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification
@@ -336,7 +334,11 @@ class HuggingFace:
     @property
     def _tokens(self) -> dict[str, int]:
         """Tokens that may stand in the place of another, by name."""
-        return replacement_tokens(self.network, self.tokenizer)
+        pad, unknown = self.network.config.pad_token_id, self.tokenizer.unk_token_id
+        # Decoders read the last piece that is not padding: one that is both moves the head.
+        unknown = None if unknown == pad else unknown
+        known = {"mask": self.tokenizer.mask_token_id, "unk": unknown, "pad": pad}
+        return {name: int(token) for name, token in known.items() if token is not None}
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; all pieces of a removed word are replaced."""
@@ -475,8 +477,15 @@ class HuggingFace:
 
     def in_windows(self, window: str | int) -> "HuggingFace":
         """Return this model for whole texts, which it reads in windows of that many tokens."""
+        size = self.limit if window == "auto" else window
+        whole = isinstance(size, int) and not isinstance(size, bool)
+        if not whole or not 1 <= size <= self.limit:
+            raise InputError(
+                f"window must be 'auto' or a number of tokens up to {self.limit}, all that this "
+                f"model reads; got {window!r}."
+            )
         same = copy.copy(self)  # with what was seen of the network, and is not looked at again
-        vars(same)["window"] = window_size(window, self.limit)
+        vars(same)["window"] = size
         return same
 
     def shuffled(self, seed: int) -> "HuggingFace":

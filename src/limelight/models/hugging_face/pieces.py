@@ -387,18 +387,6 @@ def longest_input(network: Any, tokenizer: Any) -> int:
     return min([int(min(most, _ENDLESS)), *places])
 
 
-def window_size(window: Any, limit: int) -> int:
-    """Return how many tokens a window has: "auto" as many as a model reads, or fewer."""
-    size = limit if window == "auto" else window
-    whole = isinstance(size, int) and not isinstance(size, bool)
-    if not whole or not 1 <= size <= limit:
-        raise InputError(
-            f"window must be 'auto' or a number of tokens up to {limit}, all that this model "
-            f"reads; got {window!r}."
-        )
-    return int(size)
-
-
 def in_windows(
     tokenizer: Any, text: str, size: int, *, apart: bool
 ) -> tuple[Document, tuple[Span | None, ...]]:
@@ -559,18 +547,6 @@ class MaskedText:
             return found
 
         return np.split(games[0].engine.rows(sizes, answer), starts[1:])
-
-
-def replacement_tokens(network: Any, tokenizer: Any) -> dict[str, int]:
-    """Return the tokens that may stand in the place of another, by name."""
-    pad, unknown = network.config.pad_token_id, tokenizer.unk_token_id
-    known = {
-        "mask": tokenizer.mask_token_id,
-        # Decoders read the last piece that is not padding: one that is both moves the head.
-        "unk": None if unknown == pad else unknown,
-        "pad": pad,
-    }
-    return {name: int(token) for name, token in known.items() if token is not None}
 
 
 def ids_moved(
