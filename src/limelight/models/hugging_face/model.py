@@ -478,8 +478,8 @@ class HuggingFace:
     def in_windows(self, window: str | int) -> "HuggingFace":
         """Return this model for whole texts, which it reads in windows of that many tokens."""
         size = self.limit if window == "auto" else window
-        whole = isinstance(size, int) and not isinstance(size, bool)
-        if not whole or not 1 <= size <= self.limit:
+        # True would pass for a window of one.
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.limit:
             raise InputError(
                 f"window must be 'auto' or a number of tokens up to {self.limit}, all that this "
                 f"model reads; got {window!r}."
