@@ -129,6 +129,12 @@ def test_a_number_beyond_the_classes(tmp_path):
         read_labelled(path, labels=["neg", "pos"])
 
 
+def test_numbers_that_a_table_wrote_as_fractions_are_numbers(tmp_path):
+    (tmp_path / "d.csv").write_text("text,label\na,1.0\nb,0.0\nc,1.0\n")
+    found = read_labelled(tmp_path / "d.csv")
+    assert (found.labels.tolist(), found.classes) == ([1, 0, 1], None)
+
+
 def test_numbers_with_gaps(tmp_path):
     path = write(tmp_path / "d.jsonl", [0, 4, 4])
     assert refusal(path) == (

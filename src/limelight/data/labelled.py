@@ -179,5 +179,6 @@ def _numbered(raw: list[Any], path: str) -> tuple[Int[np.ndarray, " n"], tuple[s
             f"row {row + 1} of '{path}' has the label {raw[row]!r}; "
             "labels are names, or whole numbers from 0."
         )
-    names, numbers = np.unique(raw, return_inverse=True)
-    return numbers, tuple(names.tolist())
+    # Not NumPy's unique, which makes all strings as wide as the longest.
+    place = {name: number for number, name in enumerate(sorted(set(raw)))}
+    return np.array([place[name] for name in raw]), tuple(place)
