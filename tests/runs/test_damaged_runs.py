@@ -199,11 +199,11 @@ def test_a_worker_that_is_interrupted_before_it_begins_says_nothing(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import multiprocessing, os, signal\n"
-        "from limelight.runs.engines import _interrupts_held\n"
+        "from limelight.runs.engines import _starting\n"
         "if __name__ == '__main__':\n"
         "    spawned = multiprocessing.get_context('spawn').Process(\n"
         "        target=signal.raise_signal, args=(signal.SIGINT,))\n"
-        "    with _interrupts_held():\n"
+        "    with _starting(1, program=True):\n"
         "        spawned.start()  # the first one, with which Python starts its tracker\n"
         "        pid = os.posix_spawn(os.environ['PYTHON'], ['python', '-c',\n"
         "            'import os, signal; os.kill(os.getpid(), signal.SIGINT); print(\"alive\")'],\n"

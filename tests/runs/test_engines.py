@@ -237,7 +237,7 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
     assert [path.read_bytes() for path in two.paths] == [path.read_bytes() for path in one.paths]
     assert next(iter(two)).features == ("a good film", "a bad one", "fine")
     assert two.record.question.features == f"{__name__}:commas"
-    with pytest.raises(InputError, match=r"one cannot be pickled \(.*<lambda>"):
+    with pytest.raises(InputError, match="one cannot be pickled"):
         explained(lambda text: commas(text), "none", workers=2)
     with pytest.raises(InputError, match="features"):
         explained("sentences", "two")
