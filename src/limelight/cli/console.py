@@ -232,11 +232,11 @@ def put(results: Iterable[Any], form: str, output: Path | None) -> None:
             only(results, form).save_figure(output)
 
 
-def tell_notices(found: Any, form: str) -> None:
-    """Tell the notices of a result where its form, rows or a figure, holds none."""
-    if form in ("csv", *FIGURES):
-        for notice in getattr(found, "notices", ()):
-            tell(notice)
+def put_one(found: Any, form: str, output: Path | None) -> None:
+    """Write one result; tell its notices where its form, rows or a figure, holds none."""
+    put([found], form, output)
+    for notice in getattr(found, "notices", ()) if form in ("csv", *FIGURES) else ():
+        tell(notice)
 
 
 def parsed_settings(pairs: Sequence[str], verb: Callable[..., Any]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from limelight.cli.console import (
     output_console,
     parsed_settings,
     put,
+    put_one,
     run_shown,
     tell,
-    tell_notices,
 )
 from limelight.cli.options import (
     AnswerColumn,
@@ -330,5 +330,4 @@ def plan(
         pilot=pilot,
         seed=seed,
     )
-    put([found], format, None)
-    tell_notices(found, format)
+    put_one(found, format, None)

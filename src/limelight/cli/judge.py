@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limelight.cli.console import ProgressShown, parsed_settings, put, tell, tell_notices
+from limelight.cli.console import ProgressShown, parsed_settings, put_one, tell
 from limelight.cli.options import (
     AnswerColumn,
     DataFile,
@@ -124,5 +124,4 @@ def judge(
             labels=model.data_labels,
             **parsed_settings(set, judging.judge),
         )
-    put([judgement], form, out.output)
-    tell_notices(judgement, form)
+    put_one(judgement, form, out.output)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import FIGURES, heard, output_console, put, tell, tell_notices
+from limelight.cli.console import FIGURES, heard, output_console, put_one, tell
 from limelight.cli.options import (
     Cutter,
     OutputFile,
@@ -207,5 +207,4 @@ def summarize(
     else:
         sliced = None if by == "none" else by
         found = opened.summary(method, by=sliced, top=top, representatives=representatives)
-    put([found], form, out.output)
-    tell_notices(found, form)
+    put_one(found, form, out.output)

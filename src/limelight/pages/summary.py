@@ -87,10 +87,8 @@ def _sections(view: SummarizedView, noun: str) -> list[Section]:
         tables = [table for table in both if table.rows]
         found.append(Section("Where the model is wrong", said, tables=tables))
     if view.representatives:
-        rows, share = (
-            ", ".join(t.id for t in view.representatives),
-            view.representatives[-1].covered,
-        )
+        rows = ", ".join(text.id for text in view.representatives)
+        share = view.representatives[-1].covered
         said = f"{rows} show {plural(noun)} of {share:.1%} of all importance."
         found.append(Section("Representative texts", said))
     if view.slices:
