@@ -22,16 +22,17 @@ _POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any pow
 
 
 class ReadWords(NamedTuple):
-    """The words of a text, and for each of its column entries the word and the column.
+    """The words of a text, and for each of its column entries the word, the column and its share.
 
     A word may have several entries, or none where the model does not read it; an entry of the word
-    -1 is there whatever the text.
+    -1 is there whatever the text. The entries of a column have equal shares of its value.
     """
 
     strings: tuple[str, ...]
     spans: tuple[Span, ...]
     word: Int[np.ndarray, " entries"]
     column: Int[np.ndarray, " entries"]
+    value: Float[np.ndarray, " entries"]
 
 
 class _Entries(NamedTuple):
@@ -48,14 +49,13 @@ class _Entries(NamedTuple):
 class Bag:
     """How texts become rows of columns, and the linear classifier of these rows.
 
-    ``values`` gives the value of some columns of a text, of which each occurs so many times; with
-    ``proportional`` it grows with that number alone, so that a column may belong to several units.
+    With ``proportional`` the value of a column grows with the number of its entries alone, so that
+    it may belong to several units.
     ``norm`` is "l2", "l1" or None, ``rounding`` the relative error of the numbers, and ``sizes`` at
     least |W|: what the terms are that make up a weight.
     """
 
     words: Callable[[str], ReadWords]
-    values: Callable[[str, Int[np.ndarray, " n"], Int[np.ndarray, " n"]], Float[np.ndarray, " n"]]
     weights: Float[np.ndarray, "columns C"]
     sizes: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
@@ -68,12 +68,12 @@ class Bag:
         read = self.words(text)
         if not read.strings:
             raise InputError("the text has no words; give at least one word.")
-        columns, part, counts = np.unique(read.column, return_inverse=True, return_counts=True)
+        _, part, counts = np.unique(read.column, return_inverse=True, return_counts=True)
         strings, notices = _merged(read, part) if not self.proportional else (read.strings, ())
-        x = self.values(text, columns, counts)
         # Entries of a column share its value: they go together, or each counts alike.
-        size = {"l2": x * x, "l1": np.abs(x), None: 0 * x}[self.norm]
-        entries = _Entries(read.word, part, read.column, (x / counts)[part], (size / counts)[part])
+        x, share = read.value, counts[part]
+        weight = {"l2": x * x * share, "l1": np.abs(x), None: 0 * x}[self.norm]
+        entries = _Entries(read.word, part, read.column, x, weight)
         return Document(text, Tokens(strings, read.spans), notices=notices, input=entries)
 
     def apart(self, document: Document, features: Features) -> bool:

@@ -79,7 +79,6 @@ def _linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
     single = "float32" in {str(getattr(x, "dtype", "")) for x in arrays}
     bag = Bag(
         words=read.words,
-        values=read.values,
         weights=np.ascontiguousarray(weights, dtype=np.float64),
         sizes=np.ascontiguousarray(sizes, dtype=np.float64),
         intercept=np.asarray(classifier.intercept, dtype=np.float64),
@@ -131,14 +130,13 @@ class _Vectors:
         answers = np.asarray(self.classifier.outputs(found), dtype=np.float64)
         return answers.reshape(len(texts), -1)
 
-    def values(
-        self, text: str, columns: Int[np.ndarray, " n"], _: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        """Return the values of some columns in the row of a text, which knows their counts."""
+    def _shares(self, text: str, columns: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Return what each entry has of its column's value in the row of a text."""
         row = self.rows([text]).tocsr()
         known = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
         x = np.array([known.get(column, 0.0) for column in columns.tolist()], dtype=np.float64)
-        return (x > 0).astype(np.float64) if self.classifier.presence else x
+        _, part, counts = np.unique(columns, return_inverse=True, return_counts=True)
+        return (x > 0 if self.classifier.presence else x) / counts[part]
 
     def words(self, text: str) -> ReadWords:
         """Return the words of a text as the vectorizer cuts it, with the columns of each."""
@@ -152,8 +150,8 @@ class _Vectors:
                 column = self._columns(wanted)
                 word = np.array([i for i, _ in flat], dtype=int)
                 spans, names, _ = zip(*words, strict=True)
-                known = column >= 0
-                return ReadWords(names, spans, word[known], column[known])
+                word, column = word[column >= 0], column[column >= 0]
+                return ReadWords(names, spans, word, column, self._shares(text, column))
         if not text.strip():
             raise InputError("the text has no words; give at least one word.")
         raise AskInsteadError("its tokenizer reads a word otherwise among others than alone")

@@ -94,7 +94,6 @@ def pooling_classifier(
     # a sum over dimensions, so that its rounding follows the sizes of the terms.
     bag = Bag(
         words=mean.words,
-        values=mean.values,
         weights=mean.weights,
         sizes=np.abs(table) @ np.abs(rows).T,
         intercept=shift,
@@ -112,7 +111,7 @@ def pooling_classifier(
 # An object and no closures, so that it can be sent to another process.
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Mean:
-    """The mean of vectors, as columns whose values are how often a word counts."""
+    """The mean of vectors, as columns whose values are how much their words count."""
 
     columns: dict[str, int]
     counts: Float[np.ndarray, " columns"]
@@ -131,20 +130,14 @@ class _Mean:
         known = np.flatnonzero(column >= 0)
         # No word of the text: what always takes part is never removed.
         word = np.concatenate([np.full(len(self.always), -1), known])
-        return ReadWords(strings, spans, word, np.concatenate([self.always, column[known]]))
-
-    def values(
-        self, _: str, columns: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        """Return how much each column counts: as often as it stands there."""
-        return self.counts[columns] * counts
+        columns = np.concatenate([self.always, column[known]])
+        return ReadWords(strings, spans, word, columns, self.counts[columns])
 
     def outputs(self, texts: list[str]) -> Float[np.ndarray, "n C"]:
         """Return the outputs; a text without known words has the bias alone."""
         rows = []
         for text in texts:
-            column = self.words(text).column
-            weigh = self.counts[column]
+            *_, column, weigh = self.words(text)
             # Where no word is known there is nothing to divide, and 0/0 would be NaN.
             rows.append(weigh @ self.weights[column] / max(weigh.sum(), 1e-300) + self.bias)
         return np.array(rows)
