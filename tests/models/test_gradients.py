@@ -128,7 +128,7 @@ def test_integrated_gradients_add_up():
     gap = abs(rough.scores.sum() - change)
     assert gap > 0.1 * abs(change)
     assert rough.diagnostics["completeness_gap"] == pytest.approx(gap, rel=1e-3)
-    assert f"within {gap:.1g}, not within 1.0% of it; raise max_steps." in rough.notices[-1]
+    assert f"within {gap:.1g}: not both are within 1.0%; raise max_steps." in rough.notices[-1]
 
 
 @families
