@@ -11,7 +11,7 @@ Statement and proof of the bounds: ``docs/theorems/integrated-gradients.md``.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,8 +90,6 @@ class LogitPath:
 
     def _of_units(self, H: Float[np.ndarray, "*h n"]) -> Float[np.ndarray, "3 *h_n_K_T"]:
         """P_t, N_t and the bound of the units' slopes at height H."""
-        if self.units is None:
-            return np.zeros((3, 1, 1, 1))
         weight, y = self._weight_and_moves
         slope = np.tan(H[..., None, None, None] * y)
         lean = weight * slope  # tan is odd: the sign is that of w y
@@ -108,52 +106,44 @@ class LogitPath:
     def _placed(self, x: Float[np.ndarray, "*n S"]) -> Float[np.ndarray, "*n T"]:
         """Numbers of the units' positions among all, 0 elsewhere."""
         every = np.zeros((*x.shape[:-1], self.start.shape[-1]))
-        every[..., host_array(cast(UnitPath, self.units).places)] = x
+        if self.units is not None:
+            every[..., host_array(self.units.places)] = x
         return every
 
     @cached_property
     def turn(self) -> Float[np.ndarray, "n K"]:
         """Y, the largest |y_a|: how far what a unit is given moves."""
-        if self.units is None:
-            return np.zeros(self.start.shape[:2])
         weight, y = self._weight_and_moves
         return (np.abs(y) * (weight != 0)).max(axis=(-2, -1), initial=0)
 
     @cached_property
     def swing(self) -> Float[np.ndarray, "n K"]:
         """S: the range within which the slopes of a head's logits lie, 2φ/H of small H."""
-        moved = host_array(self.end - self.start)
-        up = down = np.zeros((1, 1, 1))
-        if self.units is not None:
-            weight, y = self._weight_and_moves
-            up, down = (self._placed(np.maximum(x * y, 0).sum(axis=-1)) for x in (weight, -weight))
+        moved, (weight, y) = host_array(self.end - self.start), self._weight_and_moves
+        up, down = (self._placed(np.maximum(x * y, 0).sum(axis=-1)) for x in (weight, -weight))
         return (moved + up).max(axis=-1) + (down - moved).max(axis=-1)
 
-    @property
-    def _weight_and_moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """w_a as (K, 1, d_h), and y_a."""
-        units = cast(UnitPath, self.units)
+    @cached_property
+    def _weight_and_moves(self) -> tuple[Float[np.ndarray, "K 1 d_h"], np.ndarray]:
+        """w_a and y_a; without units, of none at no position."""
+        if self.units is None:
+            return np.zeros((self.start.shape[1], 1, 0)), np.zeros((*self.start.shape[:2], 0, 0))
+        units = self.units
         return host_array(units.weight)[:, None], host_array(units.end - units.start)
 
     @cached_property
     def size(self) -> Float[np.ndarray, "n K"]:
         """The largest |ℓ| that can be on the way: of a unit no more than its weight."""
         ends = (np.abs(host_array(x)).max(axis=-1) for x in (self.start, self.end))
-        return np.maximum(*ends) + self._weights
-
-    @cached_property
-    def _weights(self) -> Float[np.ndarray, "*K"]:
-        weight = np.zeros((1, 0)) if self.units is None else host_array(self.units.weight)
-        return np.abs(weight).sum(axis=-1)
+        return np.maximum(*ends) + np.abs(self._weight_and_moves[0]).sum(axis=(-2, -1))
 
     @cached_property
     def node_error(self) -> tuple[Float[np.ndarray, "n K"], Float[np.ndarray, "n K"]]:
         """What rounding adds to the logits and to their slopes at a node, by hidden units."""
-        if self.units is None:
-            return (np.zeros(self.start.shape[:2]),) * 2
         weight, y = self._weight_and_moves
-        ends = sum(np.abs(host_array(h)) for h in (self.units.start, self.units.end))
+        both = () if self.units is None else (self.units.start, self.units.end)
+        ends = sum((np.abs(host_array(h)) for h in both), np.zeros_like(y))
         given = (np.abs(weight) * ends).sum(axis=-1).max(axis=-1, initial=0)
         steep = np.abs(weight * y).sum(axis=-1).max(axis=-1, initial=0)
-        own = unit_logit_error(host_array(self.units.weight))
+        own = unit_logit_error(weight[:, 0])
         return 3 * ROUNDING * given + own, ROUNDING * (weight.shape[-1] + 24) * steep
