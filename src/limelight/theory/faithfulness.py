@@ -17,7 +17,7 @@ import numpy as np
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.theory.conditionals import expectations
-from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.heavy_form import HeavyForm, ends, heavy_form
 from limelight.theory.leave_one_out import without_each
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, full_value, heads_mean, of_each_head, quotient
@@ -213,16 +213,17 @@ def _root_top(form: HeavyForm, head: int, sign: int) -> Float[Array, " d"]:
 
 def _quotient_tops(form: HeavyForm) -> Float[Array, "2 heads d"]:
     """At least the largest N/D, and −N/D, with k words removed, for each head."""
-    rows = _rows(form)
-    top = _dinkelbach(rows, _started(rows))
-    return array_namespace(top).reshape(top, (2, *form.delta.shape))
+    xp, rows = array_namespace(form.delta), _rows(form)
+    full = ends(form)[0][:, 0]
+    start = xp.repeat(xp.concat([full, -full], axis=0), form.delta.shape[-1])
+    return xp.reshape(_dinkelbach(rows, start), (2, *form.delta.shape))
 
 
 def _dinkelbach(rows: "_Rows", theta: Float[Array, " R"]) -> Float[Array, " R"]:
     """At least the largest N/D of every row; ``theta`` is where the search begins."""
     xp = array_namespace(theta)
     every = xp.reshape(xp.arange(theta.shape[0], device=theta.device), (-1,))
-    # Where D cancelled, θ may start above the maximum; from a value that is attained it only rises.
+    # θ may start above the maximum; from a value that is attained it only rises.
     N, D = _best_sets(rows, theta, every)
     theta, active = N / D, every
     for _ in range(_STEPS):
@@ -264,25 +265,6 @@ def _rows(form: HeavyForm) -> _Rows:
     step = xp.concat([form.step[:, 0], -form.step[:, 0]], axis=0)
     delta = xp.concat([form.delta, form.delta], axis=0)
     return _Rows(n0, step, delta, heavy, margin, base, xp.ones_like(base))
-
-
-def _started(rows: _Rows) -> Float[Array, " R"]:
-    """θ at the words that are best at θ = f(N): one sort for all k, and often the answer."""
-    xp = array_namespace(rows.n0)
-    kept = xp.astype(rows.kept_is_heavy, rows.step.dtype)
-    n0 = xp.reshape(rows.n0, (rows.step.shape[0], -1))[:, :1]
-    N = n0 + xp.sum(rows.step * kept, axis=-1, keepdims=True)
-    base = xp.reshape(rows.base, (rows.step.shape[0], -1))[:, :1]
-    D = base + xp.sum(rows.delta * kept, axis=-1, keepdims=True)
-    D = xp.maximum(D, xp.ones_like(D))  # which it is but where nothing is left, and N is 0
-    toggle = 1 - 2 * kept
-    order = xp.argsort((N / D * rows.delta - rows.step) * toggle, axis=-1)
-    N, D = (
-        start + xp.cumulative_sum(xp.take_along_axis(x * toggle, order, axis=-1), axis=-1)
-        for start, x in ((N, rows.step), (D, rows.delta))
-    )
-    # D may have cancelled; any θ may start, so one of the right order of size will do.
-    return xp.reshape(N / xp.maximum(D, xp.ones_like(D)), (-1,))
 
 
 def _best_sets(

@@ -228,6 +228,19 @@ def state_values(form: HeavyForm) -> tuple[Float[Array, "C d"], Float[Array, "C 
     return xp.where(heavy, form.step, zero), xp.where(heavy, zero, form.step)
 
 
+def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
+    """f − c with every word kept, and with every word removed."""
+    xp = array_namespace(form.delta)
+    zero = xp.zeros_like(form.delta)
+    heavy = form.kept_is_heavy
+    full_D, empty_D = xp.where(heavy, form.delta, zero), xp.where(heavy, zero, form.delta)
+    full_N = xp.where(heavy[:, None, :], form.step, xp.zeros_like(form.step))
+    N = [xp.sum(x, axis=-1) for x in (full_N, form.step - full_N)]
+    D = [xp.sum(x, axis=-1) for x in (full_D, empty_D)]
+    both = form.value(xp.stack(N, axis=-1), xp.stack(D, axis=-1))
+    return both[..., 0], both[..., 1]
+
+
 def _by_head(
     xp: Any, step: Float[Array, "*batch C K d"], *others: Float[Array, "*batch C K"]
 ) -> list[Float[Array, "G C *d"]]:

@@ -1,7 +1,7 @@
 """Leave-one-out: what f loses when word j alone is removed. Closed form, O(d)."""
 
 from limelight.shapes import Array, Float
-from limelight.theory.heavy_form import heavy_form
+from limelight.theory.heavy_form import ends, heavy_form
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame, Valued, heads_mean
 
@@ -16,7 +16,7 @@ def leave_one_out(game: RatioGame) -> Valued:
     form = heavy_form(game)
     kept = xp.astype(form.kept_is_heavy, form.delta.dtype)
     D, step = form.delta * kept, form.step * kept[:, None, :]
-    full = form.value(xp.sum(step, axis=-1), xp.sum(D, axis=-1))
+    full, _ = ends(form)
     # f without j is summed afresh: where j holds nearly everything, D − a_j would lose every digit.
     less_D = without_each(D) + form.delta * (1 - kept)
     less_N = without_each(step) + form.step * (1 - kept)[:, None, :]

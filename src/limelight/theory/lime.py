@@ -19,11 +19,11 @@ import numpy as np
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import Expectations, expectations
-from limelight.theory.heavy_form import HeavyForm, heavy_form
+from limelight.theory.heavy_form import HeavyForm, ends, heavy_form
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.lime_weights import (
-    BASE_TOLERANCE,
+    TOLERANCES,
     Lime,
     LimeDesign,
     Regression,
@@ -51,14 +51,14 @@ _AMPLIFIED = 100.0
 
 
 class LimePlan(NamedTuple):
-    """All that depends on d and the settings: nodes, and how errors of f reach the results."""
+    """All that depends on d and the settings: nodes, and how errors of f reach β and intercept."""
 
     design: LimeDesign
     mixture: RemovalMixture
-    by_size: tuple[float, float]  # error of the mixture over max|f − c|, in β and intercept
-    by_reciprocal: tuple[float, float]  # likewise of a unit relative error in 1/D
-    by_rounding: tuple[float, float]
-    by_error: tuple[float, float]  # likewise of a unit error of f itself
+    by_size: Float[np.ndarray, " 2"]  # error of the mixture over max|f − c|
+    by_reciprocal: Float[np.ndarray, " 2"]  # likewise of a unit relative error in 1/D
+    by_rounding: Float[np.ndarray, " 2"]
+    by_error: Float[np.ndarray, " 2"]  # likewise of a unit error of f itself
 
     @property
     def corrections(self) -> tuple[float, float]:
@@ -72,13 +72,11 @@ class LimePlan(NamedTuple):
         # d = 3 and ν = 0.05 an error of their weight moves β 2e16 times as far. 30 stands for the
         # number of nodes λ, which only the game will tell.
         steps = 4 * self.design.d + 30 * len(self.mixture.p)
-        return (
-            self.by_size[0] <= tolerance
-            and self.by_reciprocal[0] < _AMPLIFIED
-            and self.by_rounding[0] * steps * 2**-52 < tolerance / 64
-            and self.by_size[1] <= BASE_TOLERANCE * tolerance
-            and self.by_reciprocal[1] < BASE_TOLERANCE * _AMPLIFIED
-            and self.by_rounding[1] * steps * 2**-52 < BASE_TOLERANCE * tolerance / 64
+        sizes, rounded = self.by_size / TOLERANCES, self.by_rounding / TOLERANCES
+        return bool(
+            sizes.max() <= tolerance
+            and (self.by_reciprocal / TOLERANCES).max() < _AMPLIFIED
+            and rounded.max() * steps * 2**-52 < tolerance / 64
         )
 
 
@@ -101,13 +99,13 @@ def lime(game: RatioGame, *, tolerance: float = 1e-6, **told: Unpack[Regression]
     omega = stacked([plan.mixture.omega for plan in plans], fill=0.0)
     # The promise is tolerance × range = 2 tolerance × half_range. The mixture may take 0.9 of these
     # 2 (`lime_plan`) and 1/D 1; rounding has the last 0.1.
-    slopes, bases = zip(*(plan.by_reciprocal for plan in plans), strict=True)
-    rungs = [_rung(max(x, y / BASE_TOLERANCE)) for x, y in zip(slopes, bases, strict=True)]
+    rungs = [_rung((plan.by_reciprocal / TOLERANCES).max()) for plan in plans]
     K = game.a.shape[-2]
     shares = [tolerance / rung for rung in rungs for _ in range(K)]
     moments = [(x.m0, x.m1, x.V + x.penalty, x.pull) for x in (plan.design for plan in plans)]
     errors = [
-        plan.by_size + plan.by_reciprocal + plan.by_rounding + plan.by_error for plan in plans
+        np.concatenate([plan.by_size, plan.by_reciprocal, plan.by_rounding, plan.by_error])
+        for plan in plans
     ]
     ends_off = [plan.corrections for plan in plans]
     numbers = np.concatenate([moments, ends_off, errors], axis=1)
@@ -122,11 +120,11 @@ def lime(game: RatioGame, *, tolerance: float = 1e-6, **told: Unpack[Regression]
 def lime_plan(d: int, *, tolerance: float, **told: Unpack[Regression]) -> LimePlan:
     """Nodes and error factors for d words, cached."""
     design = lime_design(d, **told)
-    slope, base = design.amplification(), np.abs(design.intercept())
+    reach = np.stack([design.amplification(), np.abs(design.intercept())])
     # Sizes 0 and d are one set each, whose f is known: left free, they cost the fit nothing, and
     # row 0 needs no node near p = 0. What stands here for size 0 is therefore not read.
     target = np.concatenate([[1 / d], design.weight[1:]])
-    mixture = removal_mixture(target, slope, tolerance=0.9 * tolerance, free_ends=True)
+    mixture = removal_mixture(target, reach[0], tolerance=0.9 * tolerance, free_ends=True)
     reached = np.abs(mixture.attained) + mixture.residual
     # Rounding grows with the terms before they cancel: both parts of c_j, and d of them in Σ c_k.
     mean = design.m1 / design.m0
@@ -138,9 +136,9 @@ def lime_plan(d: int, *, tolerance: float, **told: Unpack[Regression]) -> LimePl
     return LimePlan(
         design=design,
         mixture=mixture,
-        by_size=(float(slope @ mixture.residual), float(base @ mixture.residual)),
-        by_reciprocal=(float(slope @ reached), float(base @ reached)),
-        by_rounding=(in_beta, in_base),
+        by_size=reach @ mixture.residual,
+        by_reciprocal=reach @ reached,
+        by_rounding=np.array([in_beta, in_base]),
         by_error=design.reach(),
     )
 
@@ -189,19 +187,6 @@ def _regression(
         beta = xp.where(real, beta, xp.zeros_like(beta))
     # Shifting f by c shifts the intercept by c and nothing else: it is not penalised.
     return beta, total / m0 - m1 / m0 * xp.sum(beta, axis=-1) + form.c
-
-
-def ends(form: HeavyForm) -> tuple[Float[Array, "G C"], Float[Array, "G C"]]:
-    """f − c with every word kept, and with every word removed."""
-    xp = array_namespace(form.delta)
-    zero = xp.zeros_like(form.delta)
-    heavy = form.kept_is_heavy
-    full_D, empty_D = xp.where(heavy, form.delta, zero), xp.where(heavy, zero, form.delta)
-    full_N = xp.where(heavy[:, None, :], form.step, xp.zeros_like(form.step))
-    N = [xp.sum(x, axis=-1) for x in (full_N, form.step - full_N)]
-    D = [xp.sum(x, axis=-1) for x in (full_D, empty_D)]
-    both = form.value(xp.stack(N, axis=-1), xp.stack(D, axis=-1))
-    return both[..., 0], both[..., 1]
 
 
 def _errors(

@@ -15,8 +15,8 @@ from typing import NamedTuple, Unpack
 
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import light_terms, product, rules_of
-from limelight.theory.heavy_form import HeavyForm, heavy_form, state_factors, state_values
-from limelight.theory.lime import LimePlan, ends, lime, lime_plan
+from limelight.theory.heavy_form import HeavyForm, ends, heavy_form, state_factors, state_values
+from limelight.theory.lime import LimePlan, lime, lime_plan
 from limelight.theory.lime_weights import Regression
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, of_documents, sizes_of

@@ -17,8 +17,8 @@ import numpy as np
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import rules_of
-from limelight.theory.heavy_form import heavy_form
-from limelight.theory.lime import ends, lime
+from limelight.theory.heavy_form import ends, heavy_form
+from limelight.theory.lime import lime
 from limelight.theory.lime_fit import MOST_SQUARED, HeadSum, head_sums, pairs, tilted
 from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_namespace

@@ -17,7 +17,7 @@ import numpy as np
 from limelight.errors import DomainError, InputError
 from limelight.shapes import Array, Float
 
-BASE_TOLERANCE = 100.0  # of the scores' tolerance: what the intercept may be off by
+TOLERANCES = np.array([1.0, 100.0])  # of β and of the intercept, which may be off by more
 
 
 class Regression(TypedDict, total=False):
@@ -77,16 +77,15 @@ class LimeDesign(NamedTuple):
         """κ_0 of the intercept E[ψ κ_0 f], for s = 0..d."""
         return (1 - self.m1 * self.excess / (self.spread + self.penalty)) / self.m0
 
-    def reach(self) -> tuple[float, float]:
+    def reach(self) -> Float[np.ndarray, " 2"]:
         """Σ_S |c_S| of β_j = Σ_S c_S f(S), and of the intercept: what a unit error of f can do."""
-        slope = float(self.weight @ self.amplification())
-        return slope, float(self.weight @ np.abs(self.intercept()))
+        return np.stack([self.amplification(), np.abs(self.intercept())]) @ self.weight
 
     def demand(self) -> float:
         """What an error of 1/D counts: for β in full, for the intercept a hundredth."""
         # Under a penalty β hears next to nothing of f, and 1/D might be anything; the intercept,
         # which goes unpenalised, would be too.
-        return max(self.reach()[0], self.reach()[1] / BASE_TOLERANCE)
+        return float((self.reach() / TOLERANCES).max())
 
     def amplification(self) -> Float[Array, " sizes"]:
         """The mean of |κ_j| over the sets of size s: what a unit of weight there can do to β_j."""
@@ -165,9 +164,8 @@ def _check(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
 def _centred(weight: Float[Array, " sizes"]) -> Float[Array, " sizes"]:
     """Mean size minus s."""
     # When d is small one size can hold all weight but 1e-20 of it. Its distance from the mean is
-    # then 1e-20 too: a sum over the other sizes keeps that, a difference from the mean does not.
-    # With hundreds of words this takes bandwidths below 1e-3, and the sums have (d + 1)² terms.
-    s = np.arange(len(weight))
-    if len(weight) > 256:
-        return weight @ s / np.sum(weight) - s
-    return (s - s[:, None]) @ weight / np.sum(weight)
+    # then 1e-20 too: sums over the larger and over the smaller sizes keep that, a difference from
+    # the mean does not.
+    share = weight / np.sum(weight)
+    above, below = (np.cumsum(np.append(0.0, np.cumsum(x)[:-1])) for x in (share[::-1], share))
+    return above[::-1] - below

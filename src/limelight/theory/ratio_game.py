@@ -141,23 +141,14 @@ def value(game: RatioGame, keep: Bool[Array, "... n d"]) -> Float[Array, "... C 
 
 def full_value(game: RatioGame) -> Float[Array, "*batch C"]:
     """f with every word kept: the model's own answer."""
-    return _with_all(game, game.a, game.A)
+    xp = array_namespace(game.a)
+    return value(game, xp.ones_like(game.a[..., :1, :], dtype=xp.bool))[..., 0]
 
 
 def empty_value(game: RatioGame) -> Float[Array, "*batch C"]:
     """f with every word removed: the base value."""
-    return _with_all(game, game.b, game.B)
-
-
-def _with_all(
-    game: RatioGame, weights: Float[Array, "*batch K d"], values: Float[Array, "*batch C K d"]
-) -> Float[Array, "*batch C"]:
-    """f where these are the weights and values of the words."""
     xp = array_namespace(game.a)
-    D = game.D0 + xp.sum(weights, axis=-1)
-    N = game.N0 + xp.sum(values, axis=-1)
-    f = xp.mean(quotient(N, D[..., None, :], game.power), axis=-1)
-    return f if game.offset is None else f + game.offset
+    return value(game, xp.zeros_like(game.a[..., :1, :], dtype=xp.bool))[..., 0]
 
 
 def denominator_range(game: RatioGame) -> tuple[Float[Array, "*batch K"], Float[Array, "*batch K"]]:
