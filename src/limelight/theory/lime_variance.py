@@ -24,7 +24,7 @@ from limelight.theory.lime_weights import LimeDesign, lime_design, size_weight
 from limelight.theory.namespace import array_namespace
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.reciprocal_sum import need_tolerance
-from limelight.theory.removal_mixture import RemovalMixture, removal_mixture
+from limelight.theory.removal_mixture import RemovalMixture, mixtures_on_same_nodes
 
 _LOST = 1e-3  # of all weight: what a mixture may miss before the answer is refused
 
@@ -53,7 +53,14 @@ def lime_variance(
             "each other; here one word outweighs all others."
         )
     kept, removed = _weights(design, bandwidth, power)
-    with_word, without = _mixtures(kept, removed, tolerance)
+    # On the same nodes: every one of them is a pass over all pairs.
+    shares = [(x, np.full_like(x, 1 / np.sum(x))) for x in (kept, removed)]
+    with_word, without = mixtures_on_same_nodes(shares, tolerance, free_ends=True)
+    if max(with_word.missed / np.sum(kept), without.missed / np.sum(removed)) > _LOST:
+        raise DomainError(
+            "the standard error of LIME needs a larger bandwidth for so few words as "
+            f"{game.d}: nearly all weight lies on one size."
+        )
     # ℓ is taken off as one more part, whose denominator does not move.
     one = xp.ones_like(form.delta[:1])
     centre = xp.mean(form.c, axis=0) - limit.intercept
@@ -81,37 +88,6 @@ def _weights(
     weight = np.where(some, design.weight**2 / np.where(some, drawn, 1.0), 0.0)
     kept, removed = design.coefficient()
     return weight * kept**2, weight * removed**2
-
-
-def _mixtures(
-    kept: Float[np.ndarray, " sizes"], removed: Float[np.ndarray, " sizes"], tolerance: float
-) -> tuple[RemovalMixture, RemovalMixture]:
-    """Mixtures over the same nodes for both weights; every node is a pass over all pairs."""
-    nodes = 1
-    for _ in range(8):
-        both = [
-            removal_mixture(
-                target,
-                np.full(len(target), 1 / np.sum(target)),
-                tolerance=tolerance,
-                free_ends=True,
-                least=nodes,
-            )
-            for target in (kept, removed)
-        ]
-        nodes = max(len(one.p) for one in both)
-        if len(both[0].p) == len(both[1].p):
-            break
-    worst = max(
-        float(np.sum(mixture.residual) / np.sum(target))
-        for mixture, target in zip(both, (kept, removed), strict=True)
-    )
-    if worst > _LOST or len(both[0].p) != len(both[1].p):
-        raise DomainError(
-            f"the standard error of LIME needs a larger bandwidth for so few words as "
-            f"{len(kept) - 1}: nearly all weight lies on one size."
-        )
-    return both[0], both[1]
 
 
 def _pair(

@@ -6,6 +6,7 @@ on the sizes s = 0..n.
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -69,34 +70,42 @@ def removal_mixture(
     *,
     tolerance: float,
     free_ends: bool = False,
-    least: int = 1,
 ) -> RemovalMixture:
     """The smallest Gauss–Legendre mixture with Σ_s amplification_s |residual_s| ≤ ``tolerance``.
 
     ``amplification`` says what an error at size s costs. With ``free_ends`` sizes 0 and n are not
     fitted: the caller knows the one set of each of these sizes and corrects them by ``attained``;
-    their residual then holds rounding only. ``least`` nodes are taken at least, so that two weights
-    can share theirs. Where no mixture of up to n + 9 laws serves, the best one is returned: look at
-    ``residual``.
+    their residual then holds rounding only. Where no mixture of up to n + 9 laws serves, the best
+    one is returned: look at ``residual``.
     """
+    (found,) = mixtures_on_same_nodes([(target, amplification)], tolerance, free_ends=free_ends)
+    return found
+
+
+def mixtures_on_same_nodes(
+    weights: Sequence[tuple[Float[Array, " sizes"], Float[Array, " sizes"]]],
+    tolerance: float,
+    *,
+    free_ends: bool,
+) -> list[RemovalMixture]:
+    """A `removal_mixture` for each target and its amplification, all with the same nodes."""
     # Each node costs a pass over all words and nodes λ, a fit only once per (d, ν): so look for few
     # nodes, from where they begin to serve, in steps of 4 %. Gauss–Legendre with n/2 nodes would be
     # exact for Shapley; about 2.7 √n serve for 1e-6 and 3.3 √n for 1e-9. Nodes graded towards both
     # ends, p = 1/(1 + e^{−2 sinh y}), with weights fitted to smooth f needed half as many at
     # n = 255, but their error could be estimated only, not proven.
-    n = len(target) - 1
-    best: tuple[float, RemovalMixture] | None = None
-    M = max(least, min(n, int((1.9 - 0.055 * math.log(tolerance)) * math.sqrt(n))))
-    while n + 9 >= M:  # n + 1 different laws span all weights: a few more can only help rounding
-        mixture = _fitted(target, amplification, M, free_ends)
-        cost = float(amplification @ mixture.residual)
-        if best is None or cost < best[0]:
-            best = cost, mixture
-        if cost <= tolerance:
-            break
+    n = len(weights[0][0]) - 1
+    best, least = list[RemovalMixture](), math.inf
+    M = max(1, min(n, int((1.9 - 0.055 * math.log(tolerance)) * math.sqrt(n))))
+    # n + 1 different laws span all weights: a few more can only help rounding
+    while n + 9 >= M and least > tolerance:
+        found = [_fitted(*weight, M, free_ends) for weight in weights]
+        costs = (cost @ one.residual for (_, cost), one in zip(weights, found, strict=True))
+        worst = float(max(costs))
+        if not best or worst < least:
+            best, least = found, worst
         M += 1 + M // 24
-    assert best is not None  # noqa: S101 (the loop runs at least once)
-    return best[1]
+    return best
 
 
 @lru_cache(maxsize=4096)
