@@ -56,9 +56,8 @@ def expectations(
     """
     xp, here = array_namespace(form.delta), form.delta.device
     ordered, back = _kept_side_first(form, xp)
-    order: list[int] = []
-    parts: list[tuple[Array, Array, Array]] = []
-    errors: list[tuple[float, float]] = []
+    sums = xp.zeros_like(form.n0), xp.zeros_like(form.n0), xp.zeros_like(form.step)
+    error, rounding = xp.zeros_like(form.base), xp.zeros_like(form.base)
     room = _Room.like(form.delta)
     # Sums are cached, so equal ones are one object: heads that share one go together.
     groups: dict[int, tuple[ReciprocalSum, list[int]]] = {}
@@ -68,21 +67,16 @@ def expectations(
         index = xp.asarray(rows, dtype=xp.int64, device=here)
         group = HeavyForm(*(xp.take(x, index, axis=0) for x in ordered))
         q, w = xp.take(p, index, axis=0), xp.take(omega, index, axis=0)
-        parts.extend(_blocks(group, q, w, rule, room))
-        order.extend(rows)
+        blocks = zip(*_blocks(group, q, w, rule, room), strict=True)
+        for whole, parts in zip(sums, blocks, strict=True):
+            whole[index] = xp.concat(parts, axis=0)
         # Some 4 roundings for each factor of Π φ, one for each node that is summed, and the rest.
         # Measured: the error was at most 0.90 of the whole bound in 16,734 random games.
         steps = 4 * form.delta.shape[-1] + p.shape[-1] * len(rule.nodes) + 64
-        errors.extend([(rule.error, ROUNDING * steps)] * len(rows))
-    home = sorted(range(len(order)), key=order.__getitem__)
-    home = xp.asarray(home, dtype=xp.int64, device=here)
-    total, total_p, heavy = (
-        xp.take(xp.concat([part[i] for part in parts], axis=0), home, axis=0) for i in range(3)
-    )
-    error = xp.asarray(errors, dtype=form.delta.dtype, device=here)
-    error = xp.take(error, home, axis=0)
+        error[index], rounding[index] = rule.error, ROUNDING * steps
+    total, total_p, heavy = sums
     heavy = xp.take_along_axis(heavy, xp.broadcast_to(back[:, None, :], heavy.shape), axis=-1)
-    return Expectations(total, total_p, heavy, error[:, 0], error[:, 1])
+    return Expectations(total, total_p, heavy, error, rounding)
 
 
 def _kept_side_first(form: HeavyForm, xp: Any) -> tuple[HeavyForm, Int[Array, "G d"]]:

@@ -34,7 +34,6 @@ from limelight.theory.ratio_game import (
     RatioGame,
     empty_value,
     heads_mean,
-    in_order,
     is_additive,
     of_documents,
     of_each_head,
@@ -155,12 +154,13 @@ def _by_two_roads(
     game: RatioGame, poor: list[int], *, tolerance: float, **told: Unpack[Regression]
 ) -> Lime:
     """The documents in ``poor`` by recurrence, the others by the mixture."""
-    good = sorted(set(range(len(sizes_of(game)))) - set(poor))
-    slow = lime_by_recurrence(of_documents(game, poor), tolerance=tolerance, **told)
-    if not good:
-        return Lime(*in_order(game, [slow], poor))
-    fast = lime(of_documents(game, good), tolerance=tolerance, **told)
-    return Lime(*in_order(game, [fast, slow], good + poor))
+    xp, good = array_namespace(game.a), sorted(set(range(len(sizes_of(game)))) - set(poor))
+    parts = [lime_by_recurrence(of_documents(game, poor), tolerance=tolerance, **told)]
+    if good:
+        parts.append(lime(of_documents(game, good), tolerance=tolerance, **told))
+    back = xp.asarray(np.argsort(poor + good), device=game.a.device)
+    columns = (xp.take(xp.concat(x, axis=0), back, axis=0) for x in zip(*parts, strict=True))
+    return Lime(*(xp.reshape(x, (*game.batch, *x.shape[1:])) for x in columns))
 
 
 def _regression(

@@ -12,7 +12,7 @@ TF-IDF vectors of length 1 has p = ½ (`docs/theorems/power-game.md`).
 At the end, from documents to heads and back: numbers of words, node tables, means over heads.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
@@ -320,16 +320,3 @@ def one_document(game: RatioGame, i: int) -> RatioGame:
     d = sizes_of(game)[i]
     own = mapped(replace(game, sizes=None), lambda x: x[i])
     return replace(own, **{name: getattr(own, name)[..., :d] for name in ("a", "b", "A", "B")})
-
-
-def in_order(game: RatioGame, parts: Sequence[Sequence[Array]], rows: list[int]) -> Iterator[Array]:
-    """Results of several ``of_documents`` put back in the batch.
-
-    ``rows`` are their documents, one part after another.
-    """
-    xp = array_namespace(game.a)
-    back = sorted(range(len(rows)), key=rows.__getitem__)
-    index = xp.asarray(back, dtype=xp.int64, device=game.a.device)
-    for column in zip(*parts, strict=True):
-        x = xp.take(xp.concat(list(column), axis=0), index, axis=0)
-        yield xp.reshape(x, (*game.batch, *x.shape[1:]))
