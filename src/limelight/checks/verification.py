@@ -65,18 +65,19 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
 
 def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
     reading = read(model, [text])
+    several = len(reading.features[0]) > 1  # LIME needs two words
     if tables := collapsing(model):
         yield from _attention(reading)
         yield from gradient_checks(reading)
     yield from _left_out(reading)
     if tables:
-        yield from _first_order(reading)
+        yield from _first_order(reading) if several else ()
         yield from mean_field_checks(reading)
     words = reading.documents[0].tokens
     short = text[: words.spans[min(SHORT, len(words)) - 1][1]]
     if len(read(model, [short]).features[0]) > 1:
         yield from subset_checks(model, short)
-    if len(words) > SHORT and len(reading.features[0]) > 1:
+    if len(words) > SHORT and several:
         yield from _sampled(model, text, seed)
 
 
