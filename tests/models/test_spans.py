@@ -543,7 +543,7 @@ def test_labels_of_texts_are_none_of_their_spans():
     assert not any("label" in one for one in limelight.judge(model, table, "loo").notices)
     with pytest.raises(InputError, match="a label of these texts is, but the model finds spans"):
         limelight.judge(model, table, "loo", labels=["ORG", "LOC"])
-    with pytest.raises(InputError, match="which one label of the text cannot name"):
+    with pytest.raises(InputError, match="one label of a text cannot name"):
         limelight.evaluate(model, table)
 
 
