@@ -498,19 +498,15 @@ def spans_of(model: Model, given: Any) -> tuple[Place, ...]:
 
 
 def asked_of_spans(model: Model, texts: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield every text once for each span that ``model`` finds in it, or sentence of its answer.
+    """Yield every text once for each span that ``model`` finds in it, or sentence of its answer."""
 
-    A text that it cannot read comes once, as it is, to be refused where it is read.
-    """
+    def apart(text: Any) -> list[Any]:
+        parts = parts_of(model, text)
+        return [AskedText(parts.given, (one,)) for one in parts.asked]
+
     some = False
     for text in texts:
-        try:
-            parts = parts_of(model, text)
-            asked: list[Any] = [AskedText(parts.given, (one,)) for one in parts.asked]
-        except InputError as error:
-            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
-                raise
-            asked = [text]
+        asked = _unless_refused(apart, text)
         some = some or bool(asked)
         yield asked
     # Not before: one text without a span is no error where others have some.
@@ -519,17 +515,19 @@ def asked_of_spans(model: Model, texts: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def answered_once(model: Model, texts: Iterable[Any]) -> Iterator[AskedText]:
-    """Yield every text with its answer, which ``model`` then writes once, however often it is read.
-
-    A text that it cannot read comes as it is, to be refused where it is read.
-    """
+    """Yield every text with its answer, which ``model`` then writes once for all readings."""
     for own in map(AskedText.of, texts):
-        try:
-            yield AskedText(own.given, asked_of(model, own))
-        except InputError as error:
-            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
-                raise
-            yield own
+        yield from _unless_refused(lambda one: [AskedText(one.given, asked_of(model, one))], own)
+
+
+def _unless_refused(asked: Callable[[Any], list[Any]], text: Any) -> list[Any]:
+    """Return what is ``asked`` of a text; one that cannot be read is refused where it is read."""
+    try:
+        return asked(text)
+    except InputError as error:
+        if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
+            raise
+        return [text]
 
 
 def _check_kind(model: Model, given: Any) -> None:

@@ -208,17 +208,14 @@ def place_at(
     pair), and any other string words that stand there once.
     """
     if at is None or isinstance(at, int):
-        all_here = _listed(found, text)
-        if not found or (at is None and len(found) > 1):
-            more = ", or use explain_spans (--spans) for all that are found" * bool(found)
+        number = 0 if at is None else at
+        if not 0 <= number < len(found) or (at is None and len(found) > 1):
             raise InputError(
-                f"the model finds {all_here}; say which place to explain with at={more}."
+                f"the model finds {_listed(found, text)}; say which place to explain with at=: the "
+                "number of a span from 0, words, or (start, end). explain_spans (--spans) explains "
+                "all that are found."
             )
-        if not 0 <= (at or 0) < len(found):
-            raise InputError(
-                f"at={at} is the number of a span, counting from 0; the model finds {all_here}."
-            )
-        return found[at or 0]
+        return found[number]
     place = Place(*_span(at, text, region), first_pieces)
     here = [one for one in found if one == place]
     return max(here, key=lambda one: one.score, default=place)
