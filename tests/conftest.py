@@ -1,4 +1,5 @@
 import gc
+import os
 import signal
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +15,8 @@ from browsing import browser, chromium  # noqa: F401  (fixtures)
 # the process that only hands out the tests, too, while no other has begun.
 
 # A slow machine is no failure, and the same commit must fail or pass the same way twice.
-settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
+_EXAMPLES = int(os.environ.get("EXAMPLES", "40"))
+settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=_EXAMPLES)
 settings.load_profile("limelight")
 
 

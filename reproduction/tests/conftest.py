@@ -1,5 +1,6 @@
 import gc
 import json
+import os
 import tomllib
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -16,7 +17,8 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parents[1]
 
 # A slow machine is no failure, and the same commit must fail or pass the same way twice.
-settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=60)
+_EXAMPLES = int(os.environ.get("EXAMPLES", "40"))
+settings.register_profile("limelight", deadline=None, derandomize=True, max_examples=_EXAMPLES)
 settings.load_profile("limelight")
 
 

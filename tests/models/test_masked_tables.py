@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.text import features_of
@@ -58,7 +58,6 @@ def read_with(model, text, kind, protect):
     return document, features_of(document, kind, protect=protect), protect
 
 
-@settings(max_examples=60, deadline=None)
 @given(**cases)
 def test_replacement_is_the_prediction_of_the_changed_text(text, seed, outputs, kind, protect):
     model = tiny_model(seed, outputs=outputs)
@@ -69,7 +68,6 @@ def test_replacement_is_the_prediction_of_the_changed_text(text, seed, outputs, 
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
 @given(**cases)
 def test_deletion_is_the_prediction_of_the_shortened_text(text, seed, outputs, kind, protect):
     model = tiny_model(seed, outputs=outputs)

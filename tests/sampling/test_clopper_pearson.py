@@ -6,7 +6,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainccinv, betaincinv
 
@@ -54,7 +54,6 @@ def assert_the_ends_are_tight(successes, trials, delta, low, high):
     assert (at_high <= half < near_high) if successes < trials else high == 1
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 40), st.data(), st.floats(1e-9, 1, exclude_max=True))
 def test_each_tail_has_half_of_delta_and_rounding_only_widens(trials, data, delta):
     successes = data.draw(st.integers(0, trials))

@@ -29,6 +29,14 @@ PLAIN = [word for word in WORDS if "#" not in word]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fitted_quickly():
+    """Sixteen epochs of eighty: r² below is far above its limit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "_EPOCHS", 16)
+        yield
+
+
 def bare(network, **given):
     with torch.no_grad():
         return network(**given, output_hidden_states=True, output_attentions=True)
@@ -147,11 +155,9 @@ _METHODS = {}
 
 def learned_of(kind):
     if kind not in _METHODS:
-        count = {"places": 20, "answers": 60, "pictures": 60}[kind]
+        count = {"places": 20, "answers": 60, "pictures": 40}[kind]
         given, asked = items_of(kind, count, 1), OPTIONS.get(kind, {})
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fitting, "_EPOCHS", 16)  # of 80: r² below is far above its limit
-            _METHODS[kind] = limelight.learn(model_of(kind), given, judged=0, **asked)
+        _METHODS[kind] = limelight.learn(model_of(kind), given, judged=0, **asked)
     return _METHODS[kind]
 
 
@@ -162,9 +168,9 @@ def text_of(one):
 def reference(kind, seed=2):
     """Return items that were held out with values of all their sets of units, and of which."""
     model, asked = model_of(kind), OPTIONS.get(kind, {})
-    given, _ = learning.asked_items(
-        model, items_of(kind, 6 if kind == "places" else 20, seed), Question(**asked).to(model)
-    )
+    count = {"places": 6, "answers": 20, "pictures": 12}[kind]
+    given = items_of(kind, count, seed)
+    given, _ = learning.asked_items(model, given, Question(**asked).to(model))
     given = list(learning.answered_once(model, given)) if kind == "answers" else given
     if kind == "places":  # some words at least are not asked about
         given = [one for one in given if one.asked[0].end - one.asked[0].start < len(one.given)]

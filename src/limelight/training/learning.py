@@ -36,12 +36,7 @@ from limelight.files import alone_in, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import Capable, Model, checked_model, resolved_replacement, why_not
-from limelight.models.protocol import (
-    Capability,
-    answered_once,
-    asked_of_spans,
-    asks,
-)
+from limelight.models.protocol import Capability, answered_once, asked_of_spans, asks
 from limelight.models.text_game import TextGame
 from limelight.question import Question
 from limelight.results import Explanation
@@ -49,14 +44,7 @@ from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
 from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
-from limelight.text import (
-    AskedText,
-    in_units,
-    joined,
-    name_of_one,
-    picture_of,
-    plural,
-)
+from limelight.text import AskedText, in_units, joined, name_of_one, picture_of, plural
 from limelight.training.fitting import Examples, fit_examples
 
 FEWEST = 20  # texts
