@@ -101,11 +101,12 @@ def _second_moment(
     total = total + first * full**2 + last * empty**2
     h, size = xp.mean(form.half_range, axis=0), xp.mean(form.magnitude, axis=0)
     # A product of two sums of exponentials has the relative error ε (2 + ε).
-    epsilon = max(rule.error for rule in rules)
+    epsilon, condition = max(rule.error for rule in rules), max(rule.condition for rule in rules)
     mass, missed = mixture.mass, mixture.missed
     steps = 8 * form.delta.shape[1] + max(len(x.nodes) for x in rules) ** 2 * len(mixture.p)
+    rounding = ROUNDING * (steps + 64) * condition**2
     error = h**2 * (epsilon * (2 + epsilon) * (mass + missed) + missed)
-    error = error + 4 * size**2 * ROUNDING * (steps + 64) * (mass + abs(first) + abs(last))
+    error = error + 4 * size**2 * rounding * (mass + abs(first) + abs(last))
     # Products of two small nodes underflow where heads are more peaked than this.
     return total, error if bool(xp.all(form.ratio < MOST_SQUARED)) else xp.inf + error
 

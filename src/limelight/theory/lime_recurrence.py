@@ -99,7 +99,7 @@ def chain_regression(
     # An error of 1/D is one of f, so it counts by what reaches β; one of rounding by the two sums
     # before they are subtracted, which may be larger.
     slope, in_base = design.reach()
-    rounding = ROUNDING * (6 * design.d + len(rule.nodes) + 64) * size
+    rounding = ROUNDING * (6 * design.d + len(rule.nodes) + 64) * rule.condition * size
     terms = float(design.m1 + design.weight @ np.abs(common)) / V
     intercept = xp.sum(by_count * base, axis=-1)
     return Lime(beta, of_f * slope + rounding * terms, intercept, (of_f + rounding) * in_base)
