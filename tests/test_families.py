@@ -290,7 +290,7 @@ def test_a_wrong_gradient_would_be_noticed(page):
     expected = added_up(EIGHT, slopes(embedded, embedded, "logit"))
     assert np.abs(package.explain(wrong, EIGHT, "gxi").scores - expected).max() > 0.01
     (notice,) = package.explain(wrong, EIGHT, "ig").notices
-    assert "not both are within 1.0%" in notice
+    assert "both were to be within 1.0%" in notice
 
 
 def test_a_text_without_words_is_refused(centroid, bag):

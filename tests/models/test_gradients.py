@@ -128,7 +128,7 @@ def test_integrated_gradients_add_up():
     gap = abs(rough.scores.sum() - change)
     assert gap > 0.1 * abs(change)
     assert rough.diagnostics["completeness_gap"] == pytest.approx(gap, rel=1e-3)
-    assert f"within {gap:.1g}: not both are within 1.0%; raise max_steps." in rough.notices[-1]
+    assert f"within {gap:.1g}; both were to be within 1.0%: raise max_steps." in rough.notices[-1]
 
 
 @families
@@ -155,7 +155,7 @@ def test_scores_that_half_of_the_points_would_change_are_said_to_be_uncertain():
         f"A score may be off by {worst:.2g} where the largest is {largest:.2g}, as far as half of "
         "the points tell, and the scores add up"
     )
-    assert e.notices[0].endswith("not both are within 1.0%; raise max_steps.")
+    assert e.notices[0].endswith("both were to be within 1.0%: raise max_steps.")
 
 
 @pytest.mark.parametrize("most", [16, 256])

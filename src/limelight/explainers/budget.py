@@ -99,7 +99,7 @@ class Draws:
             return ()
         return (
             f"After {drawn:,} draws the largest standard error is {worst:.2g}, above the tolerance "
-            f"{self.tolerance:.2g}; raise the most that may be drawn.",
+            f"{self.tolerance:.2g}; raise max_samples, or max_pairs where orders are drawn.",
         )
 
 

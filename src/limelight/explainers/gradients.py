@@ -280,7 +280,7 @@ def _unmet(
     return (
         f"A score may be off by {worst:.2g} where the largest is {largest:.2g}, as far as half of "
         f"the points tell, and the scores add up to the change of the output ({change:.3g}) within "
-        f"{gap:.1g}: not both are within {tolerance:.1%}; raise max_steps.",
+        f"{gap:.1g}; both were to be within {tolerance:.1%}: raise max_steps.",
     )
 
 
