@@ -209,7 +209,7 @@ def test_a_model_of_one_output_has_no_classes_to_match(tmp_path):
     run = limelight.explain_data(stars, data, "loo", output=tmp_path / "run")
     assert run.summary().notices == ()
     assert not any("--labels" in one for one in limelight.judge(stars, data, ["loo"]).notices)
-    with pytest.raises(InputError, match="one output, 'stars', and no classes that labels could"):
+    with pytest.raises(InputError, match="one label of a text cannot name what this model says"):
         limelight.evaluate(stars, data)
 
 

@@ -73,7 +73,7 @@ def read_by(monkeypatch, model):
     """What a command has read of a file: texts, and labels where it needs them."""
     from limelight.cli.explain import DataRun
     from limelight.cli.judge import judge
-    from limelight.cli.options import Asking, QuestionOptions
+    from limelight.cli.options import Asking
     from limelight.cli.predict import evaluate
     from limelight.cli.train import train
 
@@ -84,8 +84,7 @@ def read_by(monkeypatch, model):
         monkeypatch.setattr(f"limelight.{place}", lambda data, **_: arrives(data))
 
     def explain(path):
-        run = DataRun(data=(path,))
-        run.explain(None, QuestionOptions(), Asking(), all_classes=False, sentences=False)
+        DataRun(data=(path,)).explain(None, Asking(), all_classes=False, sentences=False)
 
     commands = {
         "explain": explain,
