@@ -94,7 +94,7 @@ def test_single_precision_is_refused_because_bounds_count_double_rounding():
     # A buffer kept from a single-precision game once spoiled the games after it, bound and all.
     with pytest.raises(InputError) as caught:
         replace(GAME, N0=GAME.N0.astype(np.float32))
-    assert str(caught.value) == "a ratio game needs float64 arrays; N0 has float32."
+    assert str(caught.value) == "a ratio game needs float64 arrays; got float32."
 
 
 def with_first(name, number):
