@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limelight.models.attention import masked, tables
+from limelight.models.attention.tables import predicted_logits
 from limelight.text import features_of
+from limelight.theory.attention import unit_logits
 
 from tiny_models import WORDS, tiny_model
 
@@ -76,6 +79,58 @@ def test_deletion_is_the_prediction_of_the_shortened_text(text, seed, outputs, k
     found = model.game(document, features, "delete")(keep)
     wanted = changed(model, text, features, keep, protect, delete=True)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kept", [1 << 18, 0])
+@pytest.mark.parametrize("count", [2, 11, 12, 20])
+def test_deletion_is_the_same_with_hidden_units_and_for_texts_of_too_many_words(
+    count, kept, monkeypatch
+):
+    monkeypatch.setattr(masked, "_PAIRS", kept)
+    w_a = np.random.default_rng(0).standard_normal(tiny_model(0).W_q.shape[:2])
+    text = " ".join(WORDS[i % 7] for i in range(count))
+    for model in (tiny_model(2, outputs=5), tiny_model(2, attention="additive", w_a=w_a)):
+        document, features, _ = read_with(model, text, "words", ())
+        keep = some_masks(len(features), count)
+        found = model.game(document, features, "delete")(keep)
+        wanted = changed(model, text, features, keep, (), delete=True)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_hidden_units_are_asked_once_about_a_word_at_a_place_for_all_masks(monkeypatch):
+    asked = []
+
+    def counted(given, weight):
+        asked.append(len(given))
+        return unit_logits(given, weight)
+
+    monkeypatch.setattr(tables, "unit_logits", counted)
+    w_a = np.random.default_rng(0).standard_normal(tiny_model(0).W_q.shape[:2])
+    model = tiny_model(2, attention="additive", w_a=w_a)
+    document = model.read("w1 w2 w3 w4 w5")
+    features = features_of(document)
+    game = model.game(document, features, "delete")
+    for _ in range(3):
+        game(some_masks(len(features), 1))
+    assert sum(asked) == (len(features) + 2) * model.T_max  # [cls] and UNK beside the words
+
+
+def test_masks_of_a_peaked_model_are_predicted_only_where_nothing_counts(monkeypatch):
+    predicted = []
+
+    def counted(tables, windows):
+        predicted.extend(windows)
+        return predicted_logits(tables, windows)
+
+    monkeypatch.setattr(masked, "predicted_logits", counted)
+    text, model = " ".join(WORDS[:10]), with_logits(tiny_model(1), 2000.0)
+    document = model.read(text)
+    features = features_of(document)
+    keep = np.random.default_rng(0).random((200, len(features))) < 0.9
+    for replacement in ("unk", "delete"):
+        predicted.clear()
+        model.game(document, features, replacement)(keep)
+        assert 0 < len(predicted) < len(keep) / 2
 
 
 def test_words_cut_off_move_into_the_window_when_others_are_deleted():

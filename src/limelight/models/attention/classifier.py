@@ -13,7 +13,7 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import padded_ids, read_document
-from limelight.models.attention.masked import deleted_windows, replacement_game
+from limelight.models.attention.masked import deleted_windows, looked_up, replacement_game
 from limelight.models.attention.tables import (
     Directions,
     TableErrors,
@@ -250,10 +250,12 @@ class AttentionClassifier:
         later = [row.get(string, -1) for string in document.input.beyond]
         of_token = np.array([*features.of_token, *later])
         ids = np.append(document.input.ids, self.vocabulary.encode(document.input.beyond))
-        T_max = min(self.T_max, 1 + len(ids))
+        T = min(self.T_max, 1 + len(ids))
+        known = looked_up(self.tables, ids, T=T) if self.device is None else None
+        outputs = known or self._of_windows
 
         def deleted(keep: np.ndarray) -> np.ndarray:
-            return self._of_windows(deleted_windows(keep, ids, of_token, T_max=T_max))
+            return outputs(deleted_windows(keep, ids, of_token, T_max=T))
 
         return lambda keep: in_chunks(deleted, keep, _MASKS, C=self.sizes["C"])
 

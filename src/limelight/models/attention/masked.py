@@ -1,15 +1,18 @@
 """The attention classifier as a game: thousands of masks in a few matrix products."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.attention.tables import predicted_logits
+from limelight.models.attention.tables import Tables, predicted_logits
 from limelight.sampling.sample import Game
-from limelight.shapes import Bool, Int
+from limelight.shapes import Bool, Float, Int
 from limelight.text import CLS, UNK
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import denominator_range, mapped, one_document, value
 
+_PAIRS = 1 << 18  # words times places whose terms are kept
 _UNDERFLOW = 1e-250  # a denominator below has lost digits
 
 
@@ -33,22 +36,62 @@ def deleted_windows(
     T_max: int,
 ) -> Int[np.ndarray, "n T_max"]:
     """Return [cls], then the tokens ``ids`` whose feature stays, moved together, then padding."""
-    stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)[:, of_token]
-    stays &= np.cumsum(stays, axis=1, dtype=np.int32) < T_max  # what does not fit is not read
+    ids, of_token = np.append(CLS, ids), np.append(-1, of_token)
+    stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1).take(of_token, axis=1)
+    if len(ids) > T_max:  # what does not fit is not read
+        stays &= np.cumsum(stays, axis=1, dtype=np.int32) <= T_max
     windows = np.full((len(keep), T_max), UNK, dtype=np.int32)
-    windows[:, 0] = CLS
     # Row by row, both sides list the tokens that stay in their order.
-    windows[:, 1:][np.arange(1, T_max) <= stays.sum(axis=1)[:, None]] = np.broadcast_to(
-        ids, stays.shape
-    )[stays]
+    filled = np.arange(T_max) < np.count_nonzero(stays, axis=1)[:, None]
+    windows[filled] = ids[np.flatnonzero(stays) % len(ids)]
     return windows
+
+
+def looked_up(
+    tables: Tables, words: Int[np.ndarray, " L"], *, T: int
+) -> Callable[[Int[np.ndarray, "n T"]], Float[np.ndarray, "n C"]] | None:
+    """Return f of windows of these ``words`` by what each adds at each place; None if too many."""
+    (T_max, C, K), used = tables.position_value.shape, np.unique([CLS, UNK, *words])
+    if len(used) * T_max > _PAIRS:  # of a novel they would take gigabytes
+        return None
+    row = np.zeros(len(tables.word_logit), np.intp)
+    row[used] = np.arange(len(used))
+    places = np.arange(T_max)[:, None]
+    logit = tables.logit(used, places)[..., None, :]
+    g = np.exp(logit - logit.max(axis=(0, 1)))
+    terms = np.concatenate([g, g * tables.value(used, places)], axis=-2)
+    terms = terms.reshape(T_max, len(used), -1)
+    behind = terms[T:, row[UNK]].sum(axis=0)
+
+    def outputs(windows: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+        sums = np.tile(behind, (len(windows), 1))
+        # One small table per place, which all masks look up, stays in the nearest cache.
+        for here, rows in zip(terms, row.take(windows.T), strict=False):
+            sums += here.take(rows, axis=0)
+        parts = sums.reshape(-1, 1 + C, K)
+        D, N = parts[:, :1], parts[:, 1:]
+        lost = (D < _UNDERFLOW).any(axis=(1, 2))
+        f = (N / np.maximum(D, _UNDERFLOW)).mean(axis=-1)
+        f[lost] = predicted_logits(tables, windows[lost])
+        return f
+
+    return outputs
 
 
 def replacement_game(one: CollapsedDocuments) -> Game:
     """Return f of the only document, with UNK for every removed word, or what stands there."""
     game = mapped(one_document(one.game, 0), host_array)
-    # Where a word outweighs all others by so much, a mask may leave nothing that counts beside it.
-    if denominator_range(game)[0].min() > _UNDERFLOW:
-        return lambda keep: value(game, keep).T
-    window = one.ids[0], one.of_position[0], one.base_ids[0]
-    return lambda keep: predicted_logits(one.model.tables, replaced_windows(keep, *window))
+    peaked = denominator_range(game)[0].min() < _UNDERFLOW
+    T = 1 + len(one.documents[0].input.ids)  # behind is padding, whatever the mask
+    window = one.ids[0, :T], one.of_position[0, :T], one.base_ids[0, :T]
+
+    def outputs(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
+        f = value(game, keep).T
+        if peaked:
+            # Where a word outweighs all others by so much, masks may leave nothing that counts.
+            D = game.D0 + keep @ game.a.T + ~keep @ game.b.T
+            lost = (D < _UNDERFLOW).any(axis=1)
+            f[lost] = predicted_logits(one.model.tables, replaced_windows(keep[lost], *window))
+        return f
+
+    return outputs
