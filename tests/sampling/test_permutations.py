@@ -83,9 +83,14 @@ def test_few_pairs_are_announced_and_refused_with_a_tolerance():
     few = (
         "Good for which words matter and which way they pull: 2 pairs of orders rank words nearly "
         "as well as 25 do. For the size of a single score and its standard error draw 25 or "
-        "more, since what shows in few orders only may not have come up yet."
+        "more, which take a budget of 253 calls, since what shows in few orders only may not have "
+        "come up yet."
     )
     assert few in limelight.explain(model, TEXT, "shapley", pairs=2).notices
+    assert few in limelight.explain(model, TEXT, "owen", samples=22).notices
+    for method, calls, enough in (("owen", 552, False), ("owen", 553, True), ("zoom", 553, True)):
+        e = limelight.explain(model, f"{TEXT} g h i j k l", method, budget=f"{calls} calls")
+        assert any("which take a budget of 553 calls" in said for said in e.notices) != enough
     for text, pairs in (("a b c", 2), (TEXT, 60)):  # three words have fewer masks than two pairs
         e = limelight.explain(model, text, "shapley", pairs=pairs)
         assert not e.notices

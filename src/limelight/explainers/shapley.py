@@ -269,8 +269,9 @@ def said_of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str,
         few = (
             f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
             f"rank words nearly as well as {ENOUGH} do. For the size of a single score and its "
-            f"standard error draw {ENOUGH} or more, since what shows in few orders only may not "
-            "have come up yet.",
+            f"standard error draw {ENOUGH} or more, which take a budget of "
+            f"{3 + ENOUGH * 2 * (d - 1):,} calls, since what shows in few orders only may not have "
+            "come up yet.",
         )
     return (
         few
