@@ -118,7 +118,7 @@ def test_an_interrupt_says_what_is_kept_and_leaves_no_process(tmp_path):
         _, said = process.communicate()
     assert process.returncode == 130
     (_, last) = said.splitlines()
-    assert last.startswith("Interrupted: about ")
+    assert last.startswith("Interrupted. About ")
     assert last.endswith(
         f"finished shards are kept in '{tmp_path / 'run'}'. The same command goes on."
     )

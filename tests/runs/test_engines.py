@@ -1,13 +1,18 @@
 """Every engine writes the same folder, bit by bit, also when its workers are killed."""
 
 import contextlib
+import gc
 import multiprocessing as mp
 import os
+import pickle
 import re
 import signal
+import struct
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -21,6 +26,7 @@ import pyarrow as pa
 
 from limelight.models.loading import ModelSource
 from limelight.runs import Run, estimate
+from limelight.runs.engines import SpawnedProcess, finished_by_workers
 from limelight.runs.work import ShardWork, Task, explain_shard, packed
 
 from runs import record_of, texts_table
@@ -298,3 +304,42 @@ def test_an_executor_that_is_none_or_has_ended_is_refused_in_a_sentence(model, t
         pass
     with pytest.raises(InputError, match=r"ThreadPoolExecutor has ended \(cannot schedule new"):
         limelight.explain_data(model, {"text": TEXTS}, "gxi", **asked, executor=ended)
+
+
+def tear():
+    """End this process in the middle of whatever it writes to another."""
+    for one in gc.get_objects():
+        if isinstance(one, Connection) and one.writable:
+            os.write(one.fileno(), struct.pack("!i", 10**6) + b"the rest never comes")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Torn:
+    """What cannot be unpickled by a process that would go on."""
+
+    def __reduce__(self):
+        return tear, ()
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_in_the_middle_of_its_answer_is_lost_and_nobody_waits_for_the_rest():
+    start = partial(SpawnedProcess, pickle.dumps(Torn()), 1)
+    with pytest.raises(InputError, match=r"each of 3 workers has ended \(exit code -9\) at shard"):
+        list(finished_by_workers(start, 1, iter([Task(0, texts_table(["w1"]))])))
+    assert mp.active_children() == []
+
+
+@pytest.mark.slow
+def test_a_program_that_workers_would_run_again_is_told_where_its_work_must_stand(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import limelight\n"
+        "def said(texts):\n"
+        "    return [[0.2, 0.8] for _ in texts]\n"
+        "model = limelight.wrap(said, classes=['no', 'yes'])\n"
+        "limelight.explain_data(\n"
+        f"    model, ['a b', 'c d'], output={str(tmp_path / 'run')!r}, workers=2, shard_texts=1)\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'must stand under if __name__ == "__main__":.' in done.stderr.splitlines()[-1]

@@ -143,7 +143,7 @@ def run_shown(output: Path, log: str | None) -> Iterator["Watcher"]:
     last = list["RunProgress"]()
 
     def kept() -> str:
-        done = f"about {last[0].done:,} of {last[0].total:,}" if last else "no"
+        done = f"About {last[0].done:,} of {last[0].total:,}" if last else "No"
         stored = f"{done} texts are done, and finished shards are kept in '{output}'."
         return f"{stored} The same command goes on."
 

@@ -104,8 +104,8 @@ def train(
 
     def kept() -> str:
         if (output / "checkpoint.safetensors").exists():
-            return f"the checkpoint is in '{output}'; give the same command to go on from there."
-        return "give the same command to start again."
+            return f"The checkpoint is in '{output}'; give the same command to go on from there."
+        return "Give the same command to start again."
 
     def told(at: "Progress") -> None:
         """Move the bar on a terminal; elsewhere say one line per epoch."""
@@ -180,7 +180,7 @@ def learn(
 
     def kept() -> str:
         drawn = any(output.glob("drawn/part-*"))
-        return f"values drawn so far are kept in '{output}'. The same command goes on." * drawn
+        return f"Values drawn so far are kept in '{output}'. The same command goes on." * drawn
 
     with noted(kept), (shown := ProgressShown("learning", estimated=True)) as moved:
         found = learned(

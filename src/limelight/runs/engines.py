@@ -15,7 +15,7 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
-    ProcessPoolExecutor,
+    ThreadPoolExecutor,
     wait,
 )
 from multiprocessing import resource_tracker
@@ -69,9 +69,11 @@ def finished_by_workers(
                     if losses[task.number] == worker.tries:
                         (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
                         who, advice = worker.given_up
+                        # Who is lost with all shards in flight does not say which one it was.
+                        where = f" at shard {task.number}" if worker.tries > 1 else ""
                         raise InputError(
-                            f"{who} has ended ({reason.rstrip('.')}) at shard {task.number}; what "
-                            f"is finished is kept. {advice}"
+                            f"{who} has ended ({reason.rstrip('.')}){where}; what is finished is "
+                            f"kept. {advice}"
                         ) from None
                     begin(task)
                     continue
@@ -113,6 +115,8 @@ class ExecutorShare:
 
 _TRIES = 3
 _GIVEN_UP = f"each of {_TRIES} workers", "They may lack memory: use fewer of them."
+_RUN_MAIN = 'They run your program first: what it does must stand under if __name__ == "__main__":.'
+_PATIENCE = 5.0  # seconds for a killed process to be gone
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -135,39 +139,54 @@ class SpawnedProcess(ExecutorShare):
     def __init__(self, job: bytes, workers: int) -> None:
         # Not forked: torch and OpenMP do not survive the fork of a process that has threads.
         context = mp.get_context("spawn")
-        theirs, self._ours = context.Pipe(duplex=False)
-        # A pool of its own, for one that has lost a process is broken for good.
-        pool = ProcessPoolExecutor(1, context, _begin, (theirs, job))
-        with _starting(workers, program=needs_main(job)):
-            pool.submit(os.getpid)  # it is started with the first that is asked of it
+        # No pool: it holds both ends of its pipes, and would wait for ever for the rest of an
+        # answer in which its process has ended.
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
+        with _starting(workers, program=(runs_main := needs_main(job))):
+            self._process.start()
+        # The process alone holds its end then, so that we hear when it is gone.
         theirs.close()
-        super().__init__(pool, _explained)
-        self.given_up = _GIVEN_UP
+        super().__init__(ThreadPoolExecutor(1), self._answer)
+        who, advice = _GIVEN_UP
+        self.given_up = who, f"{advice} {_RUN_MAIN}" if runs_main else advice
+
+    def _answer(self, task: Task) -> Finished:
+        try:
+            self._pipe.send(task)
+            found: Finished | Exception = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.join(_PATIENCE)
+            raise BrokenExecutor(f"exit code {self._process.exitcode}") from None
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     def close(self) -> None:
-        """End the process, by its pipe, and wait until it is gone."""
-        self._ours.close()
+        """Kill the process, and wait until it is gone."""
+        self._process.kill()
+        self._process.join(_PATIENCE)
         self._executor.shutdown()
 
 
-_job = list[bytes]()  # of this process, if it is one of these
-
-
-def _begin(pipe: Any, job: bytes) -> None:
-    """Make a process ready, and end it with ``pipe``: when it is let go, or its parent killed."""
+def _serve(pipe: Any, job: bytes) -> None:
+    """Explain one shard after another until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks decides what an interrupt means
-    _job.append(job)
-    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
-
-
-def _end_with(pipe: Any) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):
-        pipe.recv()
-    os._exit(1)  # in the middle of a shard, too: nobody is left to take it
+        while True:
+            task = pipe.recv()
+            try:
+                found: Finished | Exception = explain_shard(job, task)
+            except Exception as error:
+                found = error
+            pipe.send(found)
 
 
-def _explained(task: Task) -> Finished:
-    return explain_shard(_job[0], task)
+def _end_with_parent() -> None:
+    if (parent := mp.parent_process()) is not None:
+        parent.join()
+        os._exit(1)  # killed, it could not tell us, and nobody is left to take the shard
 
 
 # The environment and the main module belong to the whole process: one start at a time.
