@@ -208,24 +208,24 @@ class Question:
         Any,  # a Unit, of which records know what JSON can hold
         '"words": all occurrences of a word together; "positions": every token by itself; '
         '"sentences", "paragraphs" or "lines"; with a Hugging Face model also "tokens". By default '
-        '"words", and "sentences" where an answer is explained. Of a picture: "patches", which is '
+        '"words", and "sentences" for an answer. Of a picture: "patches", which is '
         'the default, or "segments".',
     ] = None
     grid: Annotated[
         int | None,
-        "Of a picture: explain so many patches a side instead of the model's own.",
+        "Of a picture: take so many patches a side instead of the model's own.",
     ] = None
     scale: Annotated[
         str,
-        'Explain the "logit" of the class or its "probability"; a model without probabilities has '
-        'a "score", which is always what is explained.',
+        'Take the "logit" of the class or its "probability"; a model without probabilities has a '
+        '"score", which is always what is taken.',
     ] = "logit"
     protect: Annotated[
         Collection[str], "Word that stays as it is and gets no score. May be repeated."
     ] = ()
     window: Annotated[
         str | int | None,
-        "Explain all of a text that is longer than a Hugging Face model reads: the mean over "
+        "Read all of a text that is longer than a Hugging Face model reads at once: the mean over "
         'windows of this many tokens, or "auto" for as many as it reads.',
     ] = None
     side: Annotated[

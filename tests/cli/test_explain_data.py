@@ -33,7 +33,7 @@ def test_a_data_set_becomes_a_folder(limelight, data, tmp_path):
     assert done.out == f"3 texts, lime, gxi: '{tmp_path / 'run'}'\n"
     assert done.err == (
         "2 of 6 rows have an error instead of scores, the first: the text has no words; give at "
-        "least one word. --retry tries them again.\n"
+        "least one word. Try again with --retry.\n"
     )
     alone = limelight("explain", "--data", data, "-m", "lime", "-o", tmp_path / "alone")
     assert alone.err.startswith("1 of 3 rows has an error instead of scores, the first: ")

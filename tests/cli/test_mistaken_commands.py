@@ -235,3 +235,10 @@ def test_an_answer_of_no_tokens_is_refused(limelight):
     assert (run.code, run.out) == (2, "")
     assert "max_new_tokens must be" in run.err
     assert "got 0" in run.err
+
+
+def test_options_that_judge_shares_are_not_said_to_explain(limelight):
+    told = limelight("judge", "--help").out
+    shared = told[told.index("--features") : told.index("--side")]
+    assert "xplain" not in shared
+    assert "answers; by default what it writes" in " ".join(told.replace("│", "").split())

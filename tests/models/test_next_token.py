@@ -401,11 +401,11 @@ def test_the_shell_asks_a_language_model(folder, limelight):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--template", "{text}"], "are about a language model; give its path"),
+        (["--template", "{text}"], "are about a language model; give its path (--model)."),
         (["--model", "x", "--labels", "a=b,c=d"], "--labels are about a language model"),
         (
             ["--per-token"],
-            "per_token is about an answer that a language model writes; add template",
+            "per_token is about an answer that a language model writes; add template (--template)",
         ),
         (
             ["--model", "x", "--template", "{text}", "--labels", "good"],

@@ -163,3 +163,11 @@ def test_whatever_was_judged_can_be_stored():
 def test_what_cannot_be_judged_is_one_sentence_before_any_work(more, said):
     with pytest.raises(InputError, match=said):
         judge(MODEL, TEXTS[:1], **{"methods": [broken], **more})
+
+
+def test_a_file_that_names_no_schema_is_refused(results):
+    for kind, found in results.items():
+        record = json.loads(found.to_json())
+        del record["schema"]
+        with pytest.raises(InputError, match=r"this is not a limelight .*schema"):
+            kind.from_json(json.dumps(record))

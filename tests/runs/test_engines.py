@@ -25,7 +25,7 @@ import kill_runs
 import pyarrow as pa
 
 from limelight.models.loading import ModelSource
-from limelight.runs import Run, estimate
+from limelight.runs import Run, RunProgress, estimate
 from limelight.runs.engines import SpawnedProcess, finished_by_workers
 from limelight.runs.work import ShardWork, Task, explain_shard, packed
 
@@ -304,6 +304,14 @@ def test_an_executor_that_is_none_or_has_ended_is_refused_in_a_sentence(model, t
         pass
     with pytest.raises(InputError, match=r"ThreadPoolExecutor has ended \(cannot schedule new"):
         limelight.explain_data(model, {"text": TEXTS}, "gxi", **asked, executor=ended)
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"), [(None, ""), (0.0123, ", 0.012 a second"), (1234.5, ", 1,234 a second")]
+)
+def test_how_far_a_run_is_says_how_quick_it_is_also_where_a_text_takes_minutes(rate, said):
+    progress = RunProgress(done=1, failed=0, total=2, per_second=rate)
+    assert progress.sentence == f"1 of 2 texts{said}"
 
 
 def tear():

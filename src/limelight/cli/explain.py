@@ -189,7 +189,7 @@ def _say_end(run: "Run") -> None:
             raise InputError(f"none of the {len(run):,} texts could be explained: {first}")
         tell(
             f"{failed:,} of {rows:,} rows {'has' if failed == 1 else 'have'} an error instead of "
-            f"scores, the first: {first} --retry tries them again."
+            f"scores, the first: {first} Try again with --retry."
         )
     said = f"{len(run):,} texts, {', '.join(run.methods)}: '{run.path}'"
     output_console().print(said, soft_wrap=True)

@@ -51,7 +51,7 @@ def judge(
     ----------
     methods
         Names from "limelight methods", JSON files of stored explanations, and folders that
-        "limelight explain --data" wrote, with commas.
+        "limelight explain --data" wrote, separated by commas.
     label_column
         Column of the labels; by default one of a usual name, else there are none. They take no part
         in the judgement: labels that match no class, or hardly ever the prediction, are told about.
@@ -67,9 +67,9 @@ def judge(
     second_replacement
         Judge the same scores once more with removed words replaced this way.
     columns
-        Other measures, with commas: additivity, loo_tau, stability, eraser and ferret by default,
-        of scores and answers top_drop and lds in their place; also sanity, for which everything is
-        explained once more; "all" or "none".
+        Other measures, separated by commas: additivity, loo_tau, stability, eraser and ferret by
+        default, of scores and answers top_drop and lds in their place; also sanity, for which
+        everything is explained once more; "all" or "none".
     curves
         Keep the curves of every text for the page; without them the files are smaller.
     budget

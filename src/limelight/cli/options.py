@@ -77,10 +77,7 @@ PairColumn = Annotated[
 ]
 AnswerColumn = Annotated[
     str | None,
-    Parameter(
-        help="With a language model: column of the answers that are explained; by default what it "
-        "writes."
-    ),
+    Parameter(help="With a language model: column of the answers; by default what it writes."),
 ]
 
 

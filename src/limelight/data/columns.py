@@ -198,8 +198,8 @@ class DataSet:
         """
         if labels is not None and self.columns.label is None:
             raise InputError(
-                "labels= says which class a label is, but these data have no column of labels; "
-                "name it: label_column (--label-column)."
+                "labels (--labels) says which class a label is, but these data have no column of "
+                "labels; name it: label_column (--label-column)."
             )
         limit = _checked_limit(limit)
         files = [

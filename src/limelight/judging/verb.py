@@ -147,7 +147,9 @@ def judge(
     known = ClassLabels(model.classes, labels) if of_texts else None
     if labels is not None and known is None:
         why = "the model finds spans in them" if true else "they have no labels"
-        raise InputError(f"labels= says which class a label of these texts is, but {why}.")
+        raise InputError(
+            f"labels (--labels) says which class a label of these texts is, but {why}."
+        )
     if not given:
         raise InputError("judge needs at least one text; got none.")
     if side is not None and not any(isinstance(one, tuple) for one in given):

@@ -112,15 +112,15 @@ def _given(template: Any, labels: Any, max_new_tokens: Any, per_token: Any) -> _
     said |= {} if per_token is False else {"per_token": per_token}
     if said and template is None and labels is None:
         raise InputError(
-            f"{min(said)} is about an answer that a language model writes; add template=, what it "
-            "is asked, with {text} in it."
+            f"{min(said)} is about an answer that a language model writes; add template "
+            "(--template), what it is asked, with {text} in it."
         )
     return said or None
 
 
 def _loaded(path: str | os.PathLike[str] | None, device: str | None, asked: _Asked) -> Model:
     if asked is not None and path is None:
-        raise InputError("template and labels are about a language model; give its path.")
+        raise InputError("template and labels are about a language model; give its path (--model).")
     if path is None:
         return _shipped().on(device)
     if not isinstance(path, str | os.PathLike):

@@ -273,7 +273,7 @@ def check_writing(max_new_tokens: Any, per_token: Any) -> None:
 
 NO_PLACE = (
     "a model that finds spans has outputs at a place, not of a text; ask limelight.predict for "
-    "its spans, or explain with at=."
+    "its spans, or explain with at (--at)."
 )
 
 NOTHING_WRITTEN = (

@@ -497,7 +497,11 @@ class Judgement(
         """Return the judgement that :meth:`to_json` wrote."""
         from limelight.results.codec import decoded
 
-        return decoded(content, cls)._each_setting(read_value)
+        found = decoded(content, cls)
+        # msgspec asks for the schema only where there are several.
+        if "schema" not in msgspec.json.decode(content, type=dict[str, msgspec.Raw]):
+            raise InputError("this is not a limelight judgement: it names no schema.")
+        return found._each_setting(read_value)
 
     def _each_setting(self, how: Callable[[Any], Any]) -> "Judgement":
         second = None if self.second is None else self.second._each_setting(how)

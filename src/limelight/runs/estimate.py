@@ -112,7 +112,8 @@ class RunProgress:
         """How far it is."""
         found = " read for what is explained" * self.finding
         failed = f", {self.failed:,} failed" if self.failed else ""
-        speed = f", {self.per_second:,.1f} a second" if self.per_second else ""
+        rate = self.per_second
+        speed = f", {rate:{',.0f' if rate >= 10 else '.2g'}} a second" if rate else ""
         return f"{self.done:,} of {self.total:,} texts{found}{failed}{speed}"
 
 

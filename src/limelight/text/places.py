@@ -211,9 +211,9 @@ def place_at(
         number = 0 if at is None else at
         if not 0 <= number < len(found) or (at is None and len(found) > 1):
             raise InputError(
-                f"the model finds {_listed(found, text)}; say which place to explain with at=: the "
-                "number of a span from 0, words, or (start, end). explain_spans (--spans) explains "
-                "all that are found."
+                f"the model finds {_listed(found, text)}; say which place to explain with at "
+                "(--at): the number of a span from 0, words, or (start, end). explain_spans "
+                "(--spans) explains all that are found."
             )
         return found[number]
     place = Place(*_span(at, text, region), first_pieces)

@@ -277,7 +277,7 @@ class AnswerForSequenceClassification(AskedLanguageModel):
     reads = "before"
     unasked = (
         "a model that writes has outputs for an answer, not of a text; ask limelight.predict for "
-        "its answer, or explain with answer=."
+        "its answer, or explain with answer (--answer)."
     )
     if_cut = ""
     removals = ("delete", "mask", "unk", "pad")  # unknown words are no prompt that it has seen
