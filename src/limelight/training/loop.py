@@ -14,7 +14,7 @@ from limelight.errors import InputError
 from limelight.shapes import Array, Float, Int
 from limelight.training.module import with_words_lost
 from limelight.training.recipe import Recipe
-from limelight.training.state import Checkpoint, TrainingState, new_state
+from limelight.training.state import Checkpoint, new_module
 from limelight.training.texts import NOISE, ORDER, EncodedTexts, Prepared, random_numbers
 
 _REPORT = 20  # steps between two looks at the loss or two checkpoints: each one waits
@@ -61,21 +61,19 @@ def fit(
     progress: Callable[[Progress], None] | None = None,
     checkpoint: Checkpoint | None = None,
     module: Any = None,
-) -> TrainingState:
-    """Return the state after the last epoch; ``best`` in it are the weights to keep.
+) -> "Training":
+    """Return the training after its last epoch; ``best`` in it are the weights to keep.
 
     With a ``checkpoint`` the run continues what it finds there and saves itself every few minutes.
     Without a ``module`` of your own the paper's classifier is trained. Yours is called as that one
     is, ``module(ids, dropout=, rng=)``, and names its word embeddings ``embedding``.
     """
-    state = new_state(prepared, recipe, seed=seed, device=device, module=module)
-    if checkpoint is not None:
-        checkpoint.restore(state)
-    loop = _Loop(prepared, recipe, seed, device, progress, checkpoint)
+    own = new_module(prepared, recipe, seed) if module is None else module
+    training = Training(own.to(device), prepared, recipe, seed, progress, checkpoint)
     with _steady_arithmetic():
-        while len(state.history) < loop.last_epoch(state):
-            loop.run_epoch(state)
-    return state
+        while len(training.history) < training.last_epoch:
+            training.run_epoch()
+    return training
 
 
 @contextlib.contextmanager
@@ -97,122 +95,182 @@ def _steady_arithmetic() -> Iterator[None]:
         torch.set_flush_denormal(flushed)
 
 
-class _Loop:
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
+_NOTES = ("step", "seconds", "history")  # what is stored as JSON, which floats survive exactly
+
+
+class Training:
+    """Weights and what moves them, the best weights so far, and the history of epochs."""
+
     def __init__(
         self,
+        module: Any,  # AttentionModule, or another with an ``embedding`` and the same call
         prepared: Prepared,
         recipe: Recipe,
         seed: int,
-        device: Any,
         progress: Callable[[Progress], None] | None,
         checkpoint: Checkpoint | None,
     ) -> None:
-        self.recipe, self.seed, self.device = recipe, seed, device
-        self.ids = torch.from_numpy(prepared.training.ids).to(device)
-        self.labels = torch.from_numpy(prepared.training.labels.copy()).to(device)
-        self.validation = prepared.validation
+        self.module, self.recipe, self.seed = module, recipe, seed
         self.progress, self.checkpoint = progress, checkpoint
+        self.device, self.weights = module.embedding.device, dict(module.named_parameters())
+        self.ids = torch.from_numpy(prepared.training.ids).to(self.device)
+        self.labels = torch.from_numpy(prepared.training.labels.copy()).to(self.device)
+        self.validation = prepared.validation
         self.per_epoch = math.ceil(len(self.ids) / recipe.batch)
-        self.last = self.saved = time.monotonic()
-        self.saved_step = 0
+        # Apart: the shipped recipe lets the embedding decay thirty times as fast as the rest.
+        decay = recipe.weight_decay if recipe.embedding_decay is None else recipe.embedding_decay
+        projections = [weight for name, weight in self.weights.items() if name != "embedding"]
+        self.optimizer = torch.optim.AdamW(
+            [
+                {"params": [module.embedding], "weight_decay": decay},
+                {"params": projections, "weight_decay": recipe.weight_decay},
+            ],
+            lr=recipe.learning_rate,
+            fused=True,
+        )
+        self.average = self._copied(self.weights) if recipe.average else None
+        self.best: dict[str, Array] | None = None
+        self.history: list[dict[str, Any]] = []
+        self.step, self.seconds = 0, 0.0
+        self.loss_sum = torch.zeros((), dtype=torch.float64, device=self.device)  # of the epoch
+        if checkpoint is not None and (found := checkpoint.load()) is not None:
+            self._restore(*found)
+        self.saved, self.saved_step = time.monotonic(), self.step
+        self.began = self.saved - self.seconds
 
-    def last_epoch(self, state: TrainingState) -> int:
-        """Return the epoch with which the run ends if no validation gets better."""
+    @staticmethod
+    def _copied(weights: dict[str, Array]) -> dict[str, Array]:
+        return {name: weight.detach().clone() for name, weight in weights.items()}
+
+    @property
+    def kept(self) -> dict[str, Array]:
+        """The weights that are validated and kept: the average where there is one."""
+        return self.weights if self.average is None else self.average
+
+    @property
+    def best_epoch(self) -> dict[str, Any] | None:
+        """The entry of history whose weights are kept: the most accurate; without any, the last.
+
+        A tie keeps the earlier epoch, which has fitted less to its own texts.
+        """
+        return max(
+            self.history,
+            key=lambda one: one["epoch"] if one["accuracy"] is None else one["accuracy"],
+            default=None,
+        )
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch with which the run ends if no validation gets better."""
         recipe = self.recipe
         if recipe.patience is None:
             return recipe.epochs
-        best = (state.best_epoch or {"epoch": 1})["epoch"]
+        best = (self.best_epoch or {"epoch": 1})["epoch"]
         least = math.ceil(recipe.least_steps / self.per_epoch)
         return min(recipe.epochs, max(best + recipe.patience, least))
 
-    def run_epoch(self, state: TrainingState) -> None:
-        epoch, batch = len(state.history), self.recipe.batch
+    def run_epoch(self) -> None:
+        """Go on to the end of an epoch, and keep its weights if they are the best."""
+        batch, epoch = self.recipe.batch, len(self.history)
         order = random_numbers(self.seed, ORDER, epoch).permutation(len(self.ids))
         order = torch.from_numpy(order).to(self.device)
-        while (done := state.step - epoch * self.per_epoch) < self.per_epoch:
+        while (done := self.step - epoch * self.per_epoch) < self.per_epoch:
             rows = order[done * batch : (done + 1) * batch]
-            self._step(state, self.ids[rows], self.labels[rows])
+            self._step(self.ids[rows], self.labels[rows])
             if (done + 1) % _REPORT == 0:
-                self._tell(state, self._mean_loss(state, done + 1), ended=False)
-                minutes = (time.monotonic() - self.saved) / 60
-                if self.checkpoint and minutes > self.checkpoint.minutes:
-                    self._save(state)
-        self._end_epoch(state)
+                self._report(self._mean_loss(done + 1), ended=False)
+        mean = self._mean_loss(self.per_epoch)
+        score = None if self.validation is None else accuracy(self, self.validation)
+        seconds = round(time.monotonic() - self.began, 3)
+        ended = {"epoch": epoch + 1, "loss": mean, "accuracy": score, "seconds": seconds}
+        self.history.append(ended)
+        if self.best_epoch is ended:
+            self.best = self._copied(self.kept)
+        self.loss_sum.zero_()
+        self._report(mean, ended=True)
 
-    def _step(self, state: TrainingState, ids: Array, labels: Array) -> None:
+    def _step(self, ids: Array, labels: Array) -> None:
         recipe = self.recipe
-        rng = random_numbers(self.seed, NOISE, state.step)
+        rng = random_numbers(self.seed, NOISE, self.step)
         if recipe.word_dropout:
             ids = with_words_lost(ids, recipe.word_dropout, rng=rng)
-        rate = learning_rate(recipe, state.step, self.per_epoch * recipe.epochs)
-        for group in state.optimizer.param_groups:
+        rate = learning_rate(recipe, self.step, self.per_epoch * recipe.epochs)
+        for group in self.optimizer.param_groups:
             group["lr"] = rate
-        f = state.module(ids, dropout=recipe.dropout, rng=rng)
+        f = self.module(ids, dropout=recipe.dropout, rng=rng)
         value = loss(f, labels, smoothing=recipe.label_smoothing)
-        state.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         value.backward()
-        state.optimizer.step()
-        state.loss_sum += value.detach()  # on the device: a number on the host would wait for it
-        state.step += 1
-        if state.average is not None:
+        self.optimizer.step()
+        self.loss_sum += value.detach()  # on the device: a number on the host would wait for it
+        self.step += 1
+        if self.average is not None:
             # Shorter at first: an average of 100 steps would remember the random start for as long.
-            decay = min(recipe.average, state.step / (state.step + 9))
-            new = [weight.detach() for weight in state.module.parameters()]
-            torch._foreach_lerp_(list(state.average.values()), new, 1 - decay)
+            decay = min(recipe.average, self.step / (self.step + 9))
+            new = [weight.detach() for weight in self.weights.values()]
+            torch._foreach_lerp_(list(self.average.values()), new, 1 - decay)
 
-    def _end_epoch(self, state: TrainingState) -> None:
-        epoch = len(state.history) + 1
-        mean = self._mean_loss(state, self.per_epoch)
-        score = None if self.validation is None else accuracy(state, self.validation)
-        best = state.best_epoch
-        # A tie keeps the earlier epoch, which has fitted less to its own texts.
-        if score is None or best is None or score > best["accuracy"]:
-            state.best = {name: weight.clone() for name, weight in state.kept.items()}
-        self._count_time(state)
-        seconds = round(state.seconds, 3)
-        state.history.append({"epoch": epoch, "loss": mean, "accuracy": score, "seconds": seconds})
-        state.loss_sum.zero_()
-        if self.checkpoint and state.step - self.saved_step >= _REPORT:
-            self._save(state)
-        self._tell(state, mean, ended=True)
-
-    def _tell(self, state: TrainingState, mean: float, *, ended: bool) -> None:
-        self._count_time(state)
-        if not self.progress:
-            return
-        self.progress(
-            Progress(
-                epoch=len(state.history) + (not ended),
-                epochs=self.recipe.epochs,
-                step=state.step,
-                steps=self.per_epoch * self.last_epoch(state),
-                loss=mean,
-                accuracy=state.history[-1]["accuracy"] if state.history else None,
-                best=(state.best_epoch or {}).get("accuracy"),
-                patience=self.recipe.patience,
-                seconds=state.seconds,
-                epoch_ended=ended,
-            )
-        )
-
-    def _mean_loss(self, state: TrainingState, steps: int) -> float:
-        mean = float(state.loss_sum) / steps
+    def _mean_loss(self, steps: int) -> float:
+        mean = float(self.loss_sum) / steps
         if not math.isfinite(mean):
             raise InputError(
-                f"the loss became {mean} in epoch {len(state.history) + 1}, by step {state.step}; "
-                "lower the learning rate."
+                f"the loss became {mean} in epoch {len(self.history) + 1}, by step "
+                f"{self.step}; lower the learning rate."
             )
         return mean
 
-    def _save(self, state: TrainingState) -> None:
-        if self.checkpoint:
-            self.checkpoint.save(state)
-            self.saved, self.saved_step = time.monotonic(), state.step
-
-    def _count_time(self, state: TrainingState) -> None:
+    def _report(self, mean: float, *, ended: bool) -> None:
+        """Save the state where it is time to, and tell where the run stands."""
         now = time.monotonic()
-        state.seconds += now - self.last
-        self.last = now
+        self.seconds = now - self.began
+        if self.checkpoint is not None:
+            long = now - self.saved > 60 * self.checkpoint.minutes
+            # Epochs of a step or two are not all saved.
+            if long or (ended and self.step - self.saved_step >= _REPORT):
+                notes = {name: getattr(self, name) for name in _NOTES}
+                notes["loss_sum"] = float(self.loss_sum)
+                self.checkpoint.save(self._tensors(), notes)
+                self.saved, self.saved_step = time.monotonic(), self.step
+        if self.progress is not None:
+            self.progress(
+                Progress(
+                    epoch=len(self.history) + (not ended),
+                    epochs=self.recipe.epochs,
+                    step=self.step,
+                    steps=self.per_epoch * self.last_epoch,
+                    loss=mean,
+                    accuracy=self.history[-1]["accuracy"] if self.history else None,
+                    best=(self.best_epoch or {}).get("accuracy"),
+                    patience=self.recipe.patience,
+                    seconds=self.seconds,
+                    epoch_ended=ended,
+                )
+            )
+
+    def _tensors(self) -> dict[str, Array]:
+        """Return every array of the state by name."""
+        groups = {"weight": self.weights, "average": self.average or {}, "best": self.best or {}}
+        named = {f"{group}.{name}": x for group, own in groups.items() for name, x in own.items()}
+        for name, weight in self.weights.items():
+            moments = self.optimizer.state[weight]
+            named |= {f"optimizer.{name}.{key}": moments[key] for key in _MOMENTS}
+        return named
+
+    def _restore(self, tensors: dict[str, Array], notes: dict[str, Any]) -> None:
+        """Become the state that ``tensors`` and ``notes`` describe."""
+        own = {name: one.to(self.device) for name, one in tensors.items()}
+        for name, weight in self.weights.items():
+            with torch.no_grad():
+                weight.copy_(own[f"weight.{name}"])
+            moments = {key: own[f"optimizer.{name}.{key}"] for key in _MOMENTS}
+            self.optimizer.state[weight] = moments
+        self.step, self.seconds, self.history = (notes[name] for name in _NOTES)
+        self.loss_sum.fill_(notes["loss_sum"])
+        if self.average is not None:
+            self.average = {name: own[f"average.{name}"] for name in self.weights}
+        if self.history:
+            self.best = {name: own[f"best.{name}"] for name in self.weights}
 
 
 def loss(f: Float[Array, "B C"], labels: Int[Array, " B"], *, smoothing: float) -> Array:
@@ -224,12 +282,12 @@ def loss(f: Float[Array, "B C"], labels: Int[Array, " B"], *, smoothing: float) 
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
-def accuracy(state: TrainingState, texts: EncodedTexts) -> float:
+def accuracy(training: Training, texts: EncodedTexts) -> float:
     """Return the share of ``texts`` whose class the kept weights get right."""
     right = 0
     for start in range(0, len(texts), _CHUNK):
-        ids = torch.from_numpy(texts.ids[start : start + _CHUNK]).to(state.loss_sum.device)
-        f = torch.func.functional_call(state.module, state.kept, (ids,))
+        ids = torch.from_numpy(texts.ids[start : start + _CHUNK]).to(training.device)
+        f = torch.func.functional_call(training.module, training.kept, (ids,))
         predicted = (f[:, 0] > 0).long() if f.shape[1] == 1 else f.argmax(dim=1)
         right += int((predicted.cpu().numpy() == texts.labels[start : start + _CHUNK]).sum())
     return right / len(texts)

@@ -20,9 +20,9 @@ from limelight.errors import InputError, nearest
 from limelight.files import alone_in, write_whole
 from limelight.models.attention import AttentionClassifier, save_folder
 from limelight.models.attention.folder import FILES
-from limelight.training.loop import Progress, accuracy, fit
+from limelight.training.loop import Progress, Training, accuracy, fit
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
-from limelight.training.state import CHECKPOINT, Checkpoint, TrainingState
+from limelight.training.state import CHECKPOINT, Checkpoint, reason
 from limelight.training.texts import Prepared, of_pictures, prepare
 
 _SHOWN = 2000  # training texts that are asked where none were held out
@@ -87,20 +87,20 @@ def train(
             checkpoint = Checkpoint(folder, arguments, checkpoint_minutes)
             if not resume:
                 checkpoint.path.unlink(missing_ok=True)
-        state = fit(
+        training = fit(
             prepared, recipe, seed=seed, device=device, progress=progress, checkpoint=checkpoint
         )
-        record = _record(prepared, recipe, state, **made_by)
+        record = _record(prepared, recipe, training, **made_by)
         if data.notices:
             record["labels"] = list(data.notices)
         with torch.no_grad():
-            for name, weight in state.module.named_parameters():
-                weight.copy_((state.best or state.kept)[name])
-        classifier = state.module.to_classifier(
+            for name, weight in (training.best or training.kept).items():
+                training.weights[name].copy_(weight)
+        classifier = training.module.to_classifier(
             prepared.vocabulary, prepared.classes, record={"training": record}
         ).rounded(precision)
         if folder is not None:
-            _save(classifier, state, folder)
+            _save(classifier, training, folder)
     return classifier
 
 
@@ -128,8 +128,7 @@ def _usable_folder(folder: Path, *, fresh: bool) -> Path:
         (folder / ".writable").unlink()
     except OSError as error:
         raise InputError(
-            f"the output folder '{folder}' cannot be written to "
-            f"({(error.strerror or str(error)).lower()}); choose another."
+            f"the output folder '{folder}' cannot be written to ({reason(error)}); choose another."
         ) from None
     if foreign:
         raise InputError(
@@ -145,7 +144,7 @@ def _usable_folder(folder: Path, *, fresh: bool) -> Path:
 
 
 def _record(
-    prepared: Prepared, recipe: Recipe, state: TrainingState, *, seed: int, **machine: str
+    prepared: Prepared, recipe: Recipe, training: Training, *, seed: int, **machine: str
 ) -> dict[str, Any]:
     """Return what the config says about the training: no times, so that it can be repeated."""
     settings = asdict(recipe)
@@ -154,22 +153,21 @@ def _record(
         for name, known in RECIPES.items()
     }
     closest = min(changes, key=lambda name: len(changes[name]))
-    notice = learned_nothing(prepared, state)
-    best = state.best_epoch if prepared.validation is not None else state.history[-1]
+    notice = learned_nothing(prepared, training)
     return {
         "recipe": closest,
         "changed": changes[closest],
         "settings": settings,
         "seed": seed,
         **prepared.record,
-        "kept_epoch": best["epoch"] if best else None,
-        "validation_accuracy": [entry["accuracy"] for entry in state.history],
+        "kept_epoch": (training.best_epoch or {})["epoch"],
+        "validation_accuracy": [entry["accuracy"] for entry in training.history],
         **machine,
         **({"notice": notice} if notice else {}),
     }
 
 
-def learned_nothing(prepared: Prepared, state: TrainingState) -> str | None:
+def learned_nothing(prepared: Prepared, training: Training) -> str | None:
     """Say that the kept weights are no better than always giving the most frequent class.
 
     They are better, and None comes back, if their accuracy is two standard errors above the share
@@ -181,10 +179,8 @@ def learned_nothing(prepared: Prepared, state: TrainingState) -> str | None:
         step = -(-len(prepared.training) // _SHOWN)
         held = prepared.training.rows(np.arange(0, len(prepared.training), step))
         what = "training texts"
-    best = state.best_epoch
-    score = None if best is None else best["accuracy"]
-    if score is None:
-        score = accuracy(state, held)
+    best = training.best_epoch or {}
+    score = accuracy(training, held) if prepared.validation is None else best["accuracy"]
     share = float(np.bincount(held.labels).max()) / len(held)
     noise = 2 * math.sqrt(share * (1 - share) / len(held))
     if score > share + min(noise, (1 - share) / 2):
@@ -203,20 +199,19 @@ def learned_nothing(prepared: Prepared, state: TrainingState) -> str | None:
     )
 
 
-def _save(classifier: AttentionClassifier, state: TrainingState, folder: Path) -> None:
+def _save(classifier: AttentionClassifier, training: Training, folder: Path) -> None:
     """Put the model and its history in ``folder``; the checkpoint goes when all is in place."""
     part = folder / ".model"
     try:
         save_folder(classifier, part)
-        write_whole(folder / HISTORY, json.dumps(state.history, indent=2) + "\n")
+        write_whole(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
         for name in FILES:
             (part / name).replace(folder / name)
         (folder / CHECKPOINT).unlink(missing_ok=True)
     except OSError as error:
         raise InputError(
-            f"the model could not be written to '{folder}' "
-            f"({(error.strerror or str(error)).lower()}); the checkpoint is kept. "
-            "Make room, then run the same command to finish."
+            f"the model could not be written to '{folder}' ({reason(error)}); the checkpoint is "
+            "kept. Make room, then run the same command to finish."
         ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -1,14 +1,14 @@
-"""What changes while a model is trained, as plain arrays and on disk."""
+"""What a training begins with, and what it leaves on disk while it runs."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.torch import save
 
 from limelight.errors import InputError
 from limelight.files import write_whole
@@ -18,109 +18,14 @@ from limelight.training.recipe import Recipe
 from limelight.training.texts import WEIGHTS, Prepared, random_numbers
 
 
-@dataclass(slots=True, eq=False)
-class TrainingState:
-    """Weights, optimiser, moving average, best weights so far, and the history of epochs."""
-
-    module: Any  # AttentionModule, or another with an ``embedding`` and the same call
-    optimizer: Any
-    average: dict[str, Array] | None
-    loss_sum: Array  # of the current epoch, on the device
-    best: dict[str, Array] | None = None
-    step: int = 0
-    seconds: float = 0.0
-    history: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def kept(self) -> dict[str, Array]:
-        """The weights that are validated and kept: the average where there is one."""
-        if self.average is not None:
-            return self.average
-        return {name: weight.detach() for name, weight in self.module.named_parameters()}
-
-    @property
-    def best_epoch(self) -> dict[str, Any] | None:
-        """The entry of history with the highest validation accuracy, the first of equals."""
-        return max(self.history, key=lambda entry: entry["accuracy"] or 0.0, default=None)
-
-    def tensors(self) -> dict[str, np.ndarray]:
-        """Return every array of the state by name."""
-        named: dict[str, Array] = {}
-        for name, weight in self.module.named_parameters():
-            named[f"weight.{name}"] = weight.detach()
-            for key, value in self.optimizer.state[weight].items():
-                named[f"optimizer.{name}.{key}"] = value
-        for group in ("average", "best"):
-            for name, weight in (getattr(self, group) or {}).items():
-                named[f"{group}.{name}"] = weight
-        return {name: tensor.cpu().contiguous().numpy() for name, tensor in named.items()}
-
-    def notes(self) -> dict[str, Any]:
-        """Return everything else, ready for JSON; floats survive it exactly."""
-        return {
-            "step": self.step,
-            "loss_sum": float(self.loss_sum),
-            "seconds": self.seconds,
-            "history": self.history,
-        }
-
-    def restore(self, tensors: dict[str, np.ndarray], notes: dict[str, Any]) -> None:
-        """Become the state that ``tensors`` and ``notes`` describe."""
-        for name, weight in self.module.named_parameters():
-            with torch.no_grad():
-                weight.copy_(torch.from_numpy(tensors[f"weight.{name}"]))
-            start = f"optimizer.{name}."
-            self.optimizer.state[weight] = {
-                key.removeprefix(start): torch.tensor(value, device=weight.device)
-                for key, value in tensors.items()
-                if key.startswith(start)
-            }
-        self.average = self._group("average", tensors)
-        self.best = self._group("best", tensors)
-        self.step, self.seconds = notes["step"], notes["seconds"]
-        self.history = notes["history"]
-        self.loss_sum.fill_(notes["loss_sum"])
-
-    def _group(self, group: str, tensors: dict[str, np.ndarray]) -> dict[str, Array] | None:
-        """Return the weights saved under ``group``, in the order of the module's own."""
-        names = [name for name, _ in self.module.named_parameters()]
-        if f"{group}.{names[0]}" not in tensors:
-            return None
-        device = self.loss_sum.device
-        return {name: torch.tensor(tensors[f"{group}.{name}"], device=device) for name in names}
-
-
-def new_state(
-    prepared: Prepared, recipe: Recipe, *, seed: int, device: Any, module: Any = None
-) -> TrainingState:
-    """Return the state before the first step, of ``module`` or of the paper's classifier."""
-    if module is None:
-        weights, patches = _first_weights(prepared, recipe, seed), prepared.patches
-        options = {name: getattr(recipe, name) for name in READING}
-        options["T_max"] = prepared.T_max
-        if patches is None:
-            module = AttentionModule(weights, **options)
-        else:
-            pictures = torch.from_numpy(patches.rows)
-            module = PatchModule(weights, pictures=pictures, cut=patches.cut, **options)
-    module = module.to(device)
-    # Apart: the shipped recipe lets the embedding decay thirty times as fast as the projections.
-    decay = recipe.weight_decay if recipe.embedding_decay is None else recipe.embedding_decay
-    projections = [weight for name, weight in module.named_parameters() if name != "embedding"]
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": [module.embedding], "weight_decay": decay},
-            {"params": projections, "weight_decay": recipe.weight_decay},
-        ],
-        lr=recipe.learning_rate,
-        fused=True,
-    )
-    average = None
-    if recipe.average:
-        average = {name: weight.detach().clone() for name, weight in module.named_parameters()}
-    return TrainingState(
-        module, optimizer, average, torch.zeros((), dtype=torch.float64, device=device)
-    )
+def new_module(prepared: Prepared, recipe: Recipe, seed: int) -> AttentionModule:
+    """Return the paper's classifier before the first step."""
+    weights, patches = _first_weights(prepared, recipe, seed), prepared.patches
+    options = {name: getattr(recipe, name) for name in READING} | {"T_max": prepared.T_max}
+    if patches is None:
+        return AttentionModule(weights, **options)
+    pictures = torch.from_numpy(patches.rows)
+    return PatchModule(weights, pictures=pictures, cut=patches.cut, **options)
 
 
 def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, Array]:
@@ -170,39 +75,31 @@ class Checkpoint:
         """The file."""
         return self.folder / CHECKPOINT
 
-    def save(self, state: TrainingState) -> None:
-        """Write ``state``; where that fails, the checkpoint before it stays."""
-        notes = json.dumps({"arguments": self.arguments, **state.notes()})
+    def save(self, tensors: dict[str, Array], notes: dict[str, Any]) -> None:
+        """Write the state of a run; where that fails, the checkpoint before it stays."""
+        told = json.dumps({"arguments": self.arguments, **notes})
+        arrays = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
         try:
-            write_whole(self.path, save(state.tensors(), metadata={"limelight": notes}))
+            write_whole(self.path, save(arrays, metadata={"limelight": told}))
         except OSError as error:
-            kept = "; the one before it is kept" if self.path.exists() else ""
             raise InputError(
-                f"the checkpoint '{self.path}' could not be written "
-                f"({(error.strerror or str(error)).lower()}){kept}. "
-                "Make room, then run the same command to continue."
+                f"the checkpoint '{self.path}' could not be written ({reason(error)}); the one "
+                "before it, if any, is kept. Make room, then run the same command to continue."
             ) from None
 
-    def restore(self, state: TrainingState) -> bool:
-        """Bring ``state`` to where the checkpoint left off; say whether there was one."""
+    def load(self) -> tuple[dict[str, Array], dict[str, Any]] | None:
+        """Return what was saved last, None where nothing was; refuse what other arguments left."""
         if not self.path.exists():
-            return False
+            return None
         try:
-            with safe_open(self.path, framework="numpy") as file:
+            with safe_open(self.path, framework="torch") as file:
                 notes = json.loads((file.metadata() or {})["limelight"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            self._check(notes.pop("arguments"))
-            state.restore(tensors, notes)
+            saved, now = notes["arguments"], json.loads(json.dumps(self.arguments))
         except (SafetensorError, KeyError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(
                 f"the checkpoint '{self.path}' is damaged ({error}); start over with --fresh."
             ) from None
-        return True
-
-    def _check(self, saved: dict[str, Any]) -> None:
-        now = json.loads(json.dumps(self.arguments))
         changed = [name for name in {**saved, **now} if saved.get(name) != now.get(name)]
         if changed:
             told = ", ".join(f"{n} was {saved.get(n)}, now {now.get(n)}" for n in changed)
@@ -210,3 +107,9 @@ class Checkpoint:
                 f"the run in '{self.folder}' was started with other arguments ({told}); "
                 "give the same to continue it, or start over with --fresh."
             )
+        return tensors, notes
+
+
+def reason(error: OSError) -> str:
+    """Return why a file could not be written, as a part of a sentence."""
+    return (error.strerror or str(error)).lower()
