@@ -19,7 +19,7 @@ def test_an_output_that_is_a_file(tmp_path):
     path = tmp_path / "taken"
     path.write_text("mine")
     assert refusal(toy_data(), output=path) == (
-        f"the output folder '{path}' cannot be written to (file exists); choose another."
+        f"'{path}' cannot be written (file exists); choose another output folder."
     )
     assert path.read_text() == "mine"
 

@@ -238,8 +238,8 @@ def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     path = tmp_path / "checkpoint.safetensors"
     assert refusal(toy_data(), output=tmp_path) == (
-        f"the checkpoint '{path}' could not be written (no space left on device); the one before "
-        "it, if any, is kept. Make room, then run the same command to continue."
+        f"'{path}' cannot be written (no space left on device); make room and run the same "
+        "command: it goes on from the last checkpoint."
     )
     monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
@@ -253,8 +253,8 @@ def test_a_disk_that_fills_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch
 
     monkeypatch.setattr("limelight.training.run.save_folder", full)
     assert refusal(toy_data(), output=tmp_path) == (
-        f"the model could not be written to '{tmp_path}' (no space left on device); the checkpoint "
-        "is kept. Make room, then run the same command to finish."
+        f"'{tmp_path}' cannot be written (no space left on device); make room and run the same "
+        "command: it goes on from the last checkpoint."
     )
     monkeypatch.undo()
     train(toy_data(), recipe=toy_recipe(), output=tmp_path, device="cpu", progress=pytest.fail)

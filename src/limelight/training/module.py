@@ -97,19 +97,19 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         """
         if dropout == 0 and len(self.embedding) < ids.numel():
             # Fewer words than tokens: read every word once, then look up what was read.
-            directions = self._directions(self.embedding[CLS])
+            cls_row = self.embedding[CLS]
+            directions = self._directions(cls_row)
             read = F.embedding(ids, self.embedding @ directions)
-            read = read + self.positions[: ids.shape[1]] @ directions
-            return self._pooled(read, self.embedding[CLS])
-        kept = None
-        if dropout and rng is not None:
-            shape = (*ids.shape, self.embedding.shape[1])
-            kept = kept_entries(shape, dropout, rng=rng, device=ids.device)
-        words, cls_row = _LookUp.apply(self.embedding, ids, kept)
-        directions = self._directions(cls_row)
-        scale = 1.0 if kept is None else 1 / kept_share(dropout)
-        read = words @ (directions * scale) + self.positions[: ids.shape[1]] @ directions
-        return self._pooled(read, cls_row)
+        else:
+            kept, scale = None, 1.0
+            if dropout and rng is not None:
+                shape = (*ids.shape, self.embedding.shape[1])
+                kept = kept_entries(shape, dropout, rng=rng, device=ids.device)
+                scale = 1 / kept_share(dropout)
+            words, cls_row = _LookUp.apply(self.embedding, ids, kept)
+            directions = self._directions(cls_row)
+            read = words @ (directions * scale)
+        return self._pooled(read + self.positions[: ids.shape[1]] @ directions, cls_row)
 
     def _directions(self, cls_row: Float[Array, " d_e"]) -> Float[Array, "d_e R"]:
         """Return what is read of an embedding: for logits, C·K value directions, C skipped ones.

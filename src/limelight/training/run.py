@@ -22,7 +22,7 @@ from limelight.models.attention import AttentionClassifier, save_folder
 from limelight.models.attention.folder import FILES
 from limelight.training.loop import Progress, Training, accuracy, fit
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
-from limelight.training.state import CHECKPOINT, Checkpoint, reason
+from limelight.training.state import CHECKPOINT, MAKE_ROOM, Checkpoint, writing_to
 from limelight.training.texts import Prepared, of_pictures, prepare
 
 _SHOWN = 2000  # training texts that are asked where none were held out
@@ -121,15 +121,11 @@ def usable_device(device: str | None) -> str:
 def _usable_folder(folder: Path, *, fresh: bool) -> Path:
     """Return ``folder``, made if need be, after checking that training may write there."""
     known = {*FILES, CHECKPOINT, HISTORY, "README.md"}
-    try:
+    with writing_to(folder, "choose another output folder"):
         folder.mkdir(parents=True, exist_ok=True)
         foreign = [p.name for p in folder.iterdir() if p.name not in known and p.name[0] != "."]
         write_whole(folder / ".writable", b"")
         (folder / ".writable").unlink()
-    except OSError as error:
-        raise InputError(
-            f"the output folder '{folder}' cannot be written to ({reason(error)}); choose another."
-        ) from None
     if foreign:
         raise InputError(
             f"the output folder '{folder}' holds other files ({sorted(foreign)[0]!r}); "
@@ -203,15 +199,11 @@ def _save(classifier: AttentionClassifier, training: Training, folder: Path) -> 
     """Put the model and its history in ``folder``; the checkpoint goes when all is in place."""
     part = folder / ".model"
     try:
-        save_folder(classifier, part)
-        write_whole(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
-        for name in FILES:
-            (part / name).replace(folder / name)
-        (folder / CHECKPOINT).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"the model could not be written to '{folder}' ({reason(error)}); the checkpoint is "
-            "kept. Make room, then run the same command to finish."
-        ) from None
+        with writing_to(folder, MAKE_ROOM):
+            save_folder(classifier, part)
+            write_whole(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
+            for name in FILES:
+                (part / name).replace(folder / name)
+            (folder / CHECKPOINT).unlink(missing_ok=True)
     finally:
         shutil.rmtree(part, ignore_errors=True)

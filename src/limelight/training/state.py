@@ -1,6 +1,8 @@
 """What a training begins with, and what it leaves on disk while it runs."""
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,13 +81,8 @@ class Checkpoint:
         """Write the state of a run; where that fails, the checkpoint before it stays."""
         told = json.dumps({"arguments": self.arguments, **notes})
         arrays = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
-        try:
+        with writing_to(self.path, MAKE_ROOM):
             write_whole(self.path, save(arrays, metadata={"limelight": told}))
-        except OSError as error:
-            raise InputError(
-                f"the checkpoint '{self.path}' could not be written ({reason(error)}); the one "
-                "before it, if any, is kept. Make room, then run the same command to continue."
-            ) from None
 
     def load(self) -> tuple[dict[str, Array], dict[str, Any]] | None:
         """Return what was saved last, None where nothing was; refuse what other arguments left."""
@@ -110,6 +107,14 @@ class Checkpoint:
         return tensors, notes
 
 
-def reason(error: OSError) -> str:
-    """Return why a file could not be written, as a part of a sentence."""
-    return (error.strerror or str(error)).lower()
+MAKE_ROOM = "make room and run the same command: it goes on from the last checkpoint"
+
+
+@contextlib.contextmanager
+def writing_to(path: Path, otherwise: str) -> Iterator[None]:
+    """Say why ``path`` cannot be written, and what to do then."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"'{path}' cannot be written ({reason}); {otherwise}.") from None

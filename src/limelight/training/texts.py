@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -79,19 +81,17 @@ def prepare(
     ``validation`` is a set of its own; without one the recipe's share of ``data`` is held out after
     a seeded shuffle.
     """
-    n, given = len(data), [data]
-    if not n:
-        raise InputError(f"{data.source} has no rows; training needs labelled texts.")
+    n, names = len(data), data.class_names
+    for one in (data, validation):
+        if one is not None and not len(one):
+            raise InputError(f"{one.source} has no rows; give labelled texts.")
     present = np.unique(data.labels)
     if len(present) < 2:
         raise InputError(
-            f"all rows of {data.source} have the label {data.class_names[present[0]]!r}; "
+            f"all rows of {data.source} have the label {names[present[0]]!r}; "
             "training needs at least two classes."
         )
-    if validation is not None:
-        if not len(validation):
-            raise InputError(f"{validation.source} has no rows; validation needs labelled texts.")
-        given.append(validation.in_classes(data.class_names))
+    given = [data] if validation is None else [data, validation.in_classes(names)]
     if any(isinstance(one, str) and is_picture(one) for one in data.texts):
         raise InputError(f"{data.source} holds pictures; give it by --images (images=True).")
     patches: Patched | None = None
@@ -100,8 +100,14 @@ def prepare(
         T_max = 1 + recipe.grid**2
         rows = list(np.arange(2, len(patches.rows)).reshape(-1, T_max - 1))
     else:
-        vocabulary, rows, T_max = training_vocabulary(data, recipe)
-        rows += [vocabulary.encode(words) for other in given[1:] for words in _words(other)]
+        # Interned: a word that occurs a thousand times is one string.
+        words = [[intern(word) for word in own] for one in given for own in _words(one)]
+        counts = Counter(chain.from_iterable(words[:n]))
+        common = {word: count for word, count in counts.items() if count >= recipe.min_count}
+        vocabulary = Vocabulary.from_counts(common, size=recipe.vocabulary_size)
+        rows = [vocabulary.encode(own) for own in words]
+        longest = 1 + max(map(len, words[:n]))
+        T_max = min(recipe.T_max, longest) if recipe.fitted_window else recipe.T_max
     encoded = EncodedTexts(
         padded_ids(rows, T_max=T_max), np.concatenate([one.labels for one in given])
     )
@@ -137,7 +143,7 @@ def prepare(
         "validation_rows": len(held),
     }
     validated = encoded.rows(held) if len(held) else None
-    return Prepared(vocabulary, data.class_names, training, validated, record, patches)
+    return Prepared(vocabulary, names, training, validated, record, patches)
 
 
 def of_pictures(data: LabelledTexts) -> bool:
@@ -180,24 +186,6 @@ def _patched(given: list[LabelledTexts], grid: int) -> Patched:
     mean = rows[2 : 2 + n].sum(axis=0, dtype=np.int64) / (255 * n)
     how = {"patch_size": (high, wide), "grid": (grid, grid), "channels": channels}
     return Patched(rows, mean.astype(np.float32), how)
-
-
-def training_vocabulary(
-    data: LabelledTexts, recipe: Recipe
-) -> tuple[Vocabulary, list[Int[np.ndarray, " _"]], int]:
-    """Return the vocabulary of all words of ``data``, its texts as rows of it, and the window."""
-    counts: Counter[str] = Counter()
-    number: dict[str, int] = {}  # of each word, in the order of first appearance
-    rows = []
-    for words in _words(data):
-        counts.update(words)
-        rows.append(np.array([number.setdefault(w, len(number)) for w in words], dtype=np.int32))
-    common = {word: count for word, count in counts.items() if count >= recipe.min_count}
-    vocabulary = Vocabulary.from_counts(common, size=recipe.vocabulary_size)
-    row_of_number = vocabulary.encode(number)
-    longest = 1 + max(map(len, rows))
-    T_max = min(recipe.T_max, longest) if recipe.fitted_window else recipe.T_max
-    return vocabulary, [row_of_number[row] for row in rows], T_max
 
 
 def encode_texts(data: LabelledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:
