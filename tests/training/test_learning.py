@@ -202,6 +202,21 @@ def test_errors_that_rest_on_few_texts_and_noisy_draws_hold(texts, pairs):
     assert max(wide) < 3 > 2 * np.median(wide)
 
 
+def test_errors_with_long_tails_are_widened_until_they_cover():
+    """One value in twelve is far off: ±2 errors of their usual size would miss it."""
+    rng = np.random.default_rng(0)
+    _, members, aside = scored(rng, 60, 2)
+    far = 5 * (rng.random(aside.values.shape) < 1 / 12)
+    aside = dataclasses.replace(aside, values=aside.values + far)
+    noise = np.full(aside.values.shape, 0.8**2 / 2)
+    theta, coverage = fitting._error_model(members, aside, noise)
+    assert coverage["factor"] > 1.2
+    assert coverage["overall"] == pytest.approx(0.955, abs=0.01)
+    variance = np.exp(error_design(members, aside.inputs.owner) @ theta)
+    inside = (members.mean(axis=0) - aside.values) ** 2 <= 4 * (variance + noise)
+    assert np.mean(inside) >= 0.94
+
+
 @pytest.mark.slow
 def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
     plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), ("words", "places")
