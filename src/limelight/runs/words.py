@@ -319,7 +319,8 @@ def opened_words(run: "Run", method: str | None) -> Iterator[RunWords]:
         if not words.views:
             raise InputError(
                 f"'{run.path}' holds no explanations: {len(run):,} of {run.total:,} texts are in "
-                f"it, {words.failed:,} rows failed (Run.errors()). Start the run again to go on."
+                f"it, {words.failed:,} row{'s' * (words.failed != 1)} failed (Run.errors()). "
+                "Start the run again to go on, with retry (--retry) for what failed."
             )
         yield words
 
