@@ -29,8 +29,8 @@ MUTANTS = (
     Mutant("theory/banzhaf.py", "(game, scores, error)", "(game, scores, 0 * error)"),
     Mutant(
         "sampling/masks.py",
-        "np.sqrt(keep.sum(axis=1) / keep.shape[1])",
-        "(keep.sum(axis=1) / keep.shape[1])",
+        "(place > last_removed[:, None])",
+        "(place >= last_removed[:, None])",
     ),
     Mutant(
         "models/attention/classifier.py",
@@ -39,7 +39,7 @@ MUTANTS = (
     ),
     Mutant("results/comparison.py", "max(noise, _SINGLE * size)", "min(noise, _SINGLE * size)"),
     Mutant("pages/wording.py", "0 < probability < 0.001", "0 <= probability < 0.001"),
-    Mutant("explainers/target_game.py", "self._game(keep)", "self._game(~keep)"),
+    Mutant("explainers/target_game.py", "self.of_outputs(keep))", "self.of_outputs(~keep))"),
     Mutant("data/labels.py", "spread / (4 * total)", "spread / (2 * total)"),
     Mutant("judging/removals.py", "std(axis=1, ddof=1)", "std(axis=1, ddof=0)"),
     Mutant(

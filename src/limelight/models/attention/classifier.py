@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -58,6 +58,7 @@ ABILITIES: Mapping[Capability, str | None] = MappingProxyType(
 SPREAD = 600.0
 _CHUNK = 128  # documents at a time: the gathered rows stay inside the cache
 _MASKS = 1024  # at a time: of a novel each takes a hundred kilobytes
+_FEW_MASKS = 64  # for which no table is made
 _TOGETHER = 32  # documents whose arrays stay inside the cache
 _TOGETHER_ON_DEVICE = 512  # fewer leave a GPU idle between two launches
 
@@ -251,13 +252,16 @@ class AttentionClassifier:
         of_token = np.array([*features.of_token, *later])
         ids = np.append(document.input.ids, self.vocabulary.encode(document.input.beyond))
         T = min(self.T_max, 1 + len(ids))
-        known = looked_up(self.tables, ids, T=T) if self.device is None else None
-        outputs = known or self._of_windows
+        table = cache(lambda: looked_up(self.tables, ids, T=T))
 
-        def deleted(keep: np.ndarray) -> np.ndarray:
-            return outputs(deleted_windows(keep, ids, of_token, T_max=T))
+        def outputs(keep: np.ndarray) -> np.ndarray:
+            # To make the table costs as much as some dozens of masks do without it.
+            known = table() if self.device is None and len(keep) > _FEW_MASKS else None
+            answer = known or self._of_windows
+            windows = partial(deleted_windows, ids=ids, of_token=of_token, T_max=T)
+            return in_chunks(lambda part: answer(windows(part)), keep, _MASKS, C=self.sizes["C"])
 
-        return lambda keep: in_chunks(deleted, keep, _MASKS, C=self.sizes["C"])
+        return outputs
 
     def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
         """Return the games of the documents, one class for each output."""

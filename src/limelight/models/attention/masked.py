@@ -63,7 +63,7 @@ def looked_up(
     terms = terms.reshape(T_max, len(used), -1)
     behind = terms[T:, row[UNK]].sum(axis=0)
 
-    def outputs(windows: Int[np.ndarray, "n T"]) -> Float[np.ndarray, "n C"]:
+    def outputs(windows: np.ndarray) -> np.ndarray:
         sums = np.tile(behind, (len(windows), 1))
         # One small table per place, which all masks look up, stays in the nearest cache.
         for here, rows in zip(terms, row.take(windows.T), strict=False):
