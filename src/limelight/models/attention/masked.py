@@ -16,6 +16,14 @@ _PAIRS = 1 << 18  # words times places whose terms are kept
 _UNDERFLOW = 1e-250  # a denominator below has lost digits
 
 
+def _stays(
+    keep: Bool[np.ndarray, "n d"], feature: Int[np.ndarray, " T"]
+) -> Bool[np.ndarray, "n T"]:
+    """Return whether what stands at each place stays, the places being those of a feature or -1."""
+    # At −1 a place finds the last column: what belongs to no feature is never removed.
+    return np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1).take(feature, axis=1)
+
+
 def replaced_windows(
     keep: Bool[np.ndarray, "n d"],
     ids: Int[np.ndarray, " T_max"],
@@ -23,9 +31,7 @@ def replaced_windows(
     removed: Int[np.ndarray, "*T_max"] | int = UNK,
 ) -> Int[np.ndarray, "n T_max"]:
     """Return ``ids`` with ``removed`` at places of removed features; -1 marks places that stay."""
-    # At −1 a place finds the last column: what belongs to no feature is never removed.
-    stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1)
-    return np.where(stays[:, of_position], ids, removed)
+    return np.where(_stays(keep, of_position), ids, removed)
 
 
 def deleted_windows(
@@ -37,7 +43,7 @@ def deleted_windows(
 ) -> Int[np.ndarray, "n T_max"]:
     """Return [cls], then the tokens ``ids`` whose feature stays, moved together, then padding."""
     ids, of_token = np.append(CLS, ids), np.append(-1, of_token)
-    stays = np.concatenate([keep, np.ones((len(keep), 1), bool)], axis=1).take(of_token, axis=1)
+    stays = _stays(keep, of_token)
     if len(ids) > T_max:  # what does not fit is not read
         stays &= np.cumsum(stays, axis=1, dtype=np.int32) <= T_max
     windows = np.full((len(keep), T_max), UNK, dtype=np.int32)
