@@ -1,12 +1,18 @@
-"""Files written whole or not at all, and files of others read with care."""
+"""Files written whole or not at all, and files of others read with care.
+
+A new file or folder grows under a temporary name beside its target, and is then moved into place.
+The temporary name ends in ``.part``. Its writer holds a lock on it. A part without a lock was left
+by a process that was killed, and the next writer of the same target deletes it.
+"""
 
 import contextlib
 import errno
+import glob
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
@@ -28,24 +34,130 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file: BinaryIO = target.open("wb")
         else:
             target = target.resolve()
-            handle, part = tempfile.mkstemp(
-                dir=target.parent, prefix=f".{target.name}.", suffix=".part"
-            )
+            remove_abandoned_parts(target.parent, target.name)
+            handle, part = _new_part(target, _make_temporary_file)
             file = os.fdopen(handle, "wb")
     try:
-        with _errors_about(path, nameless=True), file:
-            yield file
-            file.flush()
-            if part is not None:
-                os.fsync(file.fileno())
-        with _errors_about(path):
-            if part is not None:
-                _take_default_mode(Path(part))
-                Path(part).replace(target)
+        with file:
+            with _errors_about(path, nameless=True):
+                yield file
+                file.flush()
+                if part is not None:
+                    os.fsync(file.fileno())
+            with _errors_about(path):
+                if part is not None:  # while the lock is held, which closing the file would end
+                    _take_default_mode(part)
+                    part.replace(target)
     except BaseException:
         if part is not None:
-            Path(part).unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def growing_file(path: Path, busy: str) -> Iterator[BinaryIO]:
+    """Yield the unbuffered file ``path``, empty, after locking it against other writers.
+
+    Raise `InputError` with the message ``busy`` if another process is writing to it. The file keeps
+    what was written if the block fails.
+    """
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        if _lock(handle) is False:
+            os.close(handle)
+            raise InputError(busy)
+        if _is_open_file(handle, path):
+            break
+        os.close(handle)  # its writer moved it into place between opening and locking
+    with os.fdopen(handle, "wb", buffering=0) as file:
+        file.truncate()
+        yield file
+
+
+def write_whole_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write several files of ``folder``; every content is on disk before the first is replaced.
+
+    A full disk therefore leaves the old files as they were. A process that is killed can leave
+    files of both: the first file should say, by a digest, to which others it belongs.
+    """
+    with contextlib.ExitStack() as stack:
+        # Files take their places in the reverse order of opening.
+        for name, content in reversed(contents.items()):
+            file = stack.enter_context(whole_file(folder / name))
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def remove_abandoned_parts(folder: Path, name: str = "") -> None:
+    """Delete parts of ``name``, or of any name, that killed processes left in ``folder``."""
+    start = f".{name}." if name else "."
+    for part in folder.glob(f"{glob.escape(start)}*"):
+        if part.suffix not in _TEMPORARY or part.is_symlink():
+            continue
+        with contextlib.suppress(OSError):  # it belongs to another user, or has just moved
+            handle = os.open(part, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                if _lock(handle):
+                    shutil.rmtree(part) if part.is_dir() else part.unlink()
+            finally:
+                os.close(handle)
+
+
+_TEMPORARY = (".part", ".old")
+
+
+def _new_part(target: Path, make: Callable[[Path], str]) -> tuple[int, Path]:
+    """Return an open and locked temporary file or folder beside ``target``, and its path."""
+    while True:
+        part = Path(make(target))
+        try:
+            handle = os.open(part, os.O_RDONLY if part.is_dir() else os.O_RDWR)
+        except FileNotFoundError:
+            continue  # another writer took it for an abandoned part before it was locked
+        _lock(handle, wait=True)
+        if _is_open_file(handle, part):
+            return handle, part
+        os.close(handle)
+
+
+def _make_temporary_file(target: Path) -> str:
+    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    return part
+
+
+def _make_temporary_folder(target: Path) -> str:
+    return tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+
+
+def _is_open_file(handle: int, path: Path) -> bool:
+    """Return whether ``path`` is still the file that is open as ``handle``."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _lock(handle: int, *, wait: bool = False) -> bool | None:
+    """Lock an open file or folder; return False if another process holds its lock.
+
+    The lock ends with the process, however that ends. Where files cannot be locked (Windows, some
+    network disks), nothing is locked and None is returned.
+    """
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        return None
+    return True
 
 
 def is_device(path: Path) -> bool:
@@ -77,7 +189,8 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+    remove_abandoned_parts(path.parent, path.name)
+    handle, part = _new_part(path, _make_temporary_folder)
     try:
         yield part
         _take_default_mode(part, 0o777)
@@ -96,32 +209,20 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
 def alone_in(folder: str | os.PathLike[str], busy: str) -> Iterator[None]:
     """Refuse a ``folder`` in which another process is at such a block; ``busy`` says who that is.
 
-    The lock is on the folder itself and ends with the process, however that ends: no file is left
-    that could be in the way. Where folders cannot be locked (Windows, some network disks), nothing
-    is.
+    The lock is on the folder itself: no file is left that could be in the way.
     """
-    try:
-        import fcntl
-    except ModuleNotFoundError:
-        yield
-        return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"{busy} '{folder}'; wait for it to end, or choose another folder."
-            ) from None
-        except OSError as error:
-            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-                raise
+        if _lock(handle) is False:
+            raise InputError(f"{busy} '{folder}'; wait for it to end, or choose another folder.")
         yield
     finally:
         os.close(handle)

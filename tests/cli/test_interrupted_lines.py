@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -46,13 +45,8 @@ def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return super().write(bytes(content)[:room])
 
-    opened = Path.open
-
-    def full(path, mode="r", **more):
-        return Nearly(path, "w") if path.suffix == ".part" else opened(path, mode, **more)
-
     parts = iter(["one\n", "two\n", "three\n"])
-    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setattr(os, "fdopen", lambda handle, *_, **__: Nearly(handle, "w"))
     with pytest.raises(OSError, match="No space left") as error, noted(lambda: "Go on.", OSError):
         write(parts, tmp_path / "out.json")
     monkeypatch.undo()
@@ -113,6 +107,25 @@ def test_what_grows_is_visible_while_it_grows(tmp_path):
     write(watched(), tmp_path / "out.json")
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
     assert (tmp_path / "out.json").read_text() == "first\nsecond\n"
+
+
+def test_a_second_command_with_the_same_output_is_refused_and_the_first_is_whole(tmp_path):
+    output, second = tmp_path / "out.json", []
+
+    def parts():
+        yield "first\n"
+        program = "import pathlib, sys; from limelight.cli.console import write\n"
+        program += f"write(['second'], pathlib.Path({str(output)!r}))"
+        second.append(subprocess.run([sys.executable, "-c", program], capture_output=True))
+        yield "last\n"
+
+    write(parts(), output)
+    assert second[0].returncode == 1
+    assert b"another command is writing to" in second[0].stderr
+    assert output.read_text() == "first\nlast\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+    write(["second"], output)  # nothing is locked any more
+    assert output.read_text() == "second"
 
 
 def test_a_mistake_leaves_the_old_file_alone(tmp_path):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from rich.console import Console, RenderableType
 
 from limelight.errors import InputError, shown
-from limelight.files import is_device, whole_file
+from limelight.files import growing_file, is_device, whole_file
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -294,18 +294,22 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
         return
     target = output.resolve()  # a link keeps its place
     growing, done, end = target.with_name(f"{target.name}.part"), 0, 0
+    busy = f"another command is writing to '{output}'; wait until it ends, or choose another file."
     try:
-        with growing.open("wb", buffering=0) as rest:
-            for part in parts:
-                content = part.encode()
-                while content:  # a nearly full disk takes a part, and says so only the next time
-                    content = content[rest.write(content) :]
-                done, end = done + 1, rest.tell()
-            os.fsync(rest.fileno())
-        growing.replace(target)
+        with growing_file(growing, busy) as file:
+            try:
+                for part in parts:
+                    content = part.encode()
+                    while content:  # a nearly full disk takes a part, and says so the next time
+                        content = content[file.write(content) :]
+                    done, end = done + 1, file.tell()
+                os.fsync(file.fileno())
+                growing.replace(target)  # before the lock ends
+            except BaseException:
+                with contextlib.suppress(OSError):  # the first error says more
+                    file.truncate(end) if done else growing.unlink(missing_ok=True)
+                raise
     except BaseException as error:
-        with contextlib.suppress(OSError):  # the first error says more
-            os.truncate(growing, end) if done else growing.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, str(growing)):
             error.filename = str(output)
         if done:
