@@ -1,5 +1,8 @@
 """Random small models whose sizes are distinct primes: a swapped axis cannot pass unseen."""
 
+import hashlib
+import json
+
 import numpy as np
 
 from limelight.models.attention import AttentionClassifier
@@ -38,3 +41,14 @@ def random_texts(count: int, seed: int = 0, *, longest: int = 17) -> list[str]:
     rng = np.random.default_rng(seed)
     words = (*WORDS, "never", "seen")
     return [" ".join(rng.choice(words, rng.integers(1, longest + 1))) for _ in range(count)]
+
+
+def update_digests(folder):
+    """Write the digests of the files of a model folder into its config.json.
+
+    A test that damages a file calls this to reach the checks behind that of the digests.
+    """
+    config = json.loads((folder / "config.json").read_text())
+    for name in config["sha256"]:
+        config["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / "config.json").write_text(json.dumps(config))

@@ -25,7 +25,7 @@ from limelight.errors import InputError
 from limelight.models.attention import save_folder
 from limelight.results import Comparison, Explanation
 
-from tiny_models import tiny_model
+from tiny_models import tiny_model, update_digests
 
 TEXT = "the plot is bad , the acting good"
 DEEP = "[" * 100_000
@@ -149,6 +149,7 @@ def change_shapes(rng, folder):
     else:  # no heads at all: every array agrees
         weights = {n: w[:0] if n != "embedding" else w for n, w in weights.items()}
     (folder / "model.safetensors").write_bytes(save(weights))
+    update_digests(folder)
 
 
 def change_numbers(rng, folder):
@@ -159,11 +160,13 @@ def change_numbers(rng, folder):
     if rng.random() < 0.3:
         weights[name] = weights[name].astype(np.int32)
     (folder / "model.safetensors").write_bytes(save(weights))
+    update_digests(folder)
 
 
 def change_vocabulary(rng, folder):
     odd = ("", "\n", "[cls]\n", "[cls]\nUNK\n" * 9, "\ufeff[cls]\nUNK\n", "x\n" * 23)
     (folder / "vocab.txt").write_text(odd[rng.integers(len(odd))])
+    update_digests(folder)
 
 
 def claim_a_hugging_face_model(rng, folder):

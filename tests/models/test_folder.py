@@ -9,8 +9,10 @@ from safetensors.numpy import load_file, save_file
 from limelight.errors import InputError
 from limelight.files import whole_folder, write_whole
 from limelight.models.attention import load_folder, save_folder
+from limelight.models.attention.folder import is_incomplete_folder
+from limelight.text import Vocabulary
 
-from tiny_models import random_texts, tiny_model
+from tiny_models import random_texts, tiny_model, update_digests
 
 
 @pytest.fixture
@@ -64,19 +66,36 @@ def test_a_missing_file_is_named(folder, name):
 
 def test_truncated_weights_are_refused(folder):
     path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-9])
-    assert "is damaged" in complaint(folder)
-    path.write_bytes(b"\x80\x04pickle")
-    assert "is damaged" in complaint(folder)
+    for content in (path.read_bytes()[:-9], b"\x80\x04pickle"):
+        path.write_bytes(content)
+        update_digests(folder)
+        assert "is damaged" in complaint(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.txt", "model.safetensors"])
+def test_a_folder_with_files_of_two_models_is_refused(folder, tmp_path, name):
+    """Weights of one training beside the configuration of another would load and predict."""
+    other = tmp_path / "other"
+    save_folder(replace(tiny_model(7, outputs=3), vocabulary=other_words()), other)
+    (folder / name).write_bytes((other / name).read_bytes())
+    assert "belongs to another config.json, or was changed" in complaint(folder)
+    assert is_incomplete_folder(folder)
+    assert not is_incomplete_folder(other)
+
+
+def other_words():
+    words = tiny_model().vocabulary.words
+    return Vocabulary((*words[:-1], "another"))
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         ("not json", "config.json is not JSON"),
-        ("[]", "must have the format 'limelight.attention/1'"),
+        ("[]", "must have the format 'limelight.attention/3'"),
         ('{"architectures": ["BertForSequenceClassification"]}', "it has None"),
-        ('{"format": "limelight.attention/1"}', "lacks 'T_max'"),
+        ('{"format": "limelight.attention/2"}', "it has 'limelight.attention/2'"),
+        ('{"format": "limelight.attention/3"}', "must have the SHA-256"),
     ],
 )
 def test_a_foreign_folder_is_refused(folder, content, said):
@@ -94,6 +113,7 @@ def test_wrong_types_in_the_configuration_are_refused(folder):
 def change(folder, name, array):
     weights = load_file(folder / "model.safetensors")
     save_file(weights | {name: array}, folder / "model.safetensors")
+    update_digests(folder)
 
 
 def test_wrong_shapes_are_refused(folder):

@@ -20,7 +20,7 @@ from limelight.theory.enumeration import lime_by_enumeration, shapley_by_enumera
 from limelight.theory.ratio_game import one_document, value
 from option_models import KINDS, model_with
 
-from tiny_models import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model, update_digests
 
 TEXT = "w1 w5 never w5 w8 w2"
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -174,19 +174,11 @@ def test_a_folder_brings_the_model_back(kind, tmp_path):
     model = model_with(kind)
     limelight.save_folder(model, tmp_path / "m")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
-    assert config["format"] == "limelight.attention/2"
     again = limelight.load(tmp_path / "m")
     assert again.fingerprint == model.fingerprint
     np.testing.assert_array_equal(again.logits([TEXT]), model.logits([TEXT]))
     assert (again.skip, again.head_embeddings) == (model.skip, model.head_embeddings)
-    assert again.attention == model.attention == config.get("attention", "dot-product")
-
-
-def test_a_plain_model_is_still_written_as_version_1(tmp_path):
-    limelight.save_folder(tiny_model(), tmp_path / "m")
-    config = json.loads((tmp_path / "m" / "config.json").read_text())
-    assert config["format"] == "limelight.attention/1"
-    assert not {"skip", "head_embeddings"} & set(config)
+    assert again.attention == model.attention == config["attention"]
 
 
 def test_options_change_the_fingerprint():
@@ -241,6 +233,7 @@ def test_a_folder_that_lost_half_of_additive_attention_is_refused(lost, tmp_path
         tensors = load_file(folder / "model.safetensors")
         del tensors["w_a"]
         save_file(tensors, folder / "model.safetensors")
+        update_digests(folder)
     else:
         config = json.loads((folder / "config.json").read_text())
         del config["attention"]

@@ -251,7 +251,7 @@ def test_a_disk_that_fills_at_the_end_keeps_the_checkpoint(tmp_path, monkeypatch
     def full(*args):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("limelight.training.run.save_folder", full)
+    monkeypatch.setattr("limelight.training.run.write_files", full)
     assert refusal(toy_data(), output=tmp_path) == (
         f"'{tmp_path}' cannot be written (no space left on device); make room and run the same "
         "command: it goes on from the last checkpoint."

@@ -4,7 +4,7 @@ import contextlib
 import json
 import math
 import os
-import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,9 +17,9 @@ from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.data.labels import Labels, below_chance
 from limelight.data.pictures import read_pictures
 from limelight.errors import InputError, nearest
-from limelight.files import alone_in, write_whole
-from limelight.models.attention import AttentionClassifier, save_folder
-from limelight.models.attention.folder import FILES
+from limelight.files import alone_in, remove_abandoned_parts, write_whole
+from limelight.models.attention import AttentionClassifier
+from limelight.models.attention.folder import FILES, is_incomplete_folder, write_files
 from limelight.training.loop import Progress, Training, accuracy, fit
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
 from limelight.training.state import CHECKPOINT, MAKE_ROOM, Checkpoint, writing_to
@@ -72,6 +72,8 @@ def train(
     device = usable_device(device)
     folder = None if output is None else _usable_folder(Path(output), fresh=not resume)
     with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
+        if folder is not None:
+            remove_abandoned_parts(folder)
         prepared = prepare(data, recipe, validation=validation, seed=seed)
         # Another device or torch rounds its sums otherwise: a run is to be of one of them.
         made_by = {"seed": seed, "device": device, "torch": torch.__version__}
@@ -124,14 +126,15 @@ def _usable_folder(folder: Path, *, fresh: bool) -> Path:
     with writing_to(folder, "choose another output folder"):
         folder.mkdir(parents=True, exist_ok=True)
         foreign = [p.name for p in folder.iterdir() if p.name not in known and p.name[0] != "."]
-        write_whole(folder / ".writable", b"")
-        (folder / ".writable").unlink()
+        with tempfile.TemporaryFile(dir=folder):  # fails where nothing can be written
+            pass
     if foreign:
         raise InputError(
             f"the output folder '{folder}' holds other files ({sorted(foreign)[0]!r}); "
             "choose a new or empty one."
         )
-    if not fresh and (folder / "config.json").exists() and not (folder / CHECKPOINT).exists():
+    began = (folder / CHECKPOINT).exists() or not (folder / "config.json").exists()
+    if not (fresh or began or is_incomplete_folder(folder)):
         raise InputError(
             f"the output folder '{folder}' already holds a trained model; "
             "choose another, or start over with --fresh."
@@ -197,13 +200,7 @@ def learned_nothing(prepared: Prepared, training: Training) -> str | None:
 
 def _save(classifier: AttentionClassifier, training: Training, folder: Path) -> None:
     """Put the model and its history in ``folder``; the checkpoint goes when all is in place."""
-    part = folder / ".model"
-    try:
-        with writing_to(folder, MAKE_ROOM):
-            save_folder(classifier, part)
-            write_whole(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
-            for name in FILES:
-                (part / name).replace(folder / name)
-            (folder / CHECKPOINT).unlink(missing_ok=True)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    with writing_to(folder, MAKE_ROOM):
+        write_whole(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
+        write_files(classifier, folder)
+        (folder / CHECKPOINT).unlink(missing_ok=True)

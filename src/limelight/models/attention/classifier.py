@@ -28,7 +28,6 @@ from limelight.models.attention.tables import (
     tables_on_device,
 )
 from limelight.models.attention.weights import (
-    WEIGHTS,
     check_weights,
     shuffled_weights,
     weights_of,
@@ -139,14 +138,11 @@ class AttentionClassifier:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What ``config.json`` holds: how to read the weights, then what training recorded."""
-        # The paper's classifier, without any option, is as it was before there were options.
-        plain = not (self.skip or self.head_embeddings) and set(weights_of(self)) == set(WEIGHTS)
-        options = {} if plain else {"skip": self.skip, "head_embeddings": self.head_embeddings}
+        """Settings that say how to read the weights, then the record of the training."""
         return {
-            "format": f"limelight.attention/{1 if plain else 2}",
-            **options,
-            **({"attention": self.attention} if self.attention == "additive" else {}),
+            "skip": self.skip,
+            "head_embeddings": self.head_embeddings,
+            "attention": self.attention,
             "T_max": self.T_max,
             "position_base": self.position_base,
             "position_scale": self.position_scale,

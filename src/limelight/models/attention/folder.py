@@ -1,5 +1,10 @@
-"""A model as a folder: ``config.json``, ``vocab.txt``, ``model.safetensors``. Never pickle."""
+"""A model as a folder: ``config.json``, ``vocab.txt``, ``model.safetensors``. Never pickle.
 
+``config.json`` has the SHA-256 of the other two files, so that a folder with files of two models is
+refused.
+"""
+
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -11,7 +16,12 @@ from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
 from limelight.errors import InputError
-from limelight.files import bounded_bytes, bounded_json, whole_folder
+from limelight.files import (
+    bounded_bytes,
+    bounded_json,
+    remove_abandoned_parts,
+    write_whole_files,
+)
 from limelight.models.attention.classifier import AttentionClassifier
 from limelight.models.attention.patches import PictureClassifier
 from limelight.models.attention.weights import (
@@ -25,7 +35,7 @@ from limelight.models.attention.weights import (
 from limelight.text import Vocabulary, one_line
 from limelight.text.characters import LONE_SURROGATE
 
-FORMATS = ("limelight.attention/1", "limelight.attention/2")
+FORMAT = "limelight.attention/3"
 # A folder may come from anybody: nothing of it is read without a limit.
 _MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
 _LARGEST_INTEGER = 2**53  # what a float64 can count to
@@ -47,19 +57,44 @@ def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> Non
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
-    # A folder with anything else in it is somebody's work, and would be replaced as a whole.
-    if folder.exists() and (other := {file.name for file in folder.iterdir()} - set(FILES)):
-        raise InputError(
-            f"the folder '{folder}' holds other files ({min(other)!r}); choose a new or empty one."
-        )
+    if folder.exists():
+        remove_abandoned_parts(folder)
+        if other := {file.name for file in folder.iterdir()} - set(FILES):
+            raise InputError(
+                f"the folder '{folder}' holds other files ({min(other)!r}); choose a new or empty "
+                "one."
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_files(model, folder)
+
+
+def write_files(model: AttentionClassifier, folder: Path) -> None:
+    """Write the files of ``model`` into ``folder`` and leave every other file there alone."""
     weights = {name: np.ascontiguousarray(array) for name, array in weights_of(model).items()}
-    # All three files at once or none: weights beside the vocabulary of another model would load.
-    with whole_folder(path) as part:
-        (part / "config.json").write_text(
-            json.dumps(model.config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-        (part / "vocab.txt").write_bytes("".join(f"{w}\n" for w in model.vocabulary.words).encode())
-        (part / "model.safetensors").write_bytes(tensors_to_bytes(weights))
+    contents = {
+        "vocab.txt": "".join(f"{word}\n" for word in model.vocabulary.words).encode(),
+        "model.safetensors": tensors_to_bytes(weights),
+    }
+    digests = {name: _digest(content) for name, content in contents.items()}
+    config = {"format": FORMAT, **model.config, "sha256": digests}
+    text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+    # The configuration takes its place first: the files of an older model are refused from then on.
+    write_whole_files(folder, {"config.json": text.encode(), **contents})
+
+
+def is_incomplete_folder(folder: Path) -> bool:
+    """Return whether files of a model are missing in ``folder``, or belong to different models.
+
+    A configuration that cannot be read, or has another format, may be the work of somebody else:
+    then the answer is False.
+    """
+    if not all((folder / name).is_file() for name in FILES):
+        return True
+    try:
+        digests = _config(_content(folder, "config.json"))["sha256"]
+        return any(_digest(_content(folder, name)) != digests[name] for name in digests)
+    except InputError:
+        return False
 
 
 def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
@@ -69,16 +104,21 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         raise InputError(f"there is no model folder at '{folder}'; check the path.")
     try:
         config = _config(_content(folder, "config.json"))
+        contents = {name: _content(folder, name) for name in FILES[1:]}
+        for name, digest in config.pop("sha256").items():
+            if _digest(contents[name]) != digest:
+                raise InputError(
+                    f"{name} belongs to another config.json, or was changed; copy or train the "
+                    "model again."
+                )
         # Not by splitlines: a word may hold a line end of another kind.
-        words = _content(folder, "vocab.txt").decode("utf-8").removesuffix("\n").split("\n")
+        words = contents["vocab.txt"].decode("utf-8").removesuffix("\n").split("\n")
         # Of bytes, whose number was limited, and not of the file.
-        weights = tensors_from_bytes(_content(folder, "model.safetensors"))
+        weights = tensors_from_bytes(contents["model.safetensors"])
         if missing := [name for name in WEIGHTS if name not in weights]:
             raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
         reading = {name: config.pop(name) for name in _READING}
-        # A folder of version 1 may hold anything under these names; there they mean nothing.
-        form = config.pop("format")
-        options = _options(config, weights) if form == FORMATS[1] else {}
+        options = _options(config, weights)
         classes = tuple(reading.pop("classes"))
         for name in ("position_base", "position_scale"):
             reading[name] = float(reading[name])
@@ -101,7 +141,7 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
 
 
 def _options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return what a folder of version 2 has beside one of version 1."""
+    """Remove the options of the classifier from ``config``; return them with their weights."""
     found: dict[str, Any] = {name: weights[name] for name in OPTIONS if name in weights}
     choices = {"skip": (None, *SKIPS), "head_embeddings": (False, True), "attention": ATTENTIONS}
     for name, usable in choices.items():
@@ -125,6 +165,10 @@ def _patches(said: Any, weights: dict[str, np.ndarray]) -> dict[str, Any]:
     return {"patch_size": found.pop("size"), **found, **own}
 
 
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def _content(folder: Path, name: str) -> bytes:
     try:
         return bounded_bytes(folder / name, _MOST_BYTES[name])
@@ -135,10 +179,12 @@ def _content(folder: Path, name: str) -> bytes:
 def _config(content: bytes) -> dict[str, Any]:
     """Return the configuration, after checking that it is one of ours."""
     config = bounded_json(content, "config.json")
-    form = config.get("format") if isinstance(config, dict) else None
-    if form not in FORMATS:
-        known = " or ".join(map(repr, FORMATS))
-        raise InputError(f"config.json must have the format {known}; it has {form!r}.")
+    form = config.pop("format", None) if isinstance(config, dict) else None
+    if form != FORMAT:
+        raise InputError(f"config.json must have the format {FORMAT!r}; it has {form!r}.")
+    digests = config.get("sha256")
+    if not isinstance(digests, dict) or set(digests) != set(FILES[1:]):
+        raise InputError(f"config.json must have the SHA-256 of {' and '.join(FILES[1:])}.")
     for name, kind in _READING.items():
         if name not in config:
             raise InputError(f"config.json lacks {name!r}.")

@@ -105,7 +105,7 @@ class PictureClassifier(AttentionClassifier):
 
     @property
     def config(self) -> dict[str, Any]:
-        """What ``config.json`` holds: that of the classifier, and how a picture is cut."""
+        """Settings of the classifier, and how an image is cut into patches."""
         patches = {"size": self.patch_size, "grid": self.grid, "channels": self.channels}
         said = {name: list(x) if isinstance(x, tuple) else x for name, x in patches.items()}
         return {**super().config, "patches": {**said, "removal": self.removal}}
