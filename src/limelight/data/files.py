@@ -13,13 +13,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import is_device
 from limelight.text.characters import LONE_SURROGATE
+from limelight.threads import cached_property
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz")
 _BATCH = 1000  # rows

@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, final
@@ -28,6 +28,7 @@ from limelight.results import Finding
 from limelight.sampling.masks import sized_masks, text_rng
 from limelight.shapes import Float, Int
 from limelight.text import Answer, Features, few_names, in_units, name_of_one, one_line, side_at
+from limelight.threads import cached_property
 
 SCHEMA = "limelight.learned/1"
 FILES = ("method.json", "model.safetensors")

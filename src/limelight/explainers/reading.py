@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, cast, final
 
 import numpy as np
@@ -42,6 +41,7 @@ from limelight.text import (
 from limelight.text.document import Windows
 from limelight.theory.namespace import array_like
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
+from limelight.threads import cached_property
 
 # Asked of a model as it reads these texts: one in windows, say, shows less.
 _LEARNED: tuple[Capability, str] = ("signals", "a learned method")

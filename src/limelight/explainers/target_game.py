@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from limelight.sampling.spread import SPIKE
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import of_heads
+from limelight.threads import cached_property
 
 _STEADY = 0.01  # of the answer, or of 1: what half precision may do
 

@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from limelight.results.values import whole_text
 from limelight.shapes import Float
 from limelight.text import Answer, one_line
 from limelight.text.characters import LONE_SURROGATE
+from limelight.threads import cached_property
 
 _NONE = "there are no stored explanations in what was given."
 

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from limelight.theory.faithfulness import (
 )
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import RatioGame, mapped, one_document, value
+from limelight.threads import cached_property
 
 Groups = list[list[int]]  # strongest first; the words of one group have the same score
 

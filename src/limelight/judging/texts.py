@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -34,6 +33,7 @@ from limelight.results.judgement import JudgedText, MarkedText, Measure, Removal
 from limelight.sampling.masks import text_rng
 from limelight.text import side_names, with_sides
 from limelight.text.characters import LONE_SURROGATE
+from limelight.threads import cached_property
 
 _NOTHING = 1e-9  # of the explained number: less room than this is rounding
 _MOST_WORDS = 2**16  # whose places a stored curve can count

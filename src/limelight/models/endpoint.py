@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from email.utils import parsedate_to_datetime
-from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple, final
@@ -38,6 +37,7 @@ from limelight.models.protocol import (
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Answer, Document, Features, checked_text, one_line
+from limelight.threads import cached_property
 
 _TEXT = "{text}"
 _MARKS = ">]}|"  # end what marks a turn of a chat, after which an answer begins without a space

@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -44,6 +43,7 @@ from limelight.text import (
 from limelight.text.characters import UNSPACED
 from limelight.text.pictures import blurred, grid_boxes
 from limelight.theory.ratio_game import RatioGame, one_document, value
+from limelight.threads import cached_property
 
 # The log-odds of a sure answer are infinite, and a mean of anything with them would be too.
 _LEAST = 1e-12  # probabilities are held this far from 0 and 1

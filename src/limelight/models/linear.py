@@ -9,7 +9,7 @@ left to scikit-learn itself; what comes after it becomes part of the weights.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from limelight.models.protocol import AskInsteadError, class_probabilities
 from limelight.shapes import Float, Int
 from limelight.text import Span, features_of
 from limelight.theory.ratio_game import one_document, value
+from limelight.threads import cached_property
 
 _SAME = 1e-6  # of the largest output; single precision is ten times better
 _LEFT_OUT = 4  # words of each, one at a time

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -15,6 +14,7 @@ from limelight.models.protocol import NO_PLACE, Capability
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Document, Features, Place, Span, one_line
+from limelight.threads import cached_property
 
 _OUTSIDE = "O"
 # A tagger keeps what it is less sure of to itself, so 0 is no probability: its log-odds, however

@@ -1,7 +1,6 @@
 """One text as a game: which words stay, and what the model answers."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from limelight.models.engine import joint_answers, out_of_memory
 from limelight.sampling.sample import Game, answered, watched
 from limelight.shapes import Bool, Float
 from limelight.text import Features, one_line
+from limelight.threads import cached_property
 
 _REMEMBERED = 50_000  # answers, a few hundred bytes each
 _REMEMBERED_OUTPUTS = 8_000_000  # in all of them, 8 bytes each: there may be many classes

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from limelight.results.table import Table
 from limelight.results.values import EqualByFields
 from limelight.shapes import Float
 from limelight.text import one_line
+from limelight.threads import cached_property
 
 TOP = 3
 _SINGLE = float(np.finfo(np.float32).eps)  # most models compute in single precision

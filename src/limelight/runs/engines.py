@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.work import Finished, Task, explain_shard, needs_main
+from limelight.threads import ForkSafeLock
 
 
 class Worker(Protocol):
@@ -190,7 +191,7 @@ def _end_with_parent() -> None:
 
 
 # The environment and the main module belong to the whole process: one start at a time.
-_changing = threading.Lock()
+_changing = ForkSafeLock()
 
 
 @contextlib.contextmanager

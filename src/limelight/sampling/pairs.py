@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from limelight.sampling.regression import left_out_residuals
 from limelight.sampling.sample import Sample, WeightedMasks
 from limelight.sampling.spread import ROUNDING, Spread, unseen_error
 from limelight.shapes import Bool, Float
+from limelight.threads import cached_property
 
 PerPair = Float[np.ndarray, "d d"]
 PerSize = Float[np.ndarray, " sizes"]  # by the number of words kept, 0..d

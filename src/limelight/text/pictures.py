@@ -9,7 +9,7 @@ import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
@@ -20,6 +20,7 @@ from limelight.errors import InputError, MissingExtraError
 from limelight.shapes import Int, Num
 from limelight.text.characters import one_line
 from limelight.text.units import cut_by
+from limelight.threads import cached_property
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels
 Labels = Int[np.ndarray, "H W"]

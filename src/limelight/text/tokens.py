@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Int
+from limelight.threads import cached_property
 
 Span = tuple[int, int]
 

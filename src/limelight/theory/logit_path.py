@@ -10,7 +10,6 @@ Statement and proof of the bounds: ``docs/theorems/integrated-gradients.md``.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from limelight.shapes import Array, Float, Int
 from limelight.theory.attention import moving_logits
 from limelight.theory.namespace import array_namespace, host_array
 from limelight.theory.table_rounding import ROUNDING, unit_logit_error
+from limelight.threads import cached_property
 
 
 class UnitPath(NamedTuple):

@@ -8,7 +8,6 @@ import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
@@ -45,6 +44,7 @@ from limelight.sampling.orders import order_draws, random_orders
 from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import AskedText, in_units, joined, name_of_one, picture_of, plural
+from limelight.threads import cached_property
 from limelight.training.fitting import Examples, fit_examples
 
 FEWEST = 20  # texts

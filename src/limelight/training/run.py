@@ -203,4 +203,5 @@ def _save(classifier: AttentionClassifier, training: Training, folder: Path) -> 
     with writing_to(folder, MAKE_ROOM):
         write_whole(folder / HISTORY, json.dumps(training.history, indent=2) + "\n")
         write_files(classifier, folder)
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        if (folder / CHECKPOINT).exists():
+            (folder / CHECKPOINT).unlink()

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -38,6 +38,7 @@ from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features, Vocabulary, few_names
 from limelight.theory.attention import attention, unit_logits
 from limelight.theory.ratio_game import RatioGame
+from limelight.threads import cached_property
 
 _BY_TABLES = "the paper's classifier is explained from its tables, which need no such pass"
 ABILITIES: Mapping[Capability, str | None] = MappingProxyType(

@@ -1,7 +1,6 @@
 """Some documents of the attention classifier as one set of arrays: what exact methods need."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.logit_path import LogitPath, UnitPath
 from limelight.theory.namespace import array_like, array_namespace, host_array
 from limelight.theory.ratio_game import RatioGame, denominator_range, empty_value
+from limelight.threads import cached_property
 
 if TYPE_CHECKING:
     from limelight.models.attention.classifier import AttentionClassifier

@@ -6,7 +6,6 @@ import hashlib
 import inspect
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -20,6 +19,7 @@ from limelight.errors import DomainError, InputError
 from limelight.models.engine import Engine, answers_of
 from limelight.models.protocol import Capability
 from limelight.shapes import Bool, Float, Int
+from limelight.threads import ForkSafeLock
 
 # A segment travels in the upper half of its id, and above it the mark of a piece that is asked
 # about: a row stays one array of integers, so that masks, batches, cache keys and paddings need not
@@ -151,12 +151,12 @@ def takes_batches(network: Any, rows: Iterable[Any] = ()) -> bool:
 
 
 # Weak: a lock must not keep a network in memory.
-_LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
-_MAKING = threading.Lock()
-_KERNELS = threading.RLock()
+_LOCKS: WeakKeyDictionary[Any, ForkSafeLock] = WeakKeyDictionary()
+_MAKING = ForkSafeLock()
+_KERNELS = ForkSafeLock()
 
 
-def alone_with(part: Any) -> threading.RLock:
+def alone_with(part: Any) -> ForkSafeLock:
     """Return the lock of a network, or of what is behind a tokenizer, whoever has wrapped it.
 
     Whoever changes one for a moment must be alone with it, and so must whoever asks it meanwhile:
@@ -164,7 +164,7 @@ def alone_with(part: Any) -> threading.RLock:
     """
     # By the body: two heads, or two templates around a language model, may share it.
     with _MAKING:
-        return _LOCKS.setdefault(getattr(part, "base_model", part), threading.RLock())
+        return _LOCKS.setdefault(getattr(part, "base_model", part), ForkSafeLock())
 
 
 @contextlib.contextmanager

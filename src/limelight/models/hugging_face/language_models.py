@@ -10,7 +10,6 @@ import copy
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, final
 
@@ -37,6 +36,7 @@ from limelight.models.protocol import (
 )
 from limelight.shapes import Int
 from limelight.text import Answer, Document, Span, one_line
+from limelight.threads import cached_property
 
 TEXT = "{text}"
 _ANY = "A film."  # what stands in the place of the text while a template is looked at

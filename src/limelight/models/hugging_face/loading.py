@@ -1,7 +1,6 @@
 """Where a Hugging Face model comes from: somebody's objects, a folder, or the hub."""
 
 import contextlib
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from limelight.models.hugging_face.model import HuggingFace
 from limelight.models.hugging_face.pictures import HuggingFacePictures
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification
 from limelight.text import one_line
+from limelight.threads import ForkSafeLock
 
 _PICTURES = "ForImageClassification"
 _MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
@@ -39,7 +39,7 @@ _BUILT_IN = {
     "attn_implementation": ("eager", "sdpa", "flex_attention"),
     "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
 }
-_LOADING = threading.Lock()  # how much transformers reports is set for the whole process
+_LOADING = ForkSafeLock()  # how much transformers reports is set for the whole process
 # How a language model is asked, by name: a template around the text; to classify, labels, a word
 # per class; else what is told of its answers.
 Asked = Mapping[str, Any]

@@ -5,7 +5,6 @@ import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
@@ -61,6 +60,7 @@ from limelight.text import (
     check_listed,
     few_names,
 )
+from limelight.threads import cached_property
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
     "attends": None,

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,6 +21,7 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int, Num
 from limelight.text import Box, Document, Features, Picture, Pictured, picture_of
 from limelight.text.pictures import blurred, grid_boxes
+from limelight.threads import cached_property
 
 _GRID = 7  # patches a side, of a network that shows none of its own
 _CAPABILITIES: Mapping[Capability, str | None] = {

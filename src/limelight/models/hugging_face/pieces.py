@@ -6,7 +6,6 @@ Whole or window by window, and with words removed, as rows of ids and as a game.
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, final
 
 import numpy as np
@@ -31,6 +30,7 @@ from limelight.text import (
     side_at,
 )
 from limelight.text.characters import unspaced
+from limelight.threads import cached_property
 
 _ENDLESS = 10**30  # what transformers says where nobody set a limit
 _WHOLE = 1 << 62  # what limits a text that is cut later
