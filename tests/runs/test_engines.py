@@ -351,3 +351,14 @@ def test_a_program_that_workers_would_run_again_is_told_where_its_work_must_stan
     done = subprocess.run([sys.executable, program], capture_output=True, text=True)
     assert done.returncode == 1
     assert 'must stand under if __name__ == "__main__":.' in done.stderr.splitlines()[-1]
+
+
+def test_a_daemonic_process_is_told_that_it_can_start_no_workers(tmp_path, monkeypatch):
+    """Python refuses children of a daemonic process, as workers of Celery and of pools are."""
+    monkeypatch.setitem(mp.current_process()._config, "daemon", True)
+    model = limelight.load()
+    with pytest.raises(InputError, match="workers=2 needs processes, and this daemonic process"):
+        limelight.explain_data(model, DATA, "lime", output=tmp_path / "two", workers=2)
+    assert not (tmp_path / "two").exists()
+    run = limelight.explain_data(model, DATA, "lime", output=tmp_path / "one")  # as the error says
+    assert run.complete

@@ -502,3 +502,19 @@ def test_a_run_refuses_the_method_of_another_model_before_any_work(of_function, 
     other = package.wrap(additive, classes=["a", "b"], scale="logit", name="other")
     with pytest.raises(InputError, match="learned from another model"):
         package.explain_data(other, ["w1 w2"], of_function, output=tmp_path / "other")
+
+
+def test_nothing_is_drawn_before_it_is_known_that_the_result_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    asked = []
+
+    def counted(texts):
+        asked.extend(texts)
+        return additive(texts)
+
+    model = package.wrap(counted, classes=["a", "b"], scale="logit")
+    asked.clear()
+    output = tmp_path / "file" / "below"
+    with pytest.raises(InputError, match=r"cannot be written .*; choose another output folder"):
+        package.learn(model, texts_of(VOCABULARY, 30, seed=0), output=output)
+    assert asked == []

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -369,6 +370,11 @@ def explain_data(
     work, folder = ShardWork(model, record, learned), RunFolder(output)
     if workers is not None:
         workers = check_count("workers", workers)
+        if workers > 1 and executor is None and multiprocessing.current_process().daemon:
+            raise InputError(
+                f"workers={workers} needs processes, and this daemonic process (of Celery or "
+                "multiprocessing.Pool) can start none. Leave workers out."
+            )
     if not isinstance(executor, Executor | RayActors | None):
         raise InputError(
             "executor must be a concurrent.futures.Executor or limelight.runs.RayActors(…); got "
@@ -415,6 +421,8 @@ def _worker(
 ) -> tuple[int, Callable[[int], Worker] | None]:
     """Return how many workers there may be, and what starts one of so many; None: it is us."""
     count, job = workers or usable_cores(), b""
+    if executor is None and workers is None and multiprocessing.current_process().daemon:
+        return 1, None  # Python lets no daemonic process start others
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
         known = is_sent(work.model) and why_not(work.model, "games") is None

@@ -31,7 +31,7 @@ from limelight.explainers.learned import (
     inputs_of,
 )
 from limelight.explainers.reading import Reading, reading_of
-from limelight.files import alone_in, write_whole
+from limelight.files import alone_in, remove_abandoned_parts, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import Capable, Model, checked_model, resolved_replacement, why_not
@@ -46,6 +46,7 @@ from limelight.shapes import Bool, Float
 from limelight.text import AskedText, in_units, joined, name_of_one, picture_of, plural
 from limelight.threads import cached_property
 from limelight.training.fitting import Examples, fit_examples
+from limelight.training.state import make_writable_folder
 
 FEWEST = 20  # texts
 _BUSY = "another call of learn is writing to the folder"
@@ -132,8 +133,11 @@ def learn(
     if folder is not None:
         if folder.is_file():
             raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_writable_folder(folder)
     with contextlib.nullcontext() if folder is None else alone_in(folder, _BUSY):
+        if folder is not None:
+            remove_abandoned_parts(folder)
+            remove_abandoned_parts(folder / "drawn")
         if known is not None:
             learned = _from_explanations(model, known, question, int(seed), judged)
         else:

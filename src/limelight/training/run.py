@@ -4,7 +4,6 @@ import contextlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,7 +21,13 @@ from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.folder import FILES, is_incomplete_folder, write_files
 from limelight.training.loop import Progress, Training, accuracy, fit
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
-from limelight.training.state import CHECKPOINT, MAKE_ROOM, Checkpoint, writing_to
+from limelight.training.state import (
+    CHECKPOINT,
+    MAKE_ROOM,
+    Checkpoint,
+    make_writable_folder,
+    writing_to,
+)
 from limelight.training.texts import Prepared, of_pictures, prepare
 
 _SHOWN = 2000  # training texts that are asked where none were held out
@@ -123,11 +128,8 @@ def usable_device(device: str | None) -> str:
 def _usable_folder(folder: Path, *, fresh: bool) -> Path:
     """Return ``folder``, made if need be, after checking that training may write there."""
     known = {*FILES, CHECKPOINT, HISTORY, "README.md"}
-    with writing_to(folder, "choose another output folder"):
-        folder.mkdir(parents=True, exist_ok=True)
-        foreign = [p.name for p in folder.iterdir() if p.name not in known and p.name[0] != "."]
-        with tempfile.TemporaryFile(dir=folder):  # fails where nothing can be written
-            pass
+    make_writable_folder(folder)
+    foreign = [p.name for p in folder.iterdir() if p.name not in known and p.name[0] != "."]
     if foreign:
         raise InputError(
             f"the output folder '{folder}' holds other files ({sorted(foreign)[0]!r}); "

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,14 @@ class Checkpoint:
 
 
 MAKE_ROOM = "make room and run the same command: it goes on from the last checkpoint"
+
+
+def make_writable_folder(folder: Path) -> None:
+    """Create ``folder`` if need be; raise `InputError` if no file can be written there."""
+    with writing_to(folder, "choose another output folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
 
 
 @contextlib.contextmanager
