@@ -340,3 +340,53 @@ def test_where_one_of_them_is_at_fault_each_is_asked_alone(queue):
         raise InputError("one of these texts has no words.")
 
     assert asked_together(queue, answers) == [Event(found=f"alone {k}") for k in range(4)]
+
+
+def test_a_text_on_which_the_model_hangs_does_not_delay_the_others(queue):
+    queue.patience = 0.01
+    gate = threading.Event()
+
+    async def last_line(question):
+        lines = [line async for line in lines_of(question, queue, seconds=120)]
+        return lines[-1]
+
+    async def scenario():
+        hanging = queue.ask("a", lambda _: gate.wait(), quick=False)
+        others = [queue.ask(k, lambda _, k=k: k, quick=False) for k in range(3)]
+        answers = [await last_line(question) for question in others]
+        assert hanging.events.empty()  # it is still at work
+        gate.set()
+        return answers, await last_line(hanging)
+
+    answers, late = run(scenario())
+    assert answers == [b'{"found":0}\n', b'{"found":1}\n', b'{"found":2}\n']
+    assert late == b'{"found":true}\n'  # and is answered in the end
+
+
+def test_a_model_that_takes_its_steps_is_not_asked_by_two_threads(queue):
+    queue.patience, gate, threads = 0.05, threading.Event(), []
+
+    async def scenario():
+        busy = queue.ask("busy", steps(gate), quick=True)
+        asked = queue.ask("b", lambda _: threads.append(threading.active_count()), quick=True)
+        before = threading.active_count()
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+            queue.relieve()
+        assert threading.active_count() == before
+        gate.set()
+        return [await end(question) for question in (busy, asked)]
+
+    assert run(scenario())[0] == Event(found="slow")
+
+
+def test_a_queue_that_closes_tells_all_who_wait(queue):
+    gate = threading.Event()
+
+    async def scenario():
+        asked = [queue.ask(k, steps(gate), quick=False) for k in range(3)]
+        await asyncio.wait_for(asked[0].events.get(), 20)  # it has begun
+        queue.close()
+        return [await end(question) for question in asked]
+
+    assert run(scenario()) == [Event(failed="the page was stopped.")] * 3

@@ -1,11 +1,14 @@
 """``limelight serve`` as a process: its address, its end, and what it says when it cannot start."""
 
+import contextlib
 import html
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -61,6 +64,49 @@ def test_the_address_is_printed_and_a_signal_ends_it_cleanly(started, stop, code
     assert process.returncode == code
     assert said in err
     assert "Traceback" not in err
+
+
+SLOW_MODEL = """
+import time
+import numpy as np
+import limelight
+
+def score(texts):
+    time.sleep(0.05 * len(texts))
+    return np.full((len(texts), 2), 0.5)
+
+model = limelight.wrap(score, classes=["a", "b"])
+"""
+
+
+def test_an_interrupt_with_questions_under_way_prints_one_line(started, tmp_path, monkeypatch):
+    (tmp_path / "slow_model.py").write_text(SLOW_MODEL)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    process, url = started("--port", "0", "--model", "slow_model:model")
+    answers = []
+
+    def ask(number):
+        text = " ".join(f"word{i}" for i in range(60))
+        question = {"tab": f"tab{number}", "place": "p", "text": text, "methods": ["lime"]}
+        request = urllib.request.Request(
+            f"{url}text", json.dumps(question).encode(), {"Content-Type": "application/json"}
+        )
+        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=120) as lines:
+            for line in lines:
+                answers.append(json.loads(line))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    while not answers:  # the first question is under way
+        assert process.poll() is None
+        assert any(thread.is_alive() for thread in threads)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    for thread in threads:
+        thread.join()
+    assert process.returncode == 0
+    assert errors == "Open this address in a browser; Ctrl-C ends it.\nStopped.\n"
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,13 @@ async def lines_of(
     try:
         while event.share is not None:
             left = max(until - time.monotonic(), 0.0)
-            event = await asyncio.wait_for(question.events.get(), left)
+            try:
+                event = await asyncio.wait_for(question.events.get(), min(left, queue.patience))
+            except TimeoutError:
+                if left <= queue.patience:
+                    raise
+                queue.relieve()
+                continue
             yield _line(event)
     except TimeoutError:
         late = f"the model took longer than {seconds:g} seconds; the question was given up."

@@ -1,6 +1,7 @@
 """The one thread that asks a model, and the queue before it.
 
-A model is never asked by two threads at a time: most are not made for it. What is quick (a
+A model is asked by one thread, since most are not made for several. If it takes no step for a
+while, as it does when it hangs on a text, another thread answers the others. What is quick (a
 prediction, an exact method) goes first, even before the next step of something slow that is under
 way, and a newer question of the same asker drops the older one, waiting or begun. Where many ask
 the same of different texts, they are answered together, which costs little more than one.
@@ -56,6 +57,8 @@ class Alike(NamedTuple):
 class QuestionQueue:
     """Questions in, answers out, one at a time."""
 
+    patience = 10.0  # seconds without a step of the model until others get another thread
+
     def __init__(self) -> None:
         # By place: the asker, and whether it is quick. A newer question keeps the older's place in
         # the line: whoever types on must not stand at its end for ever.
@@ -65,6 +68,7 @@ class QuestionQueue:
         self._generation = 0  # of the thread: one that was given up finds that it has a successor
         self._lost = 0
         self._closed = False
+        self._last_step = time.monotonic()  # when the model began a job, or reported progress
         self._start_thread()
 
     def ask(
@@ -112,10 +116,27 @@ class QuestionQueue:
         with self._changed:
             if not self.leave(question):
                 return
-            for other in self._begun.values():  # a slow one that a quick one had interrupted
-                if other is not question:
-                    other.tell(Event(failed="the model did not come back from another question."))
-            self._begun.clear()
+            # A slow one that a quick one had interrupted is in the same thread.
+            for other in [*self._begun.values()]:
+                if other.generation == question.generation:
+                    if other is not question:
+                        other.dropped = True
+                        failed = "the model did not come back from another question."
+                        other.tell(Event(failed=failed))
+                    del self._begun[other.place]
+            if question.generation == self._generation:  # else the others have another thread
+                self._lost += 1
+                self._start_thread()
+
+    def relieve(self) -> None:
+        """Let another thread answer those who wait, if the model has taken no step for a while.
+
+        The thread at work goes on with its question and ends after it.
+        """
+        with self._changed:
+            idle = time.monotonic() - self._last_step < self.patience or not self._begun
+            if self._closed or idle or not self._waiting or self._lost >= _MOST_LOST:
+                return
             self._lost += 1
             self._start_thread()
 
@@ -123,12 +144,14 @@ class QuestionQueue:
         """Let the thread end when it can; questions from now on are refused."""
         with self._changed:
             self._closed = True
-            for question in self._begun.values():
+            for question in (*self._begun.values(), *self._waiting.values()):
                 question.dropped = True
+                question.tell(Event(failed="the page was stopped."))
             self._changed.notify_all()
 
     def _start_thread(self) -> None:
         self._generation += 1
+        self._last_step = time.monotonic()
         threading.Thread(
             target=self._work, args=(self._generation,), name="limelight-model", daemon=True
         ).start()
@@ -143,18 +166,26 @@ class QuestionQueue:
     def _next(self, generation: int) -> "QueuedQuestion | None":
         with self._changed:
             while not self._closed and generation == self._generation:
-                if begun := self._begin(lambda _: True, 1):
+                if begun := self._begin(lambda _: True, 1, generation):
                     return begun[0]
                 self._changed.wait()
         return None
 
     def _begin(
-        self, wanted: Callable[["QueuedQuestion"], bool], most: int
+        self, wanted: Callable[["QueuedQuestion"], bool], most: int, generation: int
     ) -> list["QueuedQuestion"]:
-        """Return the first that wait and are ``wanted``, what is quick before all others."""
+        """Return the first that wait and are ``wanted``, what is quick before all others.
+
+        A thread whose place another one has taken begins nothing more.
+        """
         with self._changed:
+            if generation != self._generation:
+                return []
+            self._last_step = time.monotonic()
             found = sorted(filter(wanted, self._waiting.values()), key=lambda one: not one.quick)
             begun = {one.place: self._waiting.pop(one.place) for one in found[:most]}
+            for question in begun.values():
+                question.generation = generation
             self._begun |= begun
             return list(begun.values())
 
@@ -168,7 +199,10 @@ class QuestionQueue:
     def _answer(self, question: "QueuedQuestion", generation: int) -> None:
         questions, like = [question], (question.kind, question.quick)
         if question.kind is not None:
-            questions += self._begin(lambda one: (one.kind, one.quick) == like, _MOST_TOGETHER)
+            together = self._begin(
+                lambda one: (one.kind, one.quick) == like, _MOST_TOGETHER, generation
+            )
+            questions += together
         if len(questions) > 1 and self._answered_together(questions):
             return
         for one in questions:
@@ -189,11 +223,13 @@ class QuestionQueue:
         """Do the job; None where nobody waits for it any more."""
 
         def report(done: int | float, total: int) -> None:
-            if question.dropped or self._closed or generation != self._generation:
+            if question.dropped or self._closed:
                 raise _DroppedError
+            if generation == self._generation:
+                self._last_step = time.monotonic()
             question.tell_progress(float(done) / total)
-            while not question.quick and (begun := self._begin(lambda one: one.quick, 1)):
-                self._answer(begun[0], generation)
+            while not question.quick and (quick := self._begin(_is_quick, 1, generation)):
+                self._answer(quick[0], generation)
 
         try:
             # A fresh context: what watches a slow job must not hear of a quick one in between.
@@ -217,6 +253,7 @@ class QueuedQuestion:
         self.quick, self.kind = place[1], alike and alike.kind
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.dropped = False  # then the job ends at its next step
+        self.generation = 0  # of the thread that is at work on it
         self._loop = asyncio.get_running_loop()
         self._reported = 0.0
 
@@ -231,6 +268,10 @@ class QueuedQuestion:
         if now - self._reported >= _BETWEEN_REPORTS:
             self._reported = now
             self.tell(Event(share=round(done, 4)))
+
+
+def _is_quick(question: QueuedQuestion) -> bool:
+    return question.quick
 
 
 class _DroppedError(BaseException):
