@@ -12,15 +12,18 @@ from limelight import __version__
 
 UNKNOWN = "unknown"
 _PACKAGE = Path(__file__).resolve().parent
-# Changes of these files change no measured number: results, and the pages generated from them.
-_NOT_CODE = ("*.md", "docs", "*/results.json", "benchmarks/results", "benchmarks/references")
+# Changes of these files change no measured number: results, pages and pictures made from them.
+_NOT_CODE = (
+    "*.md", "*.png", "*.svg", "*/results.json", "*/verdicts.json", "benchmarks/results",
+    "benchmarks/references",
+)  # fmt: skip
 _SHORT = 10  # hexadecimal digits of a commit that a page shows
 
 
 def source_stamp() -> dict[str, str]:
     """Return the version and the git commit of the limelight that is running.
 
-    Only a program that measures calls this function, while it measures. Everything else copies the
+    Only a program that measures calls this function, when it starts. Everything else copies the
     stamp of the result that it reads.
 
     Returns
