@@ -29,6 +29,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import limelight
 from limelight import Explanation
 from limelight.sampling.regression import lasso_fit
-from results import Measure, command_line, report
+from results import STAMP, Measure, command_line, report
 
 FACTS = 16
 CALLS = (16, 32, 64, 128)
@@ -103,7 +104,11 @@ def main() -> None:
         found = [json.loads(file.read_text()) for file in sorted(arguments.rows.glob("*.json"))]
     data = f"{sum(one['asked'] for one in found)} questions about invented facts"
     device = found[0]["device"]
-    report("answers", list(measures(found)), arguments, device=device, data=data)
+    stamps = [one["stamp"] for one in found]
+    if any(stamp != stamps[0] for stamp in stamps):
+        sys.exit("The rows are of different versions or commits; measure all kinds with the same.")
+    rows = [replace(one, stamp=stamps[0]) for one in measures(found)]
+    report("answers", rows, arguments, device=device, data=data)
 
 
 def asked_of(arguments: argparse.Namespace, kind: int, count: int) -> dict[str, Any]:
@@ -141,6 +146,7 @@ def asked_of(arguments: argparse.Namespace, kind: int, count: int) -> dict[str, 
     )
     return {
         "kind": kind,
+        "stamp": STAMP,
         "asked": count,
         "right": sum(v in a for v, a in zip(values, answers, strict=True)),
         "ratio": ratio,

@@ -2,12 +2,12 @@
 
 __all__ = ["cost_table"]
 
-import json
 import math
 from typing import NamedTuple
 
-from results import RESULTS
+from results import measured_with, read_result, stored_measures
 
+_RESULTS = ("datasets", "corpus_cuda", "transformer_corpus_cuda")
 TEXTS = 10_000_000
 MACHINES = (1, 10, 100)
 SHARD = 1000  # texts
@@ -24,9 +24,7 @@ class Worker(NamedTuple):
 
 def cost_table() -> str:
     """Return the table, with what was measured beside what is computed."""
-    found = {
-        name: _measured(name) for name in ("datasets", "corpus_cuda", "transformer_corpus_cuda")
-    }
+    found = {name: _measured(name) for name in _RESULTS}
     own = found["datasets"]["datasets_own"] / 1000
     size = found["datasets"]["datasets_pool_size"] / 25_000  # MB a text
     lines = [
@@ -41,7 +39,7 @@ def cost_table() -> str:
         f"The process that reads and writes was measured at {1000 * own:.2f} ms a text: {limit}, "
         f"however many machines there are (marked \\*). Beyond that, cut the data into "
         "as many runs. "
-        f"A run of one method takes {size * TEXTS / 1000:.0f} GB."
+        f"A run of one method takes {size * TEXTS / 1000:.0f} GB. {measured_with(*_RESULTS)}"
     )
     return "\n" + "\n".join(lines) + f"\n\n{said}\n\n"
 
@@ -68,8 +66,7 @@ def _row(worker: Worker, own: float) -> str:
 
 
 def _measured(name: str) -> dict[str, float]:
-    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return {measure["id"]: measure["value"] for measure in found["measures"]}
+    return {measure.id: measure.value for measure in stored_measures(read_result(name))}
 
 
 def _duration(seconds: float) -> str:

@@ -9,12 +9,17 @@ from, the more luck there is in those that are chosen. ``--owen`` asks `owen` of
 words in 6 lines, against all nested sets; with ``--model FOLDER`` (``--data FILE.jsonl.gz``,
 ``--device cuda``) of the first words of reviews, in their sentences, against 1,000 pairs of orders.
 Wanted of each kind, written before the result: 0.93 of all scores and totals, notices or not.
+
+Every cell is stored with a digest of its sampler (`sampler_digest`). ``--stale`` measures the cells
+whose sampler has another digest today, and keeps the others with the stamps of their runs.
 """
 
 import gzip
+import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +35,7 @@ from limelight.sampling.all_masks import (
 )
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.lime_weights import lime_design
-from results import Measure, command_line, report
+from results import Measure, command_line, read_result, report, stored_measures
 
 D = 14
 KEEP = all_keeps(D)
@@ -265,6 +270,9 @@ HELD_OUT = {
     "heavy": ("exp of a sum", product_of(lambda rng, d: np.exp(rng.normal(0.0, 0.7, d)))),
 }
 DEFAULTS = ("lime", "lime-sampled", "shapley", "banzhaf", "interactions")
+HELD_OUT_SETTINGS: dict[str, dict[str, int]] = {"held_out": {}, "pairs": {"top": 100}}
+OWEN_PAIRS = (5, 10, 25)
+ALWAYS = "always with a notice"
 
 
 def held_out(
@@ -306,27 +314,34 @@ def _words_model(truth: Truth, d: int) -> tuple[object, str]:
     return limelight.wrap(answer, classes=["no", "yes"], scale="logit"), " ".join(names)
 
 
-def _held_out_measures(*, smoke: bool, pairs: bool) -> Iterator[Measure]:
+def _held_out_measures(*, smoke: bool, pairs: bool, known: Mapping[str, Measure]) -> list[Measure]:
     games, seeds = (1, 1) if smoke else (10, 4)
-    cells: dict[str, float] = {}
-    settings = {"top": 100} if pairs else {}
+    cells: list[Measure] = []
     for method in DEFAULTS[-1:] if pairs else DEFAULTS[1:3] if smoke else DEFAULTS:
+        settings = HELD_OUT_SETTINGS["pairs" if pairs else "held_out"]
+        sampler = sampler_digest(Method(method, settings))
         for name, (what, draw) in HELD_OUT.items():
             for d in (80,) if pairs else (20, 40):
                 id = f"{method}_{name}_{d}"
-                cells[id], said = held_out(method, draw, d, games=games, seeds=seeds, **settings)
-                value = 1.0 if math.isnan(cells[id]) else cells[id]
-                note = "always with a notice" if math.isnan(cells[id]) else f"notices {said:.2f}"
+                if id in known and known[id].sampler == sampler:
+                    cells.append(known[id])
+                    continue
+                held, said = held_out(method, draw, d, games=games, seeds=seeds, **settings)
+                value = 1.0 if math.isnan(held) else held
+                note = ALWAYS if math.isnan(held) else f"notices {said:.2f}"
                 label = f"{method}, {d} words: {what}"
-                yield Measure(id=id, what=label, value=round(value, 3), note=note)
-    quiet = [x for x in cells.values() if not math.isnan(x)]
-    yield Measure(
+                cells.append(
+                    Measure(id=id, what=label, value=round(value, 3), note=note, sampler=sampler)
+                )
+    quiet = [one.value for one in cells if one.note != ALWAYS]
+    total = Measure(
         id="cells",
         what=f"share of the cells that hold {WANTED} or more without a notice",
         value=round(sum(x >= WANTED for x in quiet) / len(quiet), 3),
         at_least=0.95,
         note=f"{len(quiet)} cells; {len(cells) - len(quiet)} more always carry a notice",
     )
+    return [*cells, total]
 
 
 class Nested(NamedTuple):
@@ -344,10 +359,10 @@ def owen_measures(games: Iterator[Nested], *, seeds: int) -> Iterator[Measure]:
     """How often ±2 hold Owen values of words and totals of the units around them."""
     rows: dict[tuple[str, int], list[tuple[float, bool]]] = {}
     for kind, model, text, asked, words, truth in games:
-        for pairs in (5, 10, 25):
+        for pairs in OWEN_PAIRS:
             for seed in range(seeds):
                 e = limelight.explain(
-                    model, text, "owen", samples=2 + pairs * 2 * (words - 1), seed=seed, **asked
+                    model, text, "owen", samples=_owen_samples(pairs, words), seed=seed, **asked
                 )
                 totals = e.diagnostics[asked["within"]]
                 found = np.append(e.scores, [one["score"] for one in totals])
@@ -365,7 +380,17 @@ def owen_measures(games: Iterator[Nested], *, seeds: int) -> Iterator[Measure]:
             value=round(float(held.mean()), 3),
             at_least=WANTED if pairs >= 10 else None,
             note=f"notices {said.mean():.2f}, {quiet}",
+            sampler=sampler_digest(owen_method(pairs)),
         )
+
+
+def _owen_samples(pairs: int, words: int) -> int:
+    return 2 + pairs * 2 * (words - 1)
+
+
+def owen_method(pairs: int) -> Method:
+    """Return Owen values of words in lines from so many pairs of orders of the digest's words."""
+    return Method("owen", {"samples": _owen_samples(pairs, D), "within": "lines"})
 
 
 def owen_games(*, smoke: bool) -> Iterator[Nested]:
@@ -404,24 +429,85 @@ def main() -> None:
     parser.add_argument("--model", help="with --owen: a folder, asked about reviews")
     parser.add_argument("--device", help="with --model: where it is, such as cuda")
     parser.add_argument("--data", type=Path, help="with --model: .jsonl.gz with texts")
+    parser.add_argument("--stale", action="store_true", help="cells whose sampler has changed")
     arguments = parser.parse_args()
     if arguments.owen:
         _owen(arguments)
         return
     if arguments.held_out or arguments.pairs:
-        measures = list(_held_out_measures(smoke=arguments.smoke, pairs=arguments.pairs))
         words, name = ("80", "pairs") if arguments.pairs else ("20 and of 40", "held_out")
+        known = stored_cells(f"coverage_{name}") if arguments.stale else {}
+        measures = _held_out_measures(smoke=arguments.smoke, pairs=arguments.pairs, known=known)
         data = f"10 games of {words} words, 4 seeds each, defaults"
         report(f"coverage_{name}", measures, arguments, data=data)
         return
     games, seeds = (1, 1) if arguments.smoke else (12, 8)
     methods = METHODS[:1] + METHODS[9:11] if arguments.smoke else METHODS
-    measures = [
-        _measure(method, name, coverage(method, FAMILIES[name], games, seeds))
-        for method in methods
-        for name in FAMILIES
-    ]
+    known = stored_cells("coverage") if arguments.stale else {}
+    measures = []
+    for method in methods:
+        for name in FAMILIES:
+            cell = known.get(f"{method.id}_{name}")
+            if cell is None or cell.sampler != sampler_digest(method):
+                cell = _measure(method, name, coverage(method, FAMILIES[name], games, seeds))
+            measures.append(cell)
     report("coverage", measures, arguments, data=f"{games} games of {D} words, {seeds} seeds each")
+
+
+def method_of_cell(study: str, cell: str) -> Method:
+    """Return the method whose coverage the cell of a stored study is."""
+    if study == "coverage":
+        return next(method for method in METHODS if cell.startswith(f"{method.id}_"))
+    name, pairs = cell.split("_")[:2]
+    if name == "owen":
+        return owen_method(int(pairs))
+    return Method(name, HELD_OUT_SETTINGS[study.removeprefix("coverage_")])
+
+
+def stored_cells(name: str) -> dict[str, Measure]:
+    """Return the measures of a stored result by their ids, each with the stamp of its run."""
+    return {measure.id: measure for measure in stored_measures(read_result(name))}
+
+
+@cache
+def _digest_games() -> tuple[Table, Table]:
+    """Return the games of `sampler_digest`: every word counts, and a rare effect of three words."""
+    return smooth(np.random.default_rng([0, 7])), and_of_three(np.random.default_rng([1, 7]))
+
+
+def sampler_digest(method: Method) -> str:
+    """Return 12 hexadecimal digits that change if a method draws or estimates differently.
+
+    They are a hash of what the coverage of a method depends on: its scores, its standard errors and
+    whether it warns of rare effects, on two fixed games of 14 words with a fixed seed. A hash of
+    source text would change with a new name or a comment, and a hash of the masks would not change
+    with the formula of the standard errors. Numbers are rounded to six decimals, because the last
+    digits depend on the machine.
+    """
+    digest = hashlib.sha256()
+    text = "\n".join(["a b c d", "e f g h", "i j k l", "m n"]) if method.name == "owen" else TEXT
+    for table in _digest_games():
+        model = _model(table, FAMILIES["smooth"])
+        e = limelight.explain(model, text, method.name, seed=0, **_all_pairs(method))
+        scores, stderr = e.scores, e.stderr
+        if e.pairs is not None:
+            by_words = np.lexsort(e.pairs.features.T)
+            scores, stderr = e.pairs.scores[by_words], e.pairs.stderr
+            stderr = None if stderr is None else stderr[by_words]
+        stderr = np.zeros_like(scores) if stderr is None else stderr
+        # The sum turns −0 into 0.
+        digest.update((np.round([scores, stderr], 6) + 0.0).tobytes())
+        digest.update(bytes([_warns_of_rare_effects(e.notices)]))
+    return digest.hexdigest()[:12]
+
+
+def _all_pairs(method: Method) -> dict[str, Any]:
+    """Return the settings of a method, which for interactions ask for every pair of words."""
+    return {"top": None, **method.settings} if method.kind == "interactions" else method.settings
+
+
+def _warns_of_rare_effects(notices: tuple[str, ...]) -> bool:
+    return any(sign in notice for notice in notices for sign in ("unseen", "missed"))
 
 
 def _owen(arguments: Any) -> None:
@@ -460,8 +546,7 @@ def _runs(
             method.name,
             scale="probability" if family.probability else "logit",
             seed=1000 * number + seed,
-            **method.settings,
-            **({"top": None} if method.kind == "interactions" else {}),
+            **_all_pairs(method),
         )
         off, stderr = e.scores - truth, e.stderr
         if e.pairs is not None:
@@ -469,7 +554,7 @@ def _runs(
             off, stderr = e.pairs.scores - truth[i, j], e.pairs.stderr
         stderr = np.zeros_like(off) if stderr is None else stderr
         held = np.abs(off) <= 2 * stderr + 1e-9
-        noticed = any(sign in notice for notice in e.notices for sign in ("unseen", "missed"))
+        noticed = _warns_of_rare_effects(e.notices)
         yield held.mean(), noticed, (off**2).mean(), (stderr**2).mean()
 
 
@@ -503,6 +588,7 @@ def _measure(method: Method, family: str, found: Found) -> Measure:
         at_least=WANTED if method.promised and not FAMILIES[family].hidden else None,
         note=f"held {found.held:.3f}; notices {found.noticed:.2f}; "
         f"standard error over error {found.width:.2f}",
+        sampler=sampler_digest(method),
     )
 
 

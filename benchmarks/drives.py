@@ -10,13 +10,12 @@ Then `python benchmarks/tables.py` writes the page.
 __all__ = ["drives_table", "stored_words"]
 
 import argparse
-import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from results import RESULTS
+from results import RESULTS, STAMP, measured_with, read_result, write_result
 
 LEAST = 10  # texts that a word of the table must be in
 TOP = 8  # words on either side
@@ -39,10 +38,11 @@ def main() -> None:
         "command": " ".join(["python", *sys.argv]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "smoke": False,
+        "stamp": STAMP,
         **measured(given.run, SPOKEN[given.model]),
     }
     path = given.output or RESULTS / f"drives_{given.model}.json"
-    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_result(path, found)
 
 
 def measured(path: Path, spoken: tuple[str, ...]) -> dict[str, Any]:
@@ -50,6 +50,11 @@ def measured(path: Path, spoken: tuple[str, ...]) -> dict[str, Any]:
     import limelight
 
     run = limelight.Run(path)
+    if run.record.version != limelight.__version__:
+        sys.exit(
+            f"'{path}' was made with limelight {run.record.version}, and this is "
+            f"{limelight.__version__}; make it again."
+        )
     (view,) = run.summary(run.methods[0], by=None, top=1, representatives=1).views
     words = run.words().to_pylist()  # strongest first
     common = [one for one in words if one["texts"] >= LEAST]
@@ -72,8 +77,7 @@ def _row(one: dict[str, Any]) -> dict[str, Any]:
 
 def stored_words(model: str) -> dict[str, Any]:
     """Return what was stored for ``model``."""
-    found: dict[str, Any] = json.loads((RESULTS / f"drives_{model}.json").read_text("utf-8"))
-    return found
+    return read_result(f"drives_{model}")
 
 
 def drives_table(model: str) -> str:
@@ -90,7 +94,8 @@ def drives_table(model: str) -> str:
     ]
     said = (
         f"The model is right on {share:.1f} % [{low:.1f}, {high:.1f}] of {found['texts']:,} "
-        f"reviews. Words of at least {LEAST} texts, by strength (`benchmarks/drives.py`):"
+        f"reviews. Words of at least {LEAST} texts, by strength (`benchmarks/drives.py`). "
+        + measured_with(f"drives_{model}")
     )
     return f"\n{said}\n\n" + "\n".join(lines) + "\n\n"
 

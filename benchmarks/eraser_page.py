@@ -5,14 +5,13 @@ python benchmarks/eraser_page.py --check    fail where the page and the files di
 """
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from results import RESULTS
+from results import RESULTS, measured_with, read_result
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "judging.md"
 BLOCK = re.compile(r"(<!-- (eraser_\w+) -->\n).*?(<!-- end -->\n)", re.S)
@@ -41,7 +40,7 @@ def section(name: str) -> str:
     path = RESULTS / f"{name}.json"
     if not path.exists():
         return f"\nThere is no `benchmarks/results/{name}.json` yet.\n\n"
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = read_result(name)
     judged, values = found["judged"], {m["id"]: m["value"] for m in found["measures"]}
     plausible = judged["plausible"]
     circumstances = (
@@ -49,7 +48,7 @@ def section(name: str) -> str:
         f"apart and {plausible['texts']} have marked words that the model reads "
         f"({plausible['words']:.0f} occurrences in the mean, {plausible['marked']:.0%} of them "
         f"marked). The model is right on {values[f'{name}_accuracy']:.0%} of the "
-        f"reviews.{_time(found, values[f'{name}_seconds'])}"
+        f"reviews.{_time(found, values[f'{name}_seconds'])} {measured_with(name)}"
     )
     parts = [circumstances, judged["verdict"], plausible["verdict"], _methods(judged)]
     return "\n" + "\n\n".join([*parts, _agreement(judged)]) + "\n\n"

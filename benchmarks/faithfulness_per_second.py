@@ -13,11 +13,11 @@ draws both.
 """
 
 import importlib.util
-import json
 import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 import limelight
 from judging import EVERY, device_of, parser_of, short_texts
 from limelight.models.hugging_face.model import HuggingFace
-from results import RESULTS, Measure, report
+from results import Measure, read_result, report, stored_measures
 from transformer_rivals import LogOdds, rivals
 
 SHARES = "judging_cuda_every"
@@ -114,7 +114,7 @@ def judged(
     own: Mapping[str, Any],
     others: Mapping[str, Any],
     arguments: Any,
-) -> dict[str, tuple[float, str]]:
+) -> dict[str, Measure]:
     """Return the shares of everybody, on the same reviews."""
 
     def on_trial(work: Callable[[str], np.ndarray]) -> Callable[[Any, str], np.ndarray]:
@@ -130,19 +130,17 @@ def judged(
     for one in found.ranked():
         if one.share is not None:
             low, high = one.interval or (one.share, one.share)
-            shares[one.method] = (one.share, f"95 % interval {low:.3f} to {high:.3f}")
+            note = f"95 % interval {low:.3f} to {high:.3f}"
+            shares[one.method] = Measure(id=one.method, what="", value=one.share, note=note)
     return shares
 
 
-def stored() -> dict[str, tuple[float, str]]:
+def stored() -> dict[str, Measure]:
     """Return the shares that were stored with the same settings."""
-    found = json.loads((RESULTS / f"{SHARES}.json").read_text(encoding="utf-8"))
-    return {one["id"]: (one["value"], one["note"]) for one in found["measures"]}
+    return {one.id: one for one in stored_measures(read_result(SHARES))}
 
 
-def measured(
-    taken: Mapping[str, list[float]], shares: Mapping[str, tuple[float, str]]
-) -> Iterator[Measure]:
+def measured(taken: Mapping[str, list[float]], shares: Mapping[str, Measure]) -> Iterator[Measure]:
     """Yield the time of everybody, fastest first, each with its share if it is known."""
     for name, seconds in sorted(taken.items(), key=lambda item: statistics.median(item[1])):
         yield Measure(
@@ -153,8 +151,7 @@ def measured(
             unit="s",
         )
         if name in shares:
-            share, note = shares[name]
-            yield Measure(id=name, what=f"{name}, share", value=share, note=note)
+            yield replace(shares[name], what=f"{name}, share")
 
 
 def draw(measures: list[Measure], path: Path) -> None:

@@ -24,7 +24,7 @@ from limelight.explainers import Lime
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.sampling.masks import SIZES
 from measuring import Work, on_cores, peak_memory, process, worked
-from results import RESULTS, Measure, command_line, report
+from results import Measure, command_line, read_result, report, stored_measures
 from transformer_references import References
 from transformer_rivals import (
     Counted,
@@ -74,10 +74,9 @@ def main() -> None:
 
 
 def stored(name: str) -> list[Measure]:
-    """Return what an earlier run found, memory apart."""
-    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["measures"]
-    fields = [{k: v for k, v in one.items() if k != "met"} for one in found]
-    return [Measure(**one) for one in fields if not one["id"].startswith("memory_")]
+    """Return the measures of an earlier run, without those of memory."""
+    measures = stored_measures(read_result(name))
+    return [measure for measure in measures if not measure.id.startswith("memory_")]
 
 
 def parsed() -> argparse.Namespace:

@@ -36,7 +36,7 @@ import gzip
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ from limelight.explainers.reading import pooled_pieces, reading_of
 from limelight.question import Question
 from limelight.text import token_strings
 from limelight.training import fitting, learning
-from results import RESULTS, Measure, machine, versions
+from results import RESULTS, STAMP, Measure, machine, stored_measures, versions, write_result
 
 SIZES = (50, 200, 500, 1500)
 ABLATED = (200, 1500)  # texts, with which signals are left out one by one
@@ -107,6 +107,7 @@ def write(asked: argparse.Namespace, name: str, found: Any) -> None:
 
     where = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "stamp": STAMP,
         "machine": machine(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "versions": versions(),
@@ -683,7 +684,7 @@ def store(asked: argparse.Namespace) -> None:
     """Write what was found in OUT as measures; what was measured before and is not there stays."""
     file = RESULTS / "learning.json"
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"measures": []}
-    rows = {one["id"]: one for one in stored["measures"]}
+    rows = {one.id: one for one in stored_measures(stored)}
     of_part = {
         "curve": of_curve,
         "speed": of_speed,
@@ -696,7 +697,8 @@ def store(asked: argparse.Namespace) -> None:
         if not (asked.output / f"{name}.json").exists():
             continue
         found = json.loads((asked.output / f"{name}.json").read_text())
-        rows |= {one.id: {**asdict(one), "met": one.met} for one in measures(found)}
+        stamp = found["measured"]["stamp"]
+        rows |= {one.id: replace(one, stamp=stamp) for one in measures(found)}
         if name == "speed_cpu":
             stored["two_cores"] = found["measured"]
         else:
@@ -711,9 +713,9 @@ def store(asked: argparse.Namespace) -> None:
         "command": "python benchmarks/learning.py --curve …; --speed …; --others …; "
         "--errors; --store",
         "smoke": asked.smoke,
-        "measures": list(rows.values()),
+        "measures": [row.as_row() for row in rows.values()],
     }
-    file.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_result(file, stored)
 
 
 def share(id: str, what: str, of: Any, **wanted: float) -> Measure:

@@ -2,13 +2,18 @@
 
 __all__ = [
     "RESULTS",
+    "STAMP",
     "Measure",
     "cold",
     "command_line",
     "machine",
     "markdown",
+    "measured_with",
+    "read_result",
     "report",
+    "stored_measures",
     "versions",
+    "write_result",
 ]
 
 import argparse
@@ -16,7 +21,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -24,11 +29,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from limelight.provenance import describe_stamps, source_stamp
 from measuring import Usage
 
 RESULTS = Path(__file__).parent / "results"
+STAMP = source_stamp()  # of the code that was loaded: it may be edited while a benchmark runs
 _PACKAGES = (
-    "limelight",
     "numpy",
     "torch",
     "transformers",
@@ -42,7 +48,9 @@ _PACKAGES = (
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """One number. ``value`` is the median of the repeats and ``best`` their best, if there are
-    several; ``at_least`` or ``below`` is what was wanted of ``value``.
+    several; ``at_least`` or ``below`` is what was wanted of ``value``. ``stamp`` is that of the
+    earlier run that measured it; None for a number of this run. ``sampler`` is the digest of the
+    sampler whose coverage it is; None for another kind of number.
     """
 
     id: str
@@ -53,6 +61,8 @@ class Measure:
     at_least: float | None = None
     below: float | None = None
     note: str = ""
+    stamp: Mapping[str, str] | None = None
+    sampler: str | None = None
 
     @property
     def met(self) -> bool | None:
@@ -60,6 +70,11 @@ class Measure:
         if self.at_least is not None:
             return self.value >= self.at_least
         return None if self.below is None else self.value < self.below
+
+    def as_row(self) -> dict[str, Any]:
+        """Return what a result file holds."""
+        row = {**asdict(self), "met": self.met}
+        return {k: v for k, v in row.items() if v is not None or k not in ("stamp", "sampler")}
 
 
 def cold(id: str, what: str, runs: Sequence[Usage], **wanted: float) -> Iterator[Measure]:
@@ -85,22 +100,53 @@ def command_line(about: str) -> argparse.ArgumentParser:
 def report(
     name: str, measures: Sequence[Measure], arguments: argparse.Namespace, **context: Any
 ) -> None:
-    """Print the measures, and write them with machine, date and versions."""
+    """Print the measures, and write them with the stamp of this run, machine, date and versions.
+
+    A measure of an earlier run keeps the stamp of that run.
+    """
     found = {
         "benchmark": name,
         "command": " ".join(["python", *sys.argv]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "smoke": arguments.smoke,
+        "stamp": STAMP,
         "machine": machine(),
         "versions": versions(),
         **context,
-        "measures": [{**asdict(measure), "met": measure.met} for measure in measures],
+        "measures": [measure.as_row() for measure in measures],
     }
     _show(found)
     output = arguments.output or (None if arguments.smoke else RESULTS / f"{name}.json")
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_result(output, found)
+
+
+def write_result(path: Path, found: Mapping[str, Any]) -> None:
+    """Write a result as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_result(name: str) -> dict[str, Any]:
+    """Return the stored result of a benchmark."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def stored_measures(found: Mapping[str, Any]) -> list[Measure]:
+    """Return the measures of a result, each with the stamp of the run that measured it."""
+    rows = [{"stamp": found["stamp"], **row} for row in found.get("measures", [])]
+    return [Measure(**{key: row[key] for key in row if key != "met"}) for row in rows]
+
+
+def measured_with(*names: str) -> str:
+    """Say with which versions and commits the stored results ``names`` were measured."""
+    stamps = []
+    for found in map(read_result, names):
+        stamps += [row.stamp or found["stamp"] for row in stored_measures(found)] or [
+            found["stamp"]
+        ]
+    return describe_stamps(stamps)
 
 
 def machine() -> dict[str, Any]:
@@ -119,7 +165,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that are measured or compared."""
+    """Return the versions of Python and of the packages that limelight uses or is compared with."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:

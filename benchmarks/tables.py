@@ -5,20 +5,24 @@ python benchmarks/tables.py --check    fail where the page and the files differ
 """
 
 import argparse
-import json
+import re
 import sys
 from pathlib import Path
 
 from cluster_cost import cost_table
 from drives import drives_table
-from results import RESULTS, markdown
+from results import RESULTS, markdown, measured_with, read_result
 from transformer_table import transformer_table
 
-README = Path(__file__).parent / "README.md"
-STANDARD_ERRORS = Path(__file__).parents[1] / "docs" / "standard-errors.md"
-DATASETS = Path(__file__).parents[1] / "docs" / "datasets.md"
-CHOOSING = Path(__file__).parents[1] / "docs" / "choosing.md"
-COEFFICIENTS = Path(__file__).parents[1] / "docs" / "coefficients.md"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+README = ROOT / "benchmarks" / "README.md"
+STANDARD_ERRORS = DOCS / "standard-errors.md"
+DATASETS = DOCS / "datasets.md"
+CHOOSING = DOCS / "choosing.md"
+COEFFICIENTS = DOCS / "coefficients.md"
+# Under a table that is written by hand: the results that its numbers come from.
+MEASURED = re.compile(r"(<!-- measured: ([\w ]+) -->\n).*?(<!-- end of measured -->\n)", re.DOTALL)
 ORDER = (
     "prediction",
     "gradients",
@@ -87,11 +91,21 @@ def main() -> None:
         page = path.read_text(encoding="utf-8")
         head, rest = page.split(start)
         _, tail = rest.split(end)
-        new = head + start + table + end + tail
-        if not check:
-            path.write_text(new, encoding="utf-8")
-        elif new != page:
-            sys.exit(f"{path.name} is not what its results say; run benchmarks/tables.py.")
+        _write_page(path, page, head + start + table + end + tail, check=check)
+    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))):
+        page = path.read_text(encoding="utf-8")
+        _write_page(path, page, MEASURED.sub(_measured_block, page), check=check)
+
+
+def _write_page(path: Path, page: str, new: str, *, check: bool) -> None:
+    if new != page and check:
+        sys.exit(f"{path.name} is not what its results say; run benchmarks/tables.py.")
+    if new != page:
+        path.write_text(new, encoding="utf-8")
+
+
+def _measured_block(match: re.Match[str]) -> str:
+    return f"{match[1]}\n{measured_with(*match[2].split())}\n\n{match[3]}"
 
 
 def _tables() -> tuple[tuple[Path, str, str], ...]:
@@ -111,15 +125,15 @@ def sections() -> str:
     """Return one section per result file."""
     texts = []
     for name in ORDER:
-        if (path := RESULTS / f"{name}.json").exists():
-            found = json.loads(path.read_text(encoding="utf-8"))
+        if (RESULTS / f"{name}.json").exists():
+            found = read_result(name)
             texts.append(f"\n## {name}\n\n{_circumstances(found)}\n\n{markdown(found)}\n\n")
     return "".join(texts)
 
 
 def coverage_table() -> str:
     """Return the share of ±2 standard errors that held, by method and kind of game."""
-    found = json.loads((RESULTS / "coverage.json").read_text(encoding="utf-8"))
+    found = read_result("coverage")
     rows: dict[str, dict[str, str]] = {}
     for measure in found["measures"]:
         method, game = measure["what"].split(": ")
@@ -133,12 +147,12 @@ def coverage_table() -> str:
             for name, row in rows.items()
         ),
     ]
-    return "\n" + "\n".join(lines) + "\n\n"
+    return "\n" + "\n".join(lines) + f"\n\n{measured_with('coverage')}\n\n"
 
 
 def coefficient_table() -> str:
     """Return what coefficient × value says beside exact values, one column for each data set."""
-    found = json.loads((RESULTS / "linear_coefficients.json").read_text(encoding="utf-8"))
+    found = read_result("linear_coefficients")
     rows: dict[str, list[str]] = {}
     columns: dict[str, str] = {}
     for measure in found["measures"]:
@@ -151,7 +165,9 @@ def coefficient_table() -> str:
         f"| texts | {' | '.join(columns.values())} |",
         *(f"| {what} | {' | '.join(cells)} |" for what, cells in rows.items()),
     ]
-    return "\n" + "\n".join(lines) + f"\n\n{found['data']}.\n\n"
+    return (
+        "\n" + "\n".join(lines) + f"\n\n{found['data']}. {measured_with('linear_coefficients')}\n\n"
+    )
 
 
 def _cell(held: float, notices: float, either: float) -> str:
@@ -171,7 +187,7 @@ def _circumstances(found: dict) -> str:
         found["data"],
         ", ".join(f"{name} {version}" for name, version in found["versions"].items()),
     ]
-    return ". ".join(parts) + "."
+    return ". ".join(parts) + f". {measured_with(found['benchmark'])}"
 
 
 if __name__ == "__main__":

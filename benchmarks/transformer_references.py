@@ -12,6 +12,7 @@ import numpy as np
 
 import limelight
 from limelight.models.hugging_face.model import HuggingFace
+from results import STAMP
 from transformer_rivals import MASK, WORD, Counted, captum_lime, groups
 
 TEXTS = 3  # of which long runs are made
@@ -27,7 +28,7 @@ class References:
 
     def __init__(self, model: HuggingFace, path: Path | None, samples: int) -> None:
         self._model, self._path, self._samples = model, path, samples
-        self._known: dict[str, list[float]] = {}
+        self._known: dict[str, dict[str, Any]] = {}
         if path is not None and path.exists():
             self._known = json.loads(path.read_text(encoding="utf-8"))
         self._texts: list[str] = []
@@ -41,12 +42,13 @@ class References:
             return None
         key = f"{tool} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
         if key not in self._known:
-            self._known[key] = [round(float(x), 6) for x in make(text)]
+            scores_of_run = [round(float(x), 6) for x in make(text)]
+            self._known[key] = {"stamp": STAMP, "scores": scores_of_run}
             print(f"long run for {key}", flush=True)
             if self._path is not None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._path.write_text(json.dumps(self._known, indent=0) + "\n", encoding="utf-8")
-        return float(np.sqrt(np.mean((scores - np.array(self._known[key])) ** 2)))
+        return float(np.sqrt(np.mean((scores - np.array(self._known[key]["scores"])) ** 2)))
 
     def _makers(self) -> dict[str, Callable[[str], np.ndarray]]:
         return {

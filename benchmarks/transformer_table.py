@@ -2,9 +2,7 @@
 
 __all__ = ["transformer_table"]
 
-import json
-
-from results import RESULTS
+from results import RESULTS, Measure, measured_with, read_result, stored_measures
 
 _SHARES = "judging_cuda_every"
 _TIMES = {
@@ -22,27 +20,27 @@ def transformer_table() -> str:
         "| method | share | " + " | ".join(shown) + " |" if shown else "| method | share |",
         "| --- | --- |" + " ---: |" * len(shown),
     ]
-    for name, one in sorted(shares.items(), key=lambda item: -item[1]["value"]):
-        low, high = one["note"].removeprefix("95 % interval ").split(" to ")
+    for name, one in sorted(shares.items(), key=lambda item: -item[1].value):
+        low, high = one.note.removeprefix("95 % interval ").split(" to ")
         method, _, setting = name.partition(", ")
         cells = [
             f"`{method}`" + (f", `{setting}`" if setting else ""),
-            f"{one['value']:.2f} [{float(low):.2f}, {float(high):.2f}]".replace("-", "−"),
+            f"{one.value:.2f} [{float(low):.2f}, {float(high):.2f}]".replace("-", "−"),
             *(_seconds(found.get(f"{name} seconds")) for found in shown.values()),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n" + "\n".join(lines) + "\n\n"
+    names = [name for name in (_SHARES, *_TIMES.values()) if (RESULTS / f"{name}.json").exists()]
+    return "\n" + "\n".join(lines) + f"\n\n{measured_with(*names)}\n\n"
 
 
-def _measures(name: str) -> dict[str, dict]:
-    path = RESULTS / f"{name}.json"
-    if not path.exists():
+def _measures(name: str) -> dict[str, Measure]:
+    if not (RESULTS / f"{name}.json").exists():
         return {}
-    return {one["id"]: one for one in json.loads(path.read_text("utf-8"))["measures"]}
+    return {one.id: one for one in stored_measures(read_result(name))}
 
 
-def _seconds(found: dict | None) -> str:
+def _seconds(found: Measure | None) -> str:
     if found is None:
         return "–"
-    seconds = found["value"]
+    seconds = found.value
     return f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.2g}"

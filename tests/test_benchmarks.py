@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from limelight.provenance import source_stamp
+
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-KEYS = {"benchmark", "command", "date", "smoke", "machine", "versions", "data", "measures"}
+KEYS = {
+    "benchmark", "command", "date", "smoke", "stamp", "machine", "versions", "data", "measures",
+}  # fmt: skip
 MACHINE = {"cpu", "cores", "system", "load", "threads"}
 MEASURE = {"id", "what", "value", "unit", "best", "at_least", "below", "note", "met"}
 IDS = {
@@ -185,7 +189,8 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
     assert found["benchmark"] == name
     assert found["smoke"] is True
     assert found["machine"].keys() == MACHINE
-    assert all(measure.keys() == MEASURE for measure in found["measures"])
+    assert all(measure.keys() - {"sampler"} == MEASURE for measure in found["measures"])
+    assert found["stamp"] == source_stamp()
     ids = [measure["id"] for measure in found["measures"]]
     assert len(set(ids)) == len(ids)
     assert IDS[name] <= set(ids)

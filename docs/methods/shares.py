@@ -9,6 +9,7 @@ from pathlib import Path
 
 from limelight.explainers import METHODS
 from limelight.explainers.method import Method
+from limelight.provenance import describe_stamps
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "benchmarks" / "results"
@@ -41,7 +42,16 @@ def block(method: Method) -> str:
     )
     told = [f"| {model} | {_shares(found) or missing} |" for model, found, missing in rows]
     table = "\n".join(("| model | share |", "| --- | --- |", *told))
-    return f"{START}{ABOUT}\n\n{table}\n{END}\n"
+    return f"{START}{ABOUT}\n\n{table}\n\n{_measured_with(SHIPPED, DEEP)}\n{END}\n"
+
+
+def _measured_with(*results: str) -> str:
+    """Say with which versions and commits of limelight the results were measured."""
+    stamps = []
+    for result in results:
+        found = json.loads((RESULTS / f"{result}.json").read_text("utf-8"))
+        stamps += [measure.get("stamp", found["stamp"]) for measure in found["measures"]]
+    return describe_stamps(stamps)
 
 
 def _shares(found: list[tuple[str, str]] | None) -> str:

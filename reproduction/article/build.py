@@ -24,6 +24,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from limelight.provenance import describe_stamps
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RESULTS = ROOT / "reproduction/src/limelight_reproduction/results.json"
@@ -44,11 +46,16 @@ WIDTH, HEIGHT = 7.4, 2.3  # of the figure that is drawn here, in inches
 
 
 class Source(NamedTuple):
-    """How a number is written, where it stands, and the command that makes it."""
+    """How a number is written, where it stands, the command that makes it, and its stamps.
+
+    A stamp says which limelight measured the number. A number that is quoted or computed by a test
+    has none.
+    """
 
     text: str
     place: str
     command: str
+    stamps: tuple[dict[str, str], ...] = ()
 
 
 def numbers() -> dict[str, Source]:
@@ -76,15 +83,28 @@ def _source(entry: dict[str, Any]) -> Source:
         experiment, *rest = path if isinstance(path, list) else path.split("/")
         found, path = _read(RESULTS)["experiments"][experiment], rest
         place = "results.json: " + "/".join([experiment, *path])
-        return Source(_written(_at(found, path), entry), place, REPRODUCE + experiment)
+        command = REPRODUCE + experiment
+        text = _written(_at(found, path), entry)
+        return Source(text, place, command, _stamps_of_command(command))
     if "benchmark" in entry:
         found = _read(ROOT / f"benchmarks/results/{entry['benchmark']}.json")
         value, place = _of_benchmark(found, entry), f"{entry['benchmark']}.json: "
         place += entry.get("id", entry.get("field", ""))
-        return Source(_written(value, entry), place, _plain_command(found["command"]))
+        stamps = tuple(one.get("stamp", found["stamp"]) for one in found["measures"])
+        return Source(_written(value, entry), place, _plain_command(found["command"]), stamps)
     page = ROOT / entry["file"]
     value = _match(entry["find"], page.read_text("utf-8"))
-    return Source(_written(value, entry), entry["file"], _command_of(page, entry))
+    command = _command_of(page, entry)
+    return Source(_written(value, entry), entry["file"], command, _stamps_of_command(command))
+
+
+def _stamps_of_command(command: str) -> tuple[dict[str, str], ...]:
+    """Return the stamps of the experiment that a command measures; none for another command."""
+    experiment = command.removeprefix(REPRODUCE)
+    parts = _read(RESULTS)["experiments"].get(experiment, {}) if experiment != command else {}
+    return tuple(
+        {"limelight": part["limelight"], "commit": part["commit"]} for part in parts.values()
+    )
 
 
 def _of_benchmark(found: dict[str, Any], entry: dict[str, Any]) -> Any:
@@ -167,8 +187,11 @@ def typst_numbers(found: dict[str, Source], keys: list[str]) -> str:
     """Return the file that the text reads: numbers, and the table of their commands."""
     lines = [f"  {_quoted(key)}: {_quoted(found[key].text)}," for key in keys]
     rows = []
-    for command, texts in _by_command(found, keys).items():
-        rows.append(f"  ({_quoted(command)}, {_quoted(' · '.join(texts))}),")
+    for command, sources in _by_command(found, keys).items():
+        told = " · ".join(source.text for source in sources)
+        if sources[0].stamps:
+            told += f". {describe_stamps(sources[0].stamps)}"
+        rows.append(f"  ({_quoted(command)}, {_quoted(told)}),")
     if has_pictures():
         rows.append(f"  ({_quoted(REPRODUCE + PICTURES)}, {_quoted('what is said of pictures')}),")
     return "\n".join(
@@ -186,11 +209,11 @@ def typst_numbers(found: dict[str, Source], keys: list[str]) -> str:
     )
 
 
-def _by_command(found: dict[str, Source], keys: list[str]) -> dict[str, list[str]]:
-    grouped: dict[str, list[str]] = {}
+def _by_command(found: dict[str, Source], keys: list[str]) -> dict[str, list[Source]]:
+    grouped: dict[str, list[Source]] = {}
     for key in keys:
         if found[key].command:
-            grouped.setdefault(found[key].command, []).append(found[key].text)
+            grouped.setdefault(found[key].command, []).append(found[key])
     return grouped
 
 

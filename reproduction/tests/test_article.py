@@ -69,6 +69,16 @@ def test_every_measured_number_has_a_command(build, found):
     assert all(text in listed for text in ("0.824", "surrogate_rivals.py", "--only error"))
 
 
+def test_every_number_that_is_read_from_a_stored_result_shows_its_version(build, found):
+    quoted = build.tomllib.loads(build.NUMBERS.read_text("utf-8"))
+    read = {key: found[key] for key in found if {"measured", "benchmark"} & quoted[key].keys()}
+    assert len(read) > 50
+    assert [key for key, source in read.items() if not source.stamps] == []
+    for line in build.typst_numbers(found, build.used_keys()).split("\n"):
+        if line.startswith('  ("limelight reproduce') and "--only" in line:
+            assert "Measured with limelight 0." in line or "pictures" in line, line
+
+
 def test_numbers_are_written_as_people_write_them(build):
     written = build._written
     assert written(2.8e-16, {"as": ".0e"}) == "3·10⁻¹⁶"

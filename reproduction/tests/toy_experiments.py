@@ -4,7 +4,15 @@ from limelight_reproduction.drawing import canvas
 from limelight_reproduction.experiment import Experiment, Findings, Part, Table, Verdict
 from limelight_reproduction.results import Measured
 
-CARRIED = Measured(numbers={"value": 100, "seed": 0}, quick=False, seed=0, seconds=1.0, made_by="M")
+CARRIED = Measured(
+    numbers={"value": 100, "seed": 0},
+    quick=False,
+    seed=0,
+    seconds=1.0,
+    limelight="0.0.0",
+    commit="unknown",
+    made_by="M",
+)
 
 
 class Counted:

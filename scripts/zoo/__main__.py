@@ -21,6 +21,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 import limelight.explainers.lime  # noqa: F401, E402  loaded once, before any fork
+from limelight.provenance import source_stamp  # noqa: E402
 from zoo import animals, matrix  # noqa: E402
 from zoo.visit import visit  # noqa: E402
 
@@ -40,6 +41,7 @@ def main() -> None:
     torch.set_num_threads(1)
     place = given.output or (None if given.families else matrix.VERDICTS)
     before = matrix.stored()["families"] if given.only else {}
+    stamp = source_stamp()
     families: dict[str, Any] = dict(before) if place == matrix.VERDICTS else {}
     for family in given.families or animals.FAMILIES:
         start = time.perf_counter()
@@ -47,7 +49,7 @@ def main() -> None:
         print(
             f"{family} ({time.perf_counter() - start:.0f} s): {summary(found, shown)}", flush=True
         )
-        families[family] = matrix.slim(found)
+        families[family] = {**matrix.slim(found), "stamps": [stamp]}
         if given.only and family in before:
             families[family] = matrix.merged(before[family], families[family], given.only)
         if place is not None:  # after each: the visit takes long, and may be cut short

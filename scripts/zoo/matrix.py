@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from limelight.provenance import describe_stamps
+
 VERDICTS = Path(__file__).parent / "verdicts.json"
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 START, END = "<!-- zoo -->\n", "<!-- end of zoo -->\n"
@@ -55,7 +57,9 @@ def merged(old: dict[str, Any], new: dict[str, Any], names: Iterable[str]) -> di
         for word in ("right", "unchecked")
     }
     kept = {said: which for said, which in rest.items() if which}
-    return {**words, "rest": kept, "notices": new["notices"]}
+    # A merged visit rests on runs of both.
+    stamps = [*old["stamps"], *(stamp for stamp in new["stamps"] if stamp not in old["stamps"])]
+    return {**words, "rest": kept, "notices": new["notices"], "stamps": stamps}
 
 
 def page_with_matrix(page: str, stored: dict[str, Any]) -> str:
@@ -80,7 +84,8 @@ def matrix(stored: dict[str, Any]) -> str:
     ordered = sorted(rows.items(), key=lambda row: (-len(row[1]), row[1]))
     lines = [
         f"{len(families)} families in transformers {stored['transformers']}: {len(asked)} were "
-        f"built with random weights and asked, {left} {'was' if left == 1 else 'were'} not.",
+        f"built with random weights and asked, {left} {'was' if left == 1 else 'were'} not. "
+        + describe_stamps(chain.from_iterable(found["stamps"] for found in families.values())),
         "",
         "| families | " + " | ".join(groups) + " | remarks |",
         "| --- |" + " --- |" * (len(groups) + 1),

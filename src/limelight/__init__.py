@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         predict,
     )
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 # Public names by where they live; each is imported when it is first used.
 _HOME = {

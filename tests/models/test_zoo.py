@@ -34,6 +34,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 
+STAMPS = [{"limelight": "0.0.0", "commit": "unknown"}]
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", REFUSED)
@@ -103,7 +105,7 @@ def test_every_method_stands_in_a_column():
 
 
 def test_no_method_is_ticked_that_was_not_tried():
-    found = {"right": ["lime"], "unchecked": [], "rest": {}, "notices": []}
+    found = {"right": ["lime"], "unchecked": [], "rest": {}, "notices": [], "stamps": STAMPS}
     shown = matrix.matrix({"transformers": "0", "families": {"x": found}})
     assert "✓" not in shown
     asked = sorted({name for names in matrix.GROUPS.values() for name in names})
@@ -112,9 +114,11 @@ def test_no_method_is_ticked_that_was_not_tried():
 
 
 def test_a_second_visit_takes_the_place_of_the_first_for_its_methods_alone():
+    newer = [{"limelight": "1.0.0", "commit": "unknown"}]
     old = {"right": ["lime", "lrp"], "unchecked": [], "rest": {"refused: no": ["loo"]}}
-    new = {"right": ["loo"], "unchecked": ["lrp"], "rest": {}, "notices": ["n"]}
-    found = matrix.merged(old | {"notices": []}, new, ["loo", "lrp"])
+    new = {"right": ["loo"], "unchecked": ["lrp"], "rest": {}, "notices": ["n"], "stamps": newer}
+    found = matrix.merged(old | {"notices": [], "stamps": STAMPS}, new, ["loo", "lrp"])
+    assert found.pop("stamps") == STAMPS + newer  # its numbers are of both visits
     assert found == {"right": ["lime", "loo"], "unchecked": ["lrp"], "rest": {}, "notices": ["n"]}
 
 
@@ -137,5 +141,5 @@ def test_a_surrogate_and_joint_lrp_that_are_off_would_be_seen(monkeypatch):
 
 def test_a_wrong_verdict_would_be_shown():
     found = {"verdicts": {"lime": {"word": "wrong", "said": "1 2"}}, "notices": []}
-    stored = {"transformers": "0", "families": {"x": matrix.slim(found)}}
+    stored = {"transformers": "0", "families": {"x": {**matrix.slim(found), "stamps": STAMPS}}}
     assert "1. Wrong: 1 2." in matrix.matrix(stored)

@@ -141,7 +141,9 @@ def test_another_question_in_the_same_folder_is_refused(model, whole, tmp_path, 
     assert contents(tmp_path / "run") == contents(whole)
 
 
-@pytest.mark.parametrize(("version", "more"), [("0.1.9", {}), ("0.2.0", {"seed": 0})])
+@pytest.mark.parametrize(
+    ("version", "more"), [("0.1.9", {}), ("0.2.0", {}), ("0.3.0", {}), ("0.4.9", {"seed": 0})]
+)
 def test_another_version_is_refused_if_its_numbers_may_differ(
     model, whole, tmp_path, version, more
 ):
@@ -154,11 +156,13 @@ def test_another_version_is_refused_if_its_numbers_may_differ(
         explained(model, tmp_path / "run")
 
 
-def test_a_run_of_the_version_before_goes_on(model, whole, tmp_path):
+def test_a_run_without_samples_continues_under_a_version_with_the_same_scores(
+    model, whole, tmp_path
+):
     shutil.copytree(whole, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
-    record = json.loads(plan.read_text()) | {"version": "0.2.0.dev0"}
-    del record["sha256"]  # as 0.2 wrote it
+    record = json.loads(plan.read_text()) | {"version": "0.4.0.dev0"}
+    del record["sha256"]  # the digest covers the version
     plan.write_text(json.dumps(record))
     (tmp_path / "run" / "shards" / "00002.parquet").unlink()
     assert explained(model, tmp_path / "run").finished

@@ -4,6 +4,7 @@ __all__ = ["documentation_page", "repairs_table", "summary"]
 
 from collections.abc import Iterator, Sequence
 
+from limelight.provenance import describe_stamps
 from limelight_reproduction.experiment import Table
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
 from limelight_reproduction.questions.repairs import FORMS
@@ -93,7 +94,9 @@ def _verdicts(rows: Sequence[Row]) -> str:
     for row in rows:
         link = f"[{row.experiment.name}](#{row.experiment.name})"
         lines += [[one.claim, one.holds, one.number, link] for one in row.findings.verdicts]
-    return "\n".join(f"| {' | '.join(_cell(c) for c in line)} |" for line in lines)
+    stamps = (one.stamp for row in rows for one in stored()[row.experiment.name].values())
+    table = "\n".join(f"| {' | '.join(_cell(c) for c in line)} |" for line in lines)
+    return f"{table}\n\n{describe_stamps(stamps)}"
 
 
 def _minutes(rows: Sequence[Row]) -> dict[str, float]:
@@ -119,7 +122,7 @@ def _section(row: Row, images: str) -> Iterator[str]:
         yield _table(row.findings.table) + "\n"
     yield f"**What it means.** {row.findings.meaning}\n"
     command = f"limelight reproduce --data DIR --output DIR --only {row.experiment.name}"
-    yield f"Command: `{command}`\n"
+    yield f"Command: `{command}`. {row.stamp}\n"
 
 
 def _table(table: Table) -> str:
@@ -145,11 +148,14 @@ def repairs_table() -> str:
     return (
         f"{table}\n\nMeans over {of['paper']['texts']} test reviews with standard errors, by "
         "`limelight reproduce --data DIR --output DIR --only repairs` "
-        "([what was measured](../reproduction.md#repairs))."
+        "([what was measured](../reproduction.md#repairs)). "
+        + describe_stamps(one.stamp for one in stored()["repairs"].values())
     )
 
 
 def summary(rows: Sequence[Row], names: Sequence[str]) -> str:
-    """Return the findings of some experiments, a line each."""
+    """Return the findings of some experiments, a line each, and how they were measured."""
     by_name = {row.experiment.name: row for row in rows}
-    return "\n".join(f"- {by_name[name].findings.headline}" for name in names)
+    stamps = (one.stamp for name in names for one in stored()[name].values())
+    lines = [f"- {by_name[name].findings.headline}" for name in names]
+    return "\n".join([*lines, "", describe_stamps(stamps)])

@@ -20,6 +20,7 @@ from typing import final
 
 from limelight.files import write_whole
 from limelight.pages.figures import DOTS_PER_INCH, save_figure
+from limelight.provenance import describe_stamps
 from limelight_reproduction.experiment import Experiment, Table
 from limelight_reproduction.registry import EXPERIMENTS
 from limelight_reproduction.report_page import Row, RunState, report_page, shown
@@ -63,6 +64,7 @@ def row_of(
         findings=findings,
         figures=figures,
         source=source_sentence(experiment, parts),
+        stamp=describe_stamps(parts[part.name].stamp for part in experiment.parts),
         marks=[mark_of(verdict.parts or list(numbers), parts) for verdict in findings.verdicts],
     )
 

@@ -28,6 +28,8 @@ class Row:
     findings: Findings
     figures: Mapping[str, str]
     source: str
+    stamp: str
+    """The versions and commits of limelight that measured it, in a sentence."""
     marks: Sequence[str]
     """Of every verdict, in a few words, where its numbers are from: "measured here", "stored"."""
 
@@ -120,7 +122,7 @@ def _section(row: Row, figures: Path) -> dict[str, Any]:
         ],
         "table": table,
         "lines": [] if table is None else [[_cell(x, table.digits) for x in r] for r in table.rows],
-        "source": row.source,
+        "source": f"{row.source} {row.stamp}",
     }
 
 

@@ -34,8 +34,12 @@ class Measured:
     quick: bool
     seed: int
     seconds: float
+    limelight: str
+    """Version of the limelight that measured them."""
+    commit: str
+    """Git commit of the run that measured them, as `limelight.provenance.source_stamp` says it."""
     made_by: str
-    """Versions and device."""
+    """Version of torch, and device."""
     version: int = 1
     """Of the part that measured them."""
     stored: bool = False
@@ -51,10 +55,17 @@ class Measured:
             "quick": self.quick,
             "seed": self.seed,
             "seconds": self.seconds,
+            "limelight": self.limelight,
+            "commit": self.commit,
             "made_by": self.made_by,
             "inputs": self.inputs,
             "numbers": self.numbers,
         }
+
+    @property
+    def stamp(self) -> dict[str, str]:
+        """Return the version and the commit, as `limelight.provenance` describes them."""
+        return {"limelight": self.limelight, "commit": self.commit}
 
     def serves(self, part: Part, *, quick: bool, seed: int) -> bool:
         """Whether a run with these settings may keep the numbers: full ones serve any run."""

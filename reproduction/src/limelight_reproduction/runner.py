@@ -11,8 +11,9 @@ from pathlib import Path
 
 import torch
 
-from limelight import InputError, __version__
+from limelight import InputError
 from limelight.errors import nearest
+from limelight.provenance import source_stamp
 from limelight.training import usable_device
 from limelight_reproduction.experiment import Experiment, Part
 from limelight_reproduction.progress import Progress, Teller
@@ -143,6 +144,7 @@ def measure(
     """
     place.mkdir(parents=True, exist_ok=True)
     results: Results = {}
+    stamp = source_stamp()  # of the code that was loaded: it may be edited during a long run
     with _fast_products():
         for number, (experiment, part) in enumerate(wanted, start=1):
             teller = Teller(
@@ -152,7 +154,7 @@ def measure(
                 parts=len(wanted),
                 stages=part.stages,
             )
-            found = _part(setting, experiment, part, place, teller)
+            found = _part(setting, experiment, part, place, teller, stamp)
             if found is not None:
                 results.setdefault(experiment.name, {})[part.name] = found
             if grown is not None and not any(e is experiment for e, _ in wanted[number:]):
@@ -246,7 +248,12 @@ def chosen(only: Sequence[str]) -> list[tuple[Experiment, Part]]:
 
 
 def _part(
-    setting: Setting, experiment: Experiment, part: Part, output: Path, teller: Teller
+    setting: Setting,
+    experiment: Experiment,
+    part: Part,
+    output: Path,
+    teller: Teller,
+    stamp: dict[str, str],
 ) -> Measured | None:
     path = part_file(output, experiment, part)
     if (earlier := _kept(setting, experiment, part, output)) is not None:
@@ -266,6 +273,8 @@ def _part(
         quick=setting.quick,
         seed=setting.seed,
         seconds=round(time.monotonic() - start, 1),
+        limelight=stamp["limelight"],
+        commit=stamp["commit"],
         made_by=_made_by(setting.device),
         version=part.version,
         inputs={name: setting.fingerprint(name) for name in sorted(setting.used)},
@@ -277,4 +286,4 @@ def _part(
 
 def _made_by(device: str) -> str:
     machine = torch.cuda.get_device_name(device) if device != "cpu" else platform.machine()
-    return f"limelight {__version__}, torch {torch.__version__}, {machine}"
+    return f"torch {torch.__version__}, {machine}"

@@ -17,9 +17,9 @@ from limelight.text import unit_name
 
 _MOST_BYTES = 1 << 28  # a data set may have many files
 _SHOWN = 16  # characters of a fingerprint
-# Versions whose scores agree where nothing is drawn and the model's fingerprint is the same; of
-# shards that 0.3 adds to a run of 0.2, some bounds are tighter. Drawn values differ at one seed.
-_AGREEING = ("0.2.", "0.3.")
+# A run without random samples may continue under any of these versions: they compute the same
+# scores. Runs of 0.2 and 0.3 may not, because 0.4 changes scores of two-class networks.
+_AGREEING = ("0.4.",)
 
 
 class ModelRecord(Record, frozen=True, kw_only=True):

@@ -100,7 +100,7 @@ def from_pretrained(
         raise InputError(
             f"the Hugging Face model '{name}' has no trained {head} (it lacks "
             f"{', '.join(missing[:3])}); fine-tune it first, or choose another"
-            + ("." if asked else ", or ask a language model with template and labels.")
+            + ("." if asked else ", or give a language model a template (--template).")
         )
     pictures = is_kind(model, _PICTURES)
     if not pictures and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):

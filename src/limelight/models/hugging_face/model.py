@@ -116,8 +116,9 @@ class HuggingFace:
         classifies = forward.is_kind(self.network, "SequenceClassification")
         if not classifies or not hasattr(self.network.config, "id2label"):
             raise InputError(
-                "the model must be a sequence classifier (…ForSequenceClassification), or a causal "
-                f"language model with template and labels; got {type(self.network).__name__}."
+                "the model must classify, tag, answer from a passage, or be a language model; got "
+                f"{type(self.network).__name__}. For a language model, give template= with "
+                "{text} in it."
             )
 
     def __repr__(self) -> str:

@@ -1,0 +1,182 @@
+"""Statements of the docs about the program, each compared with what the program does."""
+
+import json
+import subprocess
+import sys
+from math import log
+from pathlib import Path
+
+import pytest
+
+import limelight
+from limelight import InputError
+from limelight.explainers.registry import COMPARED_ELSEWHERE, default_method
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+MEMBERS = (
+    "classes", "link", "fingerprint", "replacements", "capabilities", "read", "outputs", "game",
+)  # fmt: skip
+
+
+def page(name):
+    return " ".join((DOCS / name).read_text("utf-8").split())
+
+
+def behind_a_server():
+    return limelight.wrap_endpoint(
+        "http://localhost:1/v1", model="m", template="{text} Question? Answer:"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        ("coming-from/context-cite.md", "if you name no method, Banzhaf values |"),
+        ("coming-from/context-cite.md", "without a method takes [Banzhaf values]"),
+        ("endpoints.md", "The default is `banzhaf`"),
+        ("questions.md", "Banzhaf values of sentences where a language model's answer is"),
+    ],
+)
+def test_answers_are_explained_by_the_method_that_the_docs_name(name, statement):
+    assert statement in page(name)
+    assert default_method(behind_a_server()) == "banzhaf"
+
+
+def test_no_page_about_answers_names_another_default():
+    for name in ("coming-from/context-cite.md", "endpoints.md", "answers.md"):
+        assert "without the name of a method, Shapley" not in page(name)
+
+
+def test_every_method_that_needs_only_calls_works_behind_a_server():
+    assert "Every method that needs only calls of the model works" in page("endpoints.md")
+    function = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
+    allowed = [
+        {row.id for row in limelight.methods(model) if row.refused is None}
+        for model in (behind_a_server(), function)
+    ]
+    assert allowed[0] == allowed[1]
+
+
+LOG_ODDS = "With two classes, {} the log-odds{} f_t − f_other."
+
+
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        ("questions.md", LOG_ODDS.format("that is", " of the class,")),
+        ("coming-from/shap.md", LOG_ODDS.format("the logit is", "")),
+    ],
+)
+def test_the_logit_of_two_classes_is_their_log_odds_and_of_more_the_output(name, statement):
+    assert statement in page(name)
+    assert "With three or more, it is the network's own output for the class." in page(name)
+    two = limelight.wrap(
+        lambda texts: [[0.2, 0.8] if "good" in text else [0.7, 0.3] for text in texts],
+        classes=["no", "yes"],
+    )
+    e = limelight.explain(two, "a good film", "loo", target="yes")
+    good = e.scores[e.features.index("good")]
+    assert good == pytest.approx(log(0.8 / 0.2) - log(0.3 / 0.7))
+    three = limelight.wrap(
+        lambda texts: [[1.0, 2.0, 4.0 * ("good" in text)] for text in texts],
+        classes=["a", "b", "c"],
+        scale="logit",
+    )
+    e = limelight.explain(three, "a good film", "loo", target="c")
+    assert e.scores[e.features.index("good")] == pytest.approx(4.0)
+
+
+# In a process of its own: under pytest a type checker would answer first, and a user has none.
+PROGRAM = """
+import json, sys
+from pathlib import Path
+import limelight
+
+EVERY = {name: None for name in sys.argv[1:]} | {
+    "classes": ("a", "b"), "link": "softmax", "replacements": ("delete",), "capabilities": {}
+}
+VERBS = {
+    "explain": lambda model: limelight.explain(model, "a b c"),
+    "compare": lambda model: limelight.compare(model, "a b c"),
+    "judge": lambda model: limelight.judge(model, ["a b c"]),
+    "predict": lambda model: limelight.predict(model, "a b c"),
+    "methods": limelight.methods,
+    "game": lambda model: limelight.game(model, "a b c"),
+    "plan": lambda model: limelight.plan(model, "a b c"),
+    "evaluate": lambda model: limelight.evaluate(model, "no such file.csv"),
+    "verify": lambda model: limelight.verify(model, "a b c"),
+    "explain_data": lambda model: limelight.explain_data(model, ["a b c"], output="none"),
+}
+
+
+def said(verb, model):
+    try:
+        verb(model)
+    except limelight.InputError as error:
+        return str(error)
+
+
+def family_without(missing):
+    members = {name: it for name, it in EVERY.items() if name not in missing}
+    return type("Mine", (), members)()
+
+
+cases = [[name] for name in EVERY] + [["read", "game"], [*EVERY][:6]]
+others = [object(), len, Path("x"), family_without([*EVERY][1:])]
+print(json.dumps({
+    "families": [
+        [name, missing, said(verb, family_without(missing))]
+        for name, verb in VERBS.items() for missing in cases
+    ],
+    "others": [said(VERBS["explain"], other) for other in others],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def messages():
+    command = [sys.executable, "-c", PROGRAM, *MEMBERS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_every_verb_names_all_members_that_a_family_lacks(messages):
+    assert "raises one `InputError` that names them all" in page("families.md")
+    assert len(messages["families"]) == 100
+    for verb, missing, said in messages["families"]:
+        assert said == f"Mine is not a model yet; it lacks {', '.join(missing)}.", verb
+
+
+def test_what_is_no_family_is_sent_to_wrap(messages):
+    assert len(messages["others"]) == 4
+    for said in messages["others"]:
+        assert said.endswith("Write limelight.wrap(…).")
+
+
+def test_models_md_names_the_methods_that_compare_shows():
+    *names, last = (f"`{name}`" for name in COMPARED_ELSEWHERE)
+    statement = f"Without `--methods`, `compare` shows {', '.join(names)} and {last}"
+    assert statement in page("models.md")
+
+
+def test_a_method_is_not_learned_where_shapley_values_are_exact_as_the_table_says():
+    """That it can be learned from a function is shown by tests/training/test_learning.py."""
+    assert "| one weight for each word, with standard errors; none where Shapley" in page(
+        "models.md"
+    )
+    with pytest.raises(InputError, match="there is nothing to learn"):
+        limelight.learn(limelight.load(), ["a good film"] * 24, pairs=1, judged=0)
+
+
+def test_the_page_of_taggers_says_over_which_tokens_an_answer_is_normalized():
+    """The numbers: tests/models/test_spans.py, against direct calls of the network."""
+    statement = "a softmax over all tokens that the model reads: question, passage and special"
+    assert statement in page("tutorials/tags.md")
+
+
+def test_the_coverage_of_shown_pairs_is_called_measured():
+    for text in (page("standard-errors.md"), page("methods/interactions.md")):
+        assert "so 95 of 100 *shown* pairs are held" not in text
+    assert "Pairs of one regression need not be, so here it is measured" in page(
+        "standard-errors.md"
+    )

@@ -1,0 +1,249 @@
+"""Stored results, and the tables made from them, say which limelight measured them."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import limelight
+from limelight.provenance import UNKNOWN, describe_stamps, source_stamp
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+REFERENCES = ROOT / "benchmarks" / "references" / "huggingface.json"
+VERDICTS = ROOT / "scripts" / "zoo" / "verdicts.json"
+REPRODUCTION = ROOT / "reproduction" / "src" / "limelight_reproduction" / "results.json"
+PAGES = [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+COMMIT = re.compile(rf"[0-9a-f]{{40}}( with uncommitted changes)?|{UNKNOWN}")
+VERSION = re.compile(r"\d+\.\d+\.\d+(\.dev\d+)?")
+BLOCK = re.compile(r"<!-- (?!end)(.+?) -->\n(.*?)<!-- end( of .+?)? -->", re.DOTALL)
+SENTENCE = re.compile(r"Measured with limelight \d+\.\d+\.\d+(\.dev\d+)?, commit \w+")
+# Tables that are written by hand, whose numbers `test_doc_numbers.py` compares with results.
+TABLES_BY_HAND = {
+    "README.md": ["prediction gradients perturbation"],
+    "docs/speed.md": [
+        "prediction gradients perturbation corpus corpus_cuda huggingface huggingface_cuda"
+    ],
+    "docs/answers.md": ["answers"],
+    "docs/judging.md": ["judging_cuda_every judging_every"],
+    "docs/methods/surrogate.md": ["surrogate_cuda", "surrogate_rivals_cuda"],
+    "docs/methods/zoom.md": ["long_documents_cuda"],
+    "docs/theorems/faithfulness-ceiling.md": ["ceilings"],
+    "docs/tutorials/learning.md": ["learning"],
+}
+STAMP_CALLS = {
+    "benchmarks/results.py",
+    "scripts/zoo/__main__.py",
+    "reproduction/src/limelight_reproduction/runner.py",
+}
+
+
+def stored(path):
+    return json.loads(path.read_text("utf-8"))
+
+
+def assert_is_stamp(stamp, place):
+    assert stamp.keys() == {"limelight", "commit"}, place
+    assert VERSION.fullmatch(stamp["limelight"]), place
+    assert COMMIT.fullmatch(stamp["commit"]), place
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_every_result_of_a_benchmark_has_the_stamp_of_its_run(path):
+    found = stored(path)
+    assert_is_stamp(found["stamp"], path.stem)
+    for measure in found.get("measures", []):
+        assert_is_stamp(measure.get("stamp", found["stamp"]), (path.stem, measure["id"]))
+    assert "limelight" not in found.get("versions", {})  # only the stamp says it
+
+
+def test_every_long_run_has_the_stamp_of_its_run():
+    for key, reference in stored(REFERENCES).items():
+        assert_is_stamp(reference["stamp"], key)
+
+
+def test_every_verdict_about_a_family_of_networks_has_the_stamps_of_its_runs():
+    for family, found in stored(VERDICTS)["families"].items():
+        assert found["stamps"], family
+        for stamp in found["stamps"]:
+            assert_is_stamp(stamp, family)
+
+
+def test_every_part_of_the_reproduction_has_the_stamp_of_its_run():
+    experiments = stored(REPRODUCTION)["experiments"]
+    assert len(experiments) > 20
+    for experiment, parts in experiments.items():
+        for name, part in parts.items():
+            stamp = {"limelight": part["limelight"], "commit": part["commit"]}
+            assert_is_stamp(stamp, (experiment, name))
+
+
+def test_every_result_of_0_4_or_later_names_the_commit_of_its_run():
+    stamps = [(path.stem, stored(path)["stamp"]) for path in RESULTS]
+    new = [(name, s) for name, s in stamps if not s["limelight"].startswith(("0.1", "0.2", "0.3"))]
+    assert [name for name, stamp in new if stamp["commit"] == UNKNOWN] == []
+
+
+def blocks():
+    """Yield the page, the name and the content of every block between marks."""
+    for page in PAGES:
+        for name, content, _ in BLOCK.findall(page.read_text("utf-8")):
+            yield page.relative_to(ROOT).as_posix(), name, content
+
+
+GENERATED = [block for block in blocks() if block[1] != "live"]
+
+
+def test_the_search_for_generated_tables_finds_those_that_there_are():
+    assert len(GENERATED) > 40
+    assert {("docs/standard-errors.md", "results"), ("README.md", "from results.json")} <= {
+        (page, name) for page, name, _ in GENERATED
+    }
+
+
+@pytest.mark.parametrize(("page", "name", "content"), GENERATED, ids=lambda x: x[:40])
+def test_every_generated_table_shows_the_version_that_measured_it(page, name, content):
+    sections = re.split(r"^## ", content, flags=re.MULTILINE)
+    for section in sections[1:] or sections:
+        assert SENTENCE.search(section), (page, name, section[:60])
+
+
+def test_every_section_of_the_reproduction_shows_the_version_that_measured_it():
+    page = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
+    sections = page.split("\nCommand: `limelight reproduce ")[1:]
+    assert len(sections) > 20
+    for section in sections:
+        assert SENTENCE.search(section.split("\n")[0]), section[:80]
+
+
+@pytest.mark.parametrize("page", TABLES_BY_HAND)
+def test_every_table_by_hand_shows_the_version_that_measured_it(page):
+    found = [name.removeprefix("measured: ") for where, name, _ in GENERATED if where == page]
+    assert set(TABLES_BY_HAND[page]) <= set(found)
+
+
+def test_only_programs_that_measure_write_stamps():
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("benchmarks", "scripts", "reproduction", "docs", "src")
+        for path in (ROOT / folder).rglob("*.py")
+        if "source_stamp()" in path.read_text("utf-8") and path.name != "provenance.py"
+    }
+    assert found == STAMP_CALLS
+
+
+def test_the_words_of_stamps_count_results_if_they_differ():
+    old, new = {"limelight": "0.1.0", "commit": UNKNOWN}, {"limelight": "0.4.0", "commit": "a" * 40}
+    assert describe_stamps([old, old]) == "Measured with limelight 0.1.0, commit unknown."
+    assert describe_stamps([new, old, old]) == (
+        "Measured with limelight 0.1.0, commit unknown (2 results) and "
+        "limelight 0.4.0, commit aaaaaaaaaa (1 result)."
+    )
+
+
+def git(folder, *arguments):
+    named = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    command = ["git", "-C", str(folder), *named, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A repository with the package in it, as one commit."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    place = tmp_path_factory.mktemp("checkout")
+    package = place / "src" / "limelight"
+    package.mkdir(parents=True)
+    for name in ("__init__.py", "provenance.py"):
+        shutil.copy(Path(limelight.__file__).parent / name, package)
+    (place / "page.md").write_text("a page")
+    git(place, "init", "-q")
+    git(place, "add", "-A")
+    git(place, "commit", "-q", "-m", "all")
+    return place
+
+
+def commit_seen_in(folder):
+    code = "from limelight.provenance import source_stamp; print(source_stamp()['commit'])"
+    command = [sys.executable, "-B", "-c", code]
+    environment = {"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin:/usr/local/bin"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return done.stdout.strip()
+
+
+def test_a_stamp_names_the_commit_and_says_whether_code_was_changed(checkout):
+    head = git(checkout, "rev-parse", "HEAD")
+    assert commit_seen_in(checkout) == head
+    (checkout / "page.md").write_text("another page")  # a page changes no number
+    assert commit_seen_in(checkout) == head
+    (checkout / "src" / "new.py").write_text("x = 1\n")
+    assert commit_seen_in(checkout) == f"{head} with uncommitted changes"
+
+
+def test_outside_its_own_checkout_the_commit_is_unknown(checkout, tmp_path):
+    shutil.copytree(checkout / "src", tmp_path / "src")
+    assert commit_seen_in(tmp_path) == UNKNOWN
+    git(tmp_path, "init", "-q")  # of another project, which does not track the package
+    (tmp_path / "file").write_text("x")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    assert commit_seen_in(tmp_path) == UNKNOWN
+
+
+def test_a_stamp_has_the_version_that_runs():
+    assert source_stamp()["limelight"] == limelight.__version__
+    assert_is_stamp(source_stamp(), "today")
+
+
+@pytest.fixture(scope="module")
+def study():
+    """The program `benchmarks/coverage_study.py` as a module."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        place = ROOT / "benchmarks" / "coverage_study.py"
+        spec = importlib.util.spec_from_file_location("coverage_study", place)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+
+
+STUDIES = ("coverage", "coverage_held_out", "coverage_pairs", "coverage_owen", "coverage_owen_cuda")
+OPTIONS = {"coverage": ""} | {name: f" --{name[9:].replace('_', '-')}" for name in STUDIES[1:4]}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_coverage_is_measured_again_if_a_sampler_changes(study, name):
+    cells = {one["id"]: one for one in stored(ROOT / f"benchmarks/results/{name}.json")["measures"]}
+    cells.pop("cells", None)  # sums up the others
+    assert len(cells) >= 3
+    methods = {id: study.method_of_cell(name, id) for id in cells}
+    by_name = {method.id: method for method in methods.values()}
+    digests = {id: study.sampler_digest(method) for id, method in by_name.items()}
+    stale = [id for id in cells if cells[id].get("sampler") != digests[methods[id].id]]
+    again = f"python benchmarks/coverage_study.py --stale{OPTIONS.get(name, ' --owen --model …')}"
+    assert stale == [], f"run `{again}`"
+
+
+def test_the_digest_of_a_sampler_changes_with_what_it_draws_and_with_its_errors(study, monkeypatch):
+    method = study.Method("banzhaf", {"samples": 300})
+    digest = study.sampler_digest(method)
+    assert study.sampler_digest(method) == digest
+    assert study.sampler_digest(study.Method("banzhaf", {"samples": 302})) != digest
+    explain = limelight.explain
+    for change in ({"seed": 1}, {}):
+
+        def changed(*arguments, change=change, **settings):
+            e = explain(*arguments, **{**settings, **change})
+            return e if change else replace(e, stderr=1.1 * e.stderr)
+
+        monkeypatch.setattr(limelight, "explain", changed)
+        assert study.sampler_digest(method) != digest
