@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from numbers import Integral
+from typing import Any
 
 # What a terminal would obey (ESC moves its cursor and more), what reorders the letters around it,
 # and halves of characters, which no file can hold.
@@ -63,6 +64,29 @@ def about_text(number: int | None) -> Iterator[None]:
         if number is not None:
             error.args = (f"text {number} (counting from 0): {error}",)
         raise
+
+
+def read_all(values: Iterable[Any], name: str) -> list[Any]:
+    """Return the values of an iterable; raise `InputError` if it fails before its end.
+
+    Parameters
+    ----------
+    values
+        A list, or a generator of the user, which may raise any error.
+    name
+        What the values are, for the message: "methods".
+    """
+    read: list[Any] = []
+    try:
+        read.extend(values)  # what came before an error stays in the list
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{name} could not be read: after {len(read):,} values their generator raised "
+            f"{type(error).__name__} ({error}). Give a list."
+        ) from error
+    return read
 
 
 def check_count(name: str, given: object) -> int:

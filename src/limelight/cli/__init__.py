@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
@@ -69,6 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Ctrl-C is answered in one line, with what is kept where somebody has noted that, and 130.
     """
+    if sys.stderr is None:  # closed by the caller; messages then go nowhere
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  (open until the end)
+    if sys.stdout is None:
+        tell("Error: standard output is closed. Redirect it to a file, or to /dev/null.")
+        sys.exit(2)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may lack a letter of the text

@@ -60,6 +60,10 @@ class OneText:
         """Return whether texts come from the file or from standard input, not as arguments."""
         if self.file is not None and arguments:
             raise InputError("give the text as an argument or with --file, not both.")
+        if sys.stdin is None and list(arguments) == ["-"]:
+            raise InputError(
+                "standard input is closed, so '-' reads nothing; give a text or a file."
+            )
         piped = sys.stdin and (list(arguments) == ["-"] or not (arguments or sys.stdin.isatty()))
         if not (arguments or piped or self.file is not None):
             raise InputError(

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from limelight.errors import InputError, MissingExtraError
+from limelight.errors import InputError, MissingExtraError, read_all
 from limelight.files import is_device
 from limelight.text.characters import LONE_SURROGATE
 from limelight.threads import cached_property
@@ -427,12 +427,19 @@ def _is_dataset(data: Any) -> bool:
 def _table(data: Any) -> Any:
     """Return columns by name, or what speaks Arrow, as a table."""
     pa = _pyarrow()
+    if isinstance(data, Mapping):
+        data = {
+            name: read_all(values, f"the column {name!r}")
+            if isinstance(values, Iterator)
+            else values
+            for name, values in data.items()
+        }
     try:
         if _is_dataset(data):
             return data.with_format("arrow")[:]  # with its selections, unlike the table beneath
         if hasattr(data, "to_arrow"):  # of polars, whose stream has types that Parquet lacks
             return data.to_arrow()
-        return pa.table(dict(data) if isinstance(data, Mapping) else data)
+        return pa.table(data)
     except (pa.ArrowException, TypeError, ValueError, LookupError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"these data are not a table ({reason}).") from None

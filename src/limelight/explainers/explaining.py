@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from limelight.models.text_game import NO_BASE
 from limelight.question import Question, split
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.sample import watched
-from limelight.text import Given, Pair, checked_text_or_pair, is_one
+from limelight.text import Given, Pair, checked_text_or_pair, is_one, one_line
 
 # What a result has as it was found.
 _FOUND = ("scores", "stderr", "bound", "intercept", "heads", "pairs", "anchor")
@@ -53,7 +53,14 @@ def _explained(chosen: Chosen, reading: Reading) -> list[Explanation]:
         for features in reading.features:
             feasible(settings, len(features))
     found = chosen.way.explain(settings, reading)
-    return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]
+    findings = list(found) if isinstance(found, Iterable) else [found]
+    count = len(reading.features)
+    if len(findings) != count or not all(isinstance(finding, Finding) for finding in findings):
+        raise InputError(
+            f"method {chosen.method.id!r} must return one Finding per text, {count} here; it "
+            f"returned {one_line(repr(found))}."
+        )
+    return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(findings)]
 
 
 def compared(

@@ -167,6 +167,14 @@ def imported(name: str, what: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise InputError(f"there is no {what} '{name}': {error}.") from None
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:  # the module of a user may do anything
+        why = f"{type(error).__name__}: {one_line(str(error), 120).rstrip('.')}"
+        raise InputError(
+            f"the module of '{name}' failed while it was imported ({why}). Run it with Python "
+            "to see where."
+        ) from error
     return found
 
 

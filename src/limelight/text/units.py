@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -195,7 +195,9 @@ def called(cutter: Cutter, text: str, name: str) -> list[Span]:
 def cut_by(cutter: Callable[[Any], Any], given: Any, name: str) -> Any:
     """Return what somebody's own function says; if it fails, the error names it."""
     try:
-        return cutter(given)
+        units = cutter(given)
+        # A generator runs only when it is read.
+        return list(units) if isinstance(units, Iterator) else units
     except (MemoryError, InputError):
         raise
     except Exception as error:

@@ -19,7 +19,7 @@ import numpy as np
 from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
-from limelight.errors import InputError, told
+from limelight.errors import InputError, read_all, told
 from limelight.explainers.budget import Budget, BudgetGiven
 from limelight.explainers.explaining import Meter, Progress, listed
 from limelight.explainers.learned import (
@@ -181,8 +181,9 @@ def _explanations(texts: Any) -> list[Explanation] | None:
         from limelight.runs import Run  # which needs pyarrow
 
         texts = Run(texts)
-    if is_table(texts) or not isinstance(texts, Iterable):
+    if is_table(texts) or not isinstance(texts, Iterable) or isinstance(texts, str):
         return None
+    texts = read_all(texts, "texts")
     first = next(iter(texts), None)
     return list(texts) if isinstance(first, Explanation) else None
 

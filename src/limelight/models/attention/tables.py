@@ -411,6 +411,8 @@ def tables_on_device(model: AttentionClassifier) -> tuple[Tables, TableErrors]:
     try:
         # Of double precision: Apple's device has none, and says so only when asked for it.
         there = torch.empty(0, dtype=torch.float64, device=model.device)
+        if there.is_meta:
+            raise RuntimeError("tensors of the device 'meta' have no values")
     except (RuntimeError, AssertionError, TypeError) as error:
         (reason, *_) = str(error).splitlines() or [""]
         raise InputError(

@@ -204,6 +204,8 @@ def _reason(error: BaseException) -> str:
 def _moved(model: Any, device: str | None) -> Any:
     """Return the model on ``device``, by default on a GPU if there is one."""
     try:
+        if torch.device(device or "cpu").type == "meta":
+            raise RuntimeError("tensors of the device 'meta' have no values")
         return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     # A torch without CUDA raises the second.
     except (RuntimeError, AssertionError) as error:

@@ -1,0 +1,73 @@
+"""Functions and generators of users that fail: one message that names them."""
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.errors import InputError
+from limelight.explainers import Method, Way, each, settings_class
+
+
+def half(texts):
+    return np.full((len(texts), 2), 0.5)
+
+
+MODEL = limelight.wrap(half, classes=["a", "b"])
+TEXTS = ["a good film", "a bad film"]
+
+
+def failing(*_):
+    yield "lime"
+    raise RuntimeError("disk gone")
+
+
+def cut_and_fail(text):
+    yield (0, 1)
+    raise RuntimeError("disk gone")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda path: limelight.explain_data(MODEL, {"text": failing()}, output=path),
+            "the column 'text' could not be read: after 1 values",
+        ),
+        (lambda _: limelight.learn(MODEL, failing()), "texts could not be read: after 1 values"),
+        (
+            lambda _: limelight.explain(MODEL, TEXTS[0], features=cut_and_fail),
+            r"cut_and_fail fails \(RuntimeError: disk gone\)",
+        ),
+    ],
+)
+def test_a_generator_that_fails_halfway_is_named(tmp_path, call, message):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("torch")
+    with pytest.raises(InputError, match=message):
+        call(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def method_that_returns(value):
+    settings = settings_class(type("Settings", (), {}))
+    way = Way(needs=None, exactness="exact", explain=value, settings={}, calls=lambda *_: 1)
+    names = dict.fromkeys(("label", "formula", "sees", "blind", "cost"), "test")
+    return Method(id="faulty", settings=settings, ways=(way,), **names)
+
+
+@pytest.mark.parametrize(
+    "returned", [lambda *_: None, lambda *_: [None], each(lambda *_: None), lambda *_: []]
+)
+def test_a_method_that_returns_no_finding_is_named(monkeypatch, returned):
+    from limelight.explainers.registry import METHODS
+
+    monkeypatch.setattr(METHODS, "_known", dict(METHODS._known))
+    monkeypatch.setattr(METHODS, "_by_settings", dict(METHODS._by_settings))
+    limelight.register(method_that_returns(returned))
+    for call in (
+        lambda: limelight.explain(MODEL, TEXTS[0], "faulty"),
+        lambda: limelight.explain(MODEL, TEXTS, "faulty"),
+        lambda: limelight.compare(MODEL, TEXTS[0], methods=["faulty"]),
+    ):
+        with pytest.raises(InputError, match="'faulty' must return one Finding per text"):
+            call()
