@@ -215,9 +215,9 @@ def test_too_few_samples_are_refused_before_the_model_is_asked(method, least):
     limelight.explain(model, text, method, samples=least)
 
 
-@pytest.mark.parametrize("d", [7, 16, 20])
+@pytest.mark.parametrize("d", [5, 16, 20])
 def test_the_fewest_samples_determine_banzhaf_values_or_it_is_said(d):
-    """Of seven words, whose blocks determine slopes and no errors, one mask alone decides some."""
+    """Of five words, one mask alone decides a slope in one of these samples."""
     model, _ = wrapped(bumpy(3, d))
     fewest, said = limelight.explainers.Banzhaf().draws.determining(d), set()
     for seed in range(20):
@@ -228,8 +228,8 @@ def test_the_fewest_samples_determine_banzhaf_values_or_it_is_said(d):
             said.add(str(error))
         else:
             assert np.isfinite(e.stderr).all()
-    sentence = "28 samples do not determine the Banzhaf values of 7 words. Set samples to 56."
-    assert said == ({sentence} if d == 7 else set())
+    sentence = "22 samples do not determine the Banzhaf values of 5 words. Set samples to 44."
+    assert said == ({sentence} if d == 5 else set())
 
 
 def test_pairs_show_their_errors_everywhere():
