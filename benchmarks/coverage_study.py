@@ -14,9 +14,9 @@ the runs has the three words at the beginning, a third at both ends and in the m
 anywhere. Wanted, written before the result: of every cell, 0.93 of all words in runs without a
 notice, and at most 5 % of runs with a notice where 0.95 hold.
 ``--context-cite`` asks `context-cite` of the kinds of ``--held-out``, with weak and strong
-penalties. The truth is the mean of the scores over all other seeds, because the standard errors are about
-the LASSO's own expectation. Wanted, written before the result: of every cell, 0.93 of all scores in
-results without a notice, and no standard error of 0.
+penalties. The truth is the mean of the scores over all other seeds, because the standard errors are
+about the LASSO's own expectation. Wanted, written before the result: of every cell, 0.93 of all
+scores in results without a notice, and no standard error of 0.
 """
 
 import gzip
