@@ -346,21 +346,24 @@ TRIPLES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], float]] = {
 }
 
 
-class Run(NamedTuple):
-    """The share of scores within ±2 standard errors in one result, and whether it has a notice."""
+class IntervalCheck(NamedTuple):
+    """The share of scores within ±2 standard errors in one result, and whether it has a notice.
 
-    held: float
-    noticed: bool
+    ``zero_errors`` is the share of its standard errors that are 0.
+    """
+
+    coverage: float
+    has_notice: bool
     zero_errors: float = 0.0
 
 
-def quiet_coverage(runs: list[Run]) -> float:
+def quiet_coverage(runs: list[IntervalCheck]) -> float:
     """Return the share that held in runs without a notice; NaN if nearly all runs have one."""
-    quiet = [run.held for run in runs if not run.noticed]
-    return float(np.mean(quiet)) if len(quiet) > 0.05 * len(runs) else math.nan
+    without_notice = [run.coverage for run in runs if not run.has_notice]
+    return float(np.mean(without_notice)) if len(without_notice) > 0.05 * len(runs) else math.nan
 
 
-def triple_runs(kind: str, d: int, calls: int, *, runs: int) -> list[Run]:
+def triple_runs(kind: str, d: int, calls: int, *, runs: int) -> list[IntervalCheck]:
     """Ask Banzhaf values of a game of three words among ``d``."""
     _, of_three, value = TRIPLES[kind]
     results = []
@@ -375,43 +378,45 @@ def triple_runs(kind: str, d: int, calls: int, *, runs: int) -> list[Run]:
 
         model, text = _words_model(game, d)
         e = limelight.explain(model, text, "banzhaf", samples=calls, seed=run)
-        held = np.abs(e.scores - truth) <= 2 * e.stderr + 1e-9
-        results.append(Run(float(held.mean()), bool(e.notices)))
+        is_inside = np.abs(e.scores - truth) <= 2 * e.stderr + 1e-9
+        results.append(IntervalCheck(float(is_inside.mean()), bool(e.notices)))
     return results
 
 
 def triple_measures(*, smoke: bool) -> Iterator[Measure]:
     """Yield the coverage of each cell that has enough samples, then the least of all."""
-    cells: dict[str, list[Run]] = {}
-    refused = []
+    cells: dict[str, list[IntervalCheck]] = {}
+    too_few = []
     for d in TRIPLE_WORDS[:1] if smoke else TRIPLE_WORDS:
         fewest = Banzhaf().draws.determining(d)
-        refused += [f"{calls} of {d} words" for calls in TRIPLE_CALLS if calls < fewest]
+        too_few += [f"{calls} of {d} words" for calls in TRIPLE_CALLS if calls < fewest]
         for calls in (calls for calls in TRIPLE_CALLS if calls >= fewest):
             for kind, (what, *_) in TRIPLES.items():
                 id = f"{kind}_{d}_{calls}"
-                cells[id] = found = triple_runs(kind, d, calls, runs=3 if smoke else 300)
-                held = [np.mean([run.held for run in found[place::3]]) for place in range(3)]
+                cells[id] = runs = triple_runs(kind, d, calls, runs=3 if smoke else 300)
+                by_place = [np.mean([run.coverage for run in runs[place::3]]) for place in range(3)]
                 yield Measure(
                     id=id,
                     what=f"banzhaf, {d} words, {calls} samples: {what}",
-                    value=round(float(np.mean(held)), 3),
-                    note=f"notices {np.mean([run.noticed for run in found]):.2f}; words at the "
+                    value=round(float(np.mean(by_place)), 3),
+                    note=f"notices {np.mean([run.has_notice for run in runs]):.2f}; words at the "
                     "beginning {:.3f}, at both ends and in the middle {:.3f}, "
-                    "anywhere {:.3f}".format(*held),
+                    "anywhere {:.3f}".format(*by_place),
                 )
     yield Measure(
         id="least",
         what="the least of all cells, in runs without a notice",
         value=round(min(map(quiet_coverage, cells.values())), 3),
         at_least=WANTED,
-        note=f"{len(cells)} cells; too few samples, which raise an error: {', '.join(refused)}",
+        note=f"{len(cells)} cells; too few samples, which raise an error: {', '.join(too_few)}",
     )
-    good = [runs for runs in cells.values() if np.mean([run.held for run in runs]) >= 0.95]
+    accurate = [runs for runs in cells.values() if np.mean([run.coverage for run in runs]) >= 0.95]
     yield Measure(
         id="notices",
         what="the largest share of runs with a notice in a cell that holds 0.95",
-        value=max((float(np.mean([run.noticed for run in runs])) for runs in good), default=0.0),
+        value=max(
+            (float(np.mean([run.has_notice for run in runs])) for runs in accurate), default=0.0
+        ),
         below=0.05,
     )
 
@@ -421,51 +426,53 @@ PENALTIES = (0.001, 0.01, 0.1, 0.3)
 
 def context_cite_runs(
     draw: Callable[..., Truth], d: int, samples: int, penalty: float, *, games: int, seeds: int
-) -> list[Run]:
+) -> list[IntervalCheck]:
     """Ask ContextCite about games whose output has the standard deviation 1 under its masks."""
     results = []
     for number in range(games):
-        truth = draw(np.random.default_rng([number, 11]), d)
+        game = draw(np.random.default_rng([number, 11]), d).f
         coins = np.random.default_rng(number).random((4096, d)) < 0.5
-        size = float(truth.f(coins).std()) or 1.0
-        model, text = _words_model(lambda keep, f=truth.f, size=size: f(keep) / size, d)
+        size = float(game(coins).std()) or 1.0
+        model, text = _words_model(lambda keep, game=game, size=size: game(keep) / size, d)
         settings = {"samples": samples, "penalty": penalty}
-        found = [
+        explanations = [
             limelight.explain(model, text, "context-cite", seed=1000 * number + seed, **settings)
             for seed in range(seeds)
         ]
-        total = np.sum([e.scores for e in found], axis=0)
-        for e in found:
+        total = np.sum([e.scores for e in explanations], axis=0)
+        for e in explanations:
             stderr = np.zeros(d) if e.stderr is None else e.stderr
-            others = (total - e.scores) / (seeds - 1)  # a mean with its own scores is too near
-            held = np.abs(e.scores - others) <= 2 * stderr + 1e-9
-            results.append(Run(float(held.mean()), bool(e.notices), float(np.mean(stderr == 0))))
+            truth = (total - e.scores) / (seeds - 1)  # a mean with its own scores is too near
+            is_inside = np.abs(e.scores - truth) <= 2 * stderr + 1e-9
+            results.append(
+                IntervalCheck(float(is_inside.mean()), bool(e.notices), float(np.mean(stderr == 0)))
+            )
     return results
 
 
 def context_cite_measures(*, smoke: bool) -> Iterator[Measure]:
     """Yield the coverage of ContextCite's standard errors by kind of game and penalty."""
-    cells: dict[str, list[Run]] = {}
+    cells: dict[str, list[IntervalCheck]] = {}
     for name, (what, draw) in [*HELD_OUT.items()][: 1 if smoke else None]:
         for samples in (64, 256):
             for penalty in PENALTIES[:1] if smoke else PENALTIES:
                 id = f"{name}_{samples}_{penalty}"
                 counts = {"games": 1, "seeds": 2} if smoke else {"games": 3, "seeds": 40}
-                cells[id] = found = context_cite_runs(draw, 16, samples, penalty, **counts)
-                noticed = np.mean([run.noticed for run in found])
+                cells[id] = runs = context_cite_runs(draw, 16, samples, penalty, **counts)
+                notices = np.mean([run.has_notice for run in runs])
                 yield Measure(
                     id=id,
                     what=f"context-cite, {samples} samples, penalty {penalty}: {what}",
-                    value=round(float(np.mean([run.held for run in found])), 3),
-                    note=f"notices {noticed:.2f}",
+                    value=round(float(np.mean([run.coverage for run in runs])), 3),
+                    note=f"notices {notices:.2f}",
                 )
-    quiet = [x for x in map(quiet_coverage, cells.values()) if not math.isnan(x)]
+    coverages = [x for x in map(quiet_coverage, cells.values()) if not math.isnan(x)]
     yield Measure(
         id="least",
         what="the least of all cells, in results without a notice",
-        value=round(min(quiet, default=1.0), 3),
+        value=round(min(coverages, default=1.0), 3),
         at_least=WANTED,
-        note=f"{len(quiet)} cells; {len(cells) - len(quiet)} more always carry a notice",
+        note=f"{len(coverages)} cells; {len(cells) - len(coverages)} more always carry a notice",
     )
     yield Measure(
         id="zero_errors",
@@ -557,13 +564,13 @@ def main() -> None:
         _owen(arguments)
         return
     if arguments.triples:
-        found = list(triple_measures(smoke=arguments.smoke))
-        report("coverage_triples", found, arguments, data="300 runs of each cell")
+        measures = list(triple_measures(smoke=arguments.smoke))
+        report("coverage_triples", measures, arguments, data="300 runs of each cell")
         return
     if arguments.context_cite:
-        found = list(context_cite_measures(smoke=arguments.smoke))
+        measures = list(context_cite_measures(smoke=arguments.smoke))
         data = "3 games of 16 words, 40 seeds each"
-        report("coverage_context_cite", found, arguments, data=data)
+        report("coverage_context_cite", measures, arguments, data=data)
         return
     if arguments.held_out or arguments.pairs:
         measures = list(_held_out_measures(smoke=arguments.smoke, pairs=arguments.pairs))

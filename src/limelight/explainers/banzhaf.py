@@ -33,7 +33,6 @@ from limelight.sampling.masks import PerMask, coin_masks, text_rng
 from limelight.sampling.pairs import INDICES, PairDraws, fitted_pairs
 from limelight.sampling.regression import fitted_lime, lasso_fit
 from limelight.sampling.sample import CoinDraws
-from limelight.sampling.spread import heavy_tailed
 from limelight.shapes import Bool, Float
 from limelight.text import Answer
 from limelight.theory.banzhaf import banzhaf
@@ -214,17 +213,12 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
     # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
     fit = lasso_fit(keep, y, penalty=settings.penalty * tokens, known_range=known_range)
-    unseen = unseen_effects(
-        flat=fit.flat,
-        spike=fit.spike,
-        size=max(known_range, float(np.ptp(y))) / share,
-        draws=len(keep),
-        tail=float(heavy_tailed(y[:, None])[0]),
-    )
+    size = max(known_range, float(np.ptp(y))) / share
+    unseen = unseen_effects(flat=fit.flat, spike=0.0, size=size, draws=len(keep))
     return game.found(
         fit.coefficients / share,
         seen_errors(fit.stderr / share),
-        said=_no_scores(fit.coefficients, y, game) + unseen,
+        said=_zero_score_warnings(fit.coefficients, y, game) + unseen,
         intercept=fit.intercept / share,
         samples_drawn=len(keep),
         kept=int(np.count_nonzero(fit.coefficients)),
@@ -238,7 +232,9 @@ def _log_odds(log_p: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     return log_p - np.log(-np.expm1(log_p))
 
 
-def _no_scores(scores: Float[np.ndarray, " d"], y: PerMask, game: TargetGame) -> tuple[str, ...]:
+def _zero_score_warnings(
+    scores: Float[np.ndarray, " d"], y: PerMask, game: TargetGame
+) -> tuple[str, ...]:
     """Warn if every score is 0 although removing features changes the output."""
     if scores.any():
         return ()

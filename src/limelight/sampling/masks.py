@@ -77,8 +77,9 @@ def balanced_masks(d: int, n: int, rng: Rng) -> Masks:
     complete block any two words stay together as often as apart. Blocks are as small as ``n``
     equal blocks can be, and only the last one may be incomplete.
     """
-    # Slopes of a line then owe nothing to words that went together by chance: at 16 to 64 words the
-    # error of Banzhaf values was .86 to .98 of that of plain coins.
+    # Slopes of a line then owe nothing to words that went together by chance: on eight kinds of
+    # games of 16 words the error of Banzhaf values was .67 of that of plain coins at 64 calls, .83
+    # at 128 and .95 at 1,000, and of 63 words .70 at 256 and .92 at 1,000.
     # Not Sylvester's Hadamard matrices: there the product of three columns is one other column,
     # whose word got the joint effect of the three in every row of a block. Errors over rows could
     # not show it, and ±2 held .89 for an AND of three words. Here such a product is spread over all
@@ -88,15 +89,15 @@ def balanced_masks(d: int, n: int, rng: Rng) -> Masks:
     q = _paley_prime(max(d, math.ceil(n / blocks) - 1))
     is_square = np.zeros(q, np.bool_)
     is_square[np.arange(1, q) ** 2 % q] = True
-    parts = []
+    masks = []
     for start in range(0, n, q + 1):
         row = rng.permutation(q + 1)[: n - start].astype(np.int32)
         column = rng.permutation(q)[:d].astype(np.int32)
         # Differences may be negative: NumPy counts those places from the end, modulo q.
         keep = is_square[(row % q)[:, None] - column]
         keep[row == q] = True
-        parts.append(keep ^ rng.integers(0, 2, d, dtype=np.uint8).view(np.bool_))
-    return np.concatenate(parts)
+        masks.append(keep ^ rng.integers(0, 2, d, dtype=np.uint8).view(np.bool_))
+    return np.concatenate(masks)
 
 
 def _paley_prime(least: int) -> int:

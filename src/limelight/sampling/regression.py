@@ -289,20 +289,18 @@ def _inverse(xx: Float[np.ndarray, "k k"], ridge: float) -> Float[np.ndarray, "k
 class LassoFit(NamedTuple):
     """Coefficients of a LASSO with their standard errors.
 
-    ``flat`` says that no slope depends on which rows are left out. ``spike`` is the largest share
-    of one part of the rows in the spread of the slope that moves farthest.
+    ``flat`` says that no slope depends on which rows are left out.
     """
 
     coefficients: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"]
     intercept: float
     flat: bool
-    spike: float
 
 
 _PARTS = 32  # of the rows, each left out once for the standard errors
 _STEPS, _CONVERGED = 1000, 1e-9
-_STILL = 1e-6  # of the error for unseen rows: the slopes themselves are known to about 1e-9
+_CONSTANT = 1e-6  # of the error for unseen rows: the slopes themselves are known to about 1e-9
 
 
 def lasso_fit(keep: Masks, y: PerMask, *, penalty: float, known_range: float = 0.0) -> LassoFit:
@@ -317,7 +315,7 @@ def lasso_fit(keep: Masks, y: PerMask, *, penalty: float, known_range: float = 0
     A feature that the LASSO keeps in all parts therefore has the error of its coefficient, and a
     feature that it drops has an error that is large enough and not 0. Where no slope moves, three
     unseen rows are allowed for. They are off by ``known_range``, or by the largest difference in
-    ``y`` if that is more. A feature that no row removes, or every row, may be worth that much.
+    ``y`` if that is more. A feature that is in all rows or in none may be worth that much.
     """
     n, origin = len(y), float(y[0])
     y = y - origin  # numbers that are all the same become 0, without a rounding error
@@ -333,32 +331,30 @@ def lasso_fit(keep: Masks, y: PerMask, *, penalty: float, known_range: float = 0
     scale = np.where(scale > _SINGULAR, scale, 1.0)
     slope = ((weight * y) @ x - mean * mean_y[:, None]) / scale
     gram /= scale[:, :, None] * scale[:, None]
-    found, withheld = np.zeros_like(slope), np.zeros_like(slope)
+    found, penalties = np.zeros_like(slope), np.zeros_like(slope)
     for _ in range(_STEPS):
         before = found.copy()
         for j in range(x.shape[1]):
             own = gram[:, j, j]
             left = slope[:, j] - (gram[:, j] * found).sum(axis=1) + own * found[:, j]
-            withheld[:, j] = np.clip(left, -penalty, penalty)
+            penalties[:, j] = np.clip(left, -penalty, penalty)
             found[:, j] = np.where(
-                own > _SINGULAR, (left - withheld[:, j]) / np.where(own > 0, own, 1.0), 0.0
+                own > _SINGULAR, (left - penalties[:, j]) / np.where(own > 0, own, 1.0), 0.0
             )
         if np.abs(found - before).max() <= _CONVERGED * max(1.0, float(np.abs(found).max())):
             break
     found /= scale
-    moved = found[1:] + withheld[1:] / scale[0]
-    spread = Spread.of(math.sqrt((count - 1) / count) * (moved - moved.mean(axis=0)))
+    slopes = found[1:] + penalties[1:] / scale[0]
+    spread = Spread.of(math.sqrt((count - 1) / count) * (slopes - slopes.mean(axis=0)))
     size = max(known_range, float(np.ptp(y)))
-    unseen = unseen_error(size / (n * scale[0]))
-    still = spread.largest <= _STILL * unseen
-    stderr = np.where(still, unseen, spread.error(count, degrees=count - 1))
+    unseen_errors = unseen_error(size / (n * scale[0]))
+    is_constant = spread.largest <= _CONSTANT * unseen_errors
+    stderr = np.where(is_constant, unseen_errors, spread.error(count, degrees=count - 1))
     # Twice this is as far as the mean of y may differ between rows with and without the feature.
     stderr = np.where(np.ptp(x, axis=0) > 0, stderr, size / 2)
-    flat = bool(still.all())
     return LassoFit(
         coefficients=found[0],
         stderr=stderr,
         intercept=float(origin + mean_y[0] - found[0] @ mean[0]),
-        flat=flat,
-        spike=0.0 if flat else float(spread.spike()),
+        flat=bool(is_constant.all()),
     )
