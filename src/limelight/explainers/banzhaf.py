@@ -238,20 +238,22 @@ def _zero_score_warnings(
     """Warn if every score is 0 although removing features changes the output."""
     if scores.any():
         return ()
-    if np.ptp(y) > 0:
+    if np.ptp(y) > _SINGLE_PRECISION * np.abs(y).max():
         return (
             "Every score is 0 although the output varies: the penalty is larger than every effect. "
             "Set samples higher or penalty lower, or use 'banzhaf', which has no penalty.",
         )
-    if game.base_value is not None and game.base_value != game.full_value:
+    base, full = game.base_value, game.full_value
+    if base is not None and not math.isclose(base, full, rel_tol=_SINGLE_PRECISION):
         return (
-            f"Every score is 0, but the output is {game.full_value:.3g} for the text and "
-            f"{game.base_value:.3g} without it. Set samples higher, or use 'shapley', which "
+            f"Every score is 0, but the output is {full:.3g} for the text and "
+            f"{base:.3g} without it. Set samples higher, or use 'shapley', which "
             "explains the difference.",
         )
     return ()
 
 
+_SINGLE_PRECISION = 1e-6  # of an output: what rounding may change in a network
 _MOST_ABLATIONS = 100_000  # masks, all of which a LASSO holds at once
 _INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
 _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
