@@ -304,8 +304,8 @@ def test_context_cite_warns_of_a_penalty_above_every_effect():
     e = limelight.explain(model, text, "context-cite", penalty=5.0)
     assert not e.scores.any()
     assert e.notices == (
-        "Every score is 0 although the output varies: the penalty is larger than every effect. Set "
-        "samples higher or penalty lower, or use 'banzhaf', which has no penalty.",
+        "Every score is 0 although the output varies: the penalty is larger than every effect. "
+        "Set penalty lower, or use 'banzhaf', which has no penalty.",
     )
     assert not limelight.explain(model, text, "context-cite").notices
     rounded, _ = wrapped(lambda kept: 1.0 + 1e-8 * len(kept))

@@ -241,7 +241,7 @@ def _zero_score_warnings(
     if np.ptp(y) > _SINGLE_PRECISION * np.abs(y).max():
         return (
             "Every score is 0 although the output varies: the penalty is larger than every effect. "
-            "Set samples higher or penalty lower, or use 'banzhaf', which has no penalty.",
+            "Set penalty lower, or use 'banzhaf', which has no penalty.",
         )
     base, full = game.base_value, game.full_value
     if base is not None and not math.isclose(base, full, rel_tol=_SINGLE_PRECISION):
