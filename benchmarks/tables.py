@@ -52,6 +52,8 @@ ORDER = (
     "coverage",
     "coverage_held_out",
     "coverage_pairs",
+    "coverage_triples",
+    "coverage_context_cite",
     "coverage_owen",
     "coverage_owen_cuda",
     "verdicts",

@@ -63,6 +63,8 @@ IDS = {
     "judging": {"judging_seconds", "judging_memory", "judging_greedy"},
     "coverage": {"lime_100_balanced_smooth", "shapley_2_rare", "shapley_5_zero_one"},
     "coverage_held_out": {"cells", "lime-sampled_and_20", "shapley_heavy_40"},
+    "coverage_triples": {"and_20_128", "parity_20_1000", "least", "notices"},
+    "coverage_context_cite": {"and_64_0.001", "least", "zero_errors"},
     "extreme_games": {"violations", "refused", "lime", "lime_intercept", "shapley_mean_field"},
     "judging_deep": {"judging_seconds", "judging_memory", "judging_greedy"},
     "faithfulness_per_second_deep": {
@@ -124,6 +126,8 @@ NEEDS = {
 SCRIPTS = {
     "coverage": "coverage_study",
     "coverage_held_out": "coverage_study",
+    "coverage_triples": "coverage_study",
+    "coverage_context_cite": "coverage_study",
     "extreme_games": "extreme_games",
     "faithfulness_per_second_deep": "faithfulness_per_second",
     "surrogate_rivals": "surrogate_rivals",
@@ -167,6 +171,8 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         "corpus_cpu": ["--device", "cpu"],
         "linear_coefficients": ["--coefficients"],
         "walk": ["--earlier", BENCHMARKS.parent / "src"],
+        "coverage_triples": ["--triples"],
+        "coverage_context_cite": ["--context-cite"],
     }
     more = own.get(name, [])
     if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep") or name.startswith(

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 
@@ -35,3 +37,90 @@ def test_the_standard_errors_are_the_spread_over_draws():
     told = np.mean([one.stderr for one in fits], axis=0)[:4]
     assert (told > 0.8 * spread).all()
     assert (told < 1.5 * spread).all()
+
+
+def jackknife(keep, y, penalty):
+    """Return coefficients without each of 32 parts, by scikit-learn, and their jackknife errors."""
+    parts = np.arange(len(y)) % 32
+    fits = []
+    for part in range(32):
+        rows = parts != part
+        scaler = StandardScaler()
+        z = scaler.fit_transform(keep[rows].astype(float))
+        lasso = Lasso(alpha=penalty, tol=1e-10, max_iter=100_000).fit(z, y[rows])
+        fits.append(lasso.coef_ / scaler.scale_)
+    moved = np.array(fits) - np.mean(fits, axis=0)
+    return np.array(fits), np.sqrt(31 / 32 * (moved**2).sum(axis=0))
+
+
+@pytest.mark.parametrize("penalty", [0.01, 0.2, 1.0])
+def test_errors_are_those_of_the_jackknife_where_a_feature_is_always_in(penalty):
+    keep, y = rows(np.random.default_rng(4))
+    fits, plain = jackknife(keep, y, penalty)
+    found = lasso_fit(keep, y, penalty=penalty)
+    always = (fits != 0).all(axis=0)
+    assert always.any()
+    # Wider by at most half, for 31 degrees of freedom and for parts that weigh much.
+    assert (found.stderr[always] >= 0.999 * plain[always]).all()
+    assert (found.stderr[always] <= 1.5 * plain[always]).all()
+    # Of other features the jackknife knows too little; errors are never below it.
+    assert (found.stderr >= 0.999 * plain).all()
+    never = (fits == 0).all(axis=0)
+    assert (plain[never] == 0).all()
+    assert (found.stderr[never] > 0.1 * found.stderr[always].max()).all()
+
+
+@pytest.mark.parametrize("penalty", [0.01, 0.3, 1.0])
+def test_errors_hold_for_features_that_come_and_go(penalty):
+    rng = np.random.default_rng(5)
+    fits = [lasso_fit(*rows(rng), penalty=penalty) for _ in range(60)]
+    scores = np.array([fit.coefficients for fit in fits])
+    off = np.abs(scores - scores.mean(axis=0))
+    kept = (scores != 0).mean(axis=0)
+    sometimes = (kept > 0.05) & (kept < 0.98)
+    assert sometimes.any()
+    held = off <= 2 * np.array([fit.stderr for fit in fits])
+    assert held[:, sometimes].mean() >= 0.95
+    assert held.mean(axis=0).min() >= 0.85  # of each feature, 60 draws
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(4, 70),
+    st.integers(1, 12),
+    st.sampled_from([0.0, 0.001, 0.1, 10.0]),
+    st.sampled_from(["line", "rare", "threshold", "random"]),
+    st.integers(0, 2**32),
+)
+def test_no_error_is_zero_where_the_output_varies(n, d, penalty, kind, seed):
+    rng = np.random.default_rng(seed)
+    keep = rng.random((n, d)) < 0.5
+    y = {
+        "line": keep @ rng.normal(size=d),
+        "rare": keep[:, :4].all(axis=1).astype(float),
+        "threshold": (keep.sum(axis=1) > 0.7 * d).astype(float),
+        "random": rng.normal(size=n),
+    }[kind]
+    found = lasso_fit(keep, y, penalty=penalty)
+    assert np.isfinite(found.stderr).all()
+    if np.ptp(y):
+        assert (found.stderr > 0).all()
+    else:
+        assert (found.stderr == 0).all()
+        assert found.flat
+    assert (lasso_fit(keep, y, penalty=penalty, known_range=1.0).stderr > 0).all()
+
+
+def test_rows_that_all_agree_allow_for_three_that_do_not():
+    keep = np.random.default_rng(0).random((64, 5)) < 0.5
+    found = lasso_fit(keep, np.full(64, 1.1), penalty=0.01, known_range=2.0)
+    assert found.flat
+    # Three rows of 64 that are off by 2 move the mean of either half by at most 2 · 3/32.
+    np.testing.assert_allclose(2 * found.stderr, 2 * 3 / 32, rtol=0.2)
+    assert found.intercept == 1.1
+
+
+def test_a_feature_that_no_row_removes_may_be_worth_all_that_is_known():
+    keep, y = rows(np.random.default_rng(1))
+    keep[:, 5] = True
+    assert 2 * lasso_fit(keep, y, penalty=0.01).stderr[5] == np.ptp(y)

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,8 @@ from limelight.sampling.masks import (
     lime_masks,
     size_probabilities,
 )
-from limelight.sampling.sample import LimeDraws
+from limelight.sampling.regression import fitted_lime
+from limelight.sampling.sample import LimeDraws, Sample
 from limelight.theory.lime_weights import size_weight
 
 seeds = st.integers(0, 2**32)
@@ -77,16 +80,105 @@ def test_coins_are_fair_and_independent():
     np.testing.assert_allclose(together, 0.25 + 0.25 * np.eye(9), atol=5 * 0.5 / np.sqrt(n))
 
 
+def block_rows(d, n):
+    """Return the rows of a block for ``n`` masks of ``d`` words, by a list of primes."""
+    primes = [3, 7, 11, 19, 23, 31, 43, 47, 59, 67, 71, 79, 83, 103, 107, 127, 131, 139, 151, 163]
+    primes += [167, 179, 191, 199]
+    blocks = max(n // (min(q for q in primes if q >= d) + 1), 1)
+    return min(q for q in primes if q >= d and blocks * (q + 1) >= n) + 1
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 70), st.integers(1, 200), seeds)
 def test_balanced_coins_fall_together_as_often_as_apart(d, n, seed):
     keep = balanced_masks(d, n, np.random.default_rng(seed))
     assert keep.shape == (n, d)
-    size = next(2**k for k in range(1, 9) if 2**k > d)
+    size = block_rows(d, n)
     sign = 2.0 * keep[: n - n % size].reshape(-1, size, d) - 1
     np.testing.assert_array_equal(sign.sum(axis=1), 0)
     together = np.einsum("bij,bik->bjk", sign, sign)
     np.testing.assert_array_equal(together, size * np.eye(d) + np.zeros_like(together))
+
+
+@pytest.mark.parametrize(("d", "rows"), [(20, 32), (33, 64), (64, 128), (63, 500), (100, 500)])
+def test_whole_blocks_fill_a_sample_up_to_a_few_rows(d, rows):
+    size = block_rows(d, rows)
+    keep = balanced_masks(d, rows, np.random.default_rng(0))
+    missing = -rows % size
+    assert missing <= 0.1 * size
+    start = rows - (size - missing)
+    sign = 2.0 * keep[start:] - 1
+    # Fewer than all rows of the last block leave every sum within what the missing rows hold.
+    assert np.abs(sign.sum(axis=0)).max() <= missing
+    assert np.abs(sign.T @ sign - len(sign) * np.eye(d)).max() <= missing
+
+
+def sylvester_masks(d, n, rng):
+    """Return blocks in which the product of two columns is a column: a negative control."""
+    size, blocks = 1 << d.bit_length(), []
+    for start in range(0, n, size):
+        row = rng.permutation(size)[: n - start, None].astype(np.uint32)
+        column = 1 + rng.permutation(size - 1)[:d].astype(np.uint32)
+        odd = np.bitwise_count(row & column) & 1
+        blocks.append((odd ^ rng.integers(0, 2, d, dtype=np.uint8)).astype(bool))
+    return np.concatenate(blocks)
+
+
+def largest_share_of_three(keep):
+    """Return how much of the joint effect of three words a fourth word gets, at most."""
+    sign = 2.0 * keep - 1
+    d = sign.shape[1]
+    three = np.array(list(itertools.combinations(range(d), 3)))
+    shares = np.abs(sign[:, three].prod(axis=2).T @ sign) / len(sign)
+    np.put_along_axis(shares, three, 0.0, axis=1)
+    return shares.max()
+
+
+@pytest.mark.parametrize("d", [11, 19, 31])
+def test_the_joint_effect_of_three_words_is_spread_over_all_others(d):
+    rng = np.random.default_rng(d)
+    share = largest_share_of_three(balanced_masks(d, d + 1, rng))
+    assert share <= (2 * np.sqrt(d) + 4) / (d + 1)
+    assert largest_share_of_three(sylvester_masks(d, 1 << d.bit_length(), rng)) == 1.0
+    assert share < 0.7
+
+
+def coverage(masks, game, truth, *, rows, runs):
+    """Return the share of Banzhaf values within two standard errors, over runs and words."""
+
+    class Coins:
+        d = len(truth)
+
+        def __call__(self, n, rng):
+            return masks(len(truth), n, rng), np.ones(n)
+
+    held = []
+    for seed in range(runs):
+        sample = Sample(
+            lambda keep: ((game(keep) - game(~keep)) / 2)[:, None],
+            Coins(),
+            np.random.default_rng(seed),
+            row0=False,
+        )
+        sample.grow(rows)
+        fit = fitted_lime(sample, ridge=0.0, known_range=1.0)
+        held.append(np.abs(fit.scores[0] - truth) <= 2 * fit.stderr[0] + 1e-9)
+    return np.mean(held)
+
+
+@pytest.mark.parametrize(("d", "rows"), [(20, 128), (40, 500)])
+def test_errors_of_balanced_coins_hold_the_joint_effect_of_three_words(d, rows):
+    words = [0, d // 2, d - 1]
+    truth = np.zeros(d)
+    truth[words] = 0.25
+    cell = {"truth": truth, "rows": rows, "runs": 40}
+
+    def all_three(keep):
+        return keep[:, words].all(axis=1).astype(float)
+
+    assert coverage(balanced_masks, all_three, **cell) >= 0.94
+    # Negative control: the same errors do not hold where a word gets the whole joint effect.
+    assert coverage(sylvester_masks, all_three, **cell) < 0.92
 
 
 def test_every_balanced_mask_is_as_likely_as_any_other():

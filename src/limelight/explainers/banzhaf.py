@@ -20,10 +20,16 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.reading import Reading
-from limelight.explainers.target_game import TargetGame, exact_values, fitted_masks, seen_errors
+from limelight.explainers.target_game import (
+    TargetGame,
+    exact_values,
+    fitted_masks,
+    seen_errors,
+    unseen_effects,
+)
 from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
-from limelight.sampling.masks import coin_masks, text_rng
+from limelight.sampling.masks import PerMask, coin_masks, text_rng
 from limelight.sampling.pairs import INDICES, PairDraws, fitted_pairs
 from limelight.sampling.regression import fitted_lime, lasso_fit
 from limelight.sampling.sample import CoinDraws
@@ -192,25 +198,63 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.documents[0].text))
-    y, tokens, share = game(keep)[:, 0], 1, 1
-    for asked in one.documents[0].asked[one.targets.part : one.targets.part + 1]:
-        if isinstance(asked, Answer):  # whose log p becomes log p − log(1 − p)
-            tokens, share = asked.length, asked.length if asked.per_token else 1
-            # A certain answer has no log-odds; single precision knows none above this.
-            y = np.minimum(y * share, -np.finfo(np.float32).eps)
-            y = y - np.log(-np.expm1(y))
+    part = one.targets.part
+    queries = one.documents[0].asked[part : part + 1]
+    answer = next((query for query in queries if isinstance(query, Answer)), None)
+    tokens = 1 if answer is None else answer.length
+    share = tokens if answer is not None and answer.per_token else 1
+
+    def fitted_numbers(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        return values if answer is None else _log_odds(values * share)
+
+    y = fitted_numbers(game(keep)[:, 0])
+    known_range = game.known_range
+    if answer is not None and game.base_value is not None:
+        known_range = float(np.ptp(fitted_numbers(np.array([game.full_value, game.base_value]))))
     # They divide the log-odds by the number of tokens, and multiply the scores by it: as if the
     # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
-    fit = lasso_fit(keep, y, penalty=settings.penalty * tokens)
+    fit = lasso_fit(keep, y, penalty=settings.penalty * tokens, known_range=known_range)
+    size = max(known_range, float(np.ptp(y))) / share
+    unseen = unseen_effects(flat=fit.flat, spike=0.0, size=size, draws=len(keep))
     return game.found(
         fit.coefficients / share,
         seen_errors(fit.stderr / share),
+        said=_zero_score_warnings(fit.coefficients, y, game) + unseen,
         intercept=fit.intercept / share,
         samples_drawn=len(keep),
         kept=int(np.count_nonzero(fit.coefficients)),
     )
 
 
+def _log_odds(log_p: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return log p − log(1 − p) from log p."""
+    # A certain answer has no log-odds; single precision knows none above this.
+    log_p = np.minimum(log_p, -np.finfo(np.float32).eps)
+    return log_p - np.log(-np.expm1(log_p))
+
+
+def _zero_score_warnings(
+    scores: Float[np.ndarray, " d"], y: PerMask, game: TargetGame
+) -> tuple[str, ...]:
+    """Warn if every score is 0 although removing features changes the output."""
+    if scores.any():
+        return ()
+    if np.ptp(y) > _SINGLE_PRECISION * np.abs(y).max():
+        return (
+            "Every score is 0 although the output varies: the penalty is larger than every effect. "
+            "Set penalty lower, or use 'banzhaf', which has no penalty.",
+        )
+    base, full = game.base_value, game.full_value
+    if base is not None and not math.isclose(base, full, rel_tol=_SINGLE_PRECISION):
+        return (
+            f"Every score is 0, but the output is {full:.3g} for the text and "
+            f"{base:.3g} without it. Set samples higher, or use 'shapley', which "
+            "explains the difference.",
+        )
+    return ()
+
+
+_SINGLE_PRECISION = 1e-6  # of an output: what rounding may change in a network
 _MOST_ABLATIONS = 100_000  # masks, all of which a LASSO holds at once
 _INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
 _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"

@@ -50,6 +50,11 @@ class TargetGame:
         return None if nothing is None else float(self._counted(nothing[None])[0, 0])
 
     @property
+    def full_value(self) -> float:
+        """The explained number with every feature present."""
+        return self._whole
+
+    @property
     def known_range(self) -> float:
         """How far the explained number is known to move: for a probability 1, else to its base."""
         if self._targets.scale == "probability":

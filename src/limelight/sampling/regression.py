@@ -3,6 +3,7 @@
 Words are selected, then a weighted ridge regression fits them; beside it the LASSO.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from limelight.errors import InputError, nearest
 from limelight.sampling.masks import Indicators, Masks, PerMask
 from limelight.sampling.sample import Answers, Chunk, Moments, Sample
-from limelight.sampling.spread import Spread, explained
+from limelight.sampling.spread import Spread, explained, unseen_error
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.lime_shift import lime_shift
 
@@ -286,26 +287,38 @@ def _inverse(xx: Float[np.ndarray, "k k"], ridge: float) -> Float[np.ndarray, "k
 
 
 class LassoFit(NamedTuple):
-    """Coefficients of a LASSO, and how far they move when a part of the rows is left out."""
+    """Coefficients of a LASSO with their standard errors.
+
+    ``flat`` says that no slope depends on which rows are left out.
+    """
 
     coefficients: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"]
     intercept: float
+    flat: bool
 
 
 _PARTS = 32  # of the rows, each left out once for the standard errors
 _STEPS, _CONVERGED = 1000, 1e-9
+_CONSTANT = 1e-6  # of the error for unseen rows: the slopes themselves are known to about 1e-9
 
 
-def lasso_fit(keep: Masks, y: PerMask, *, penalty: float) -> LassoFit:
+def lasso_fit(keep: Masks, y: PerMask, *, penalty: float, known_range: float = 0.0) -> LassoFit:
     r"""Minimise :math:`\frac{1}{2n} \sum (y - b - w \cdot z)^2 + \lambda \|w\|_1` over the rows.
 
     z are the columns of ``keep``, standardised; the coefficients are those of the columns as they
-    are, w/σ. scikit-learn's ``StandardScaler`` and ``Lasso`` minimise the same, to 1e-4. Standard
-    errors are the jackknife's: the rows fall into up to 32 parts, each of which is left out in
-    turn. They are about the LASSO's own expectation, and not about what it shrinks.
+    are, w/σ. scikit-learn's ``StandardScaler`` and ``Lasso`` minimise the same, to 1e-4.
+
+    Standard errors are about the LASSO's own expectation, and not about what it shrinks. They are
+    a jackknife of the slopes before the penalty is subtracted: the rows fall into up to 32 parts,
+    each of which is left out once. Subtracting the penalty never moves two slopes further apart.
+    A feature that the LASSO keeps in all parts therefore has the error of its coefficient, and a
+    feature that it drops has an error that is large enough and not 0. Where no slope moves, three
+    unseen rows are allowed for. They are off by ``known_range``, or by the largest difference in
+    ``y`` if that is more. A feature that is in all rows or in none may be worth that much.
     """
-    n = len(y)
+    n, origin = len(y), float(y[0])
+    y = y - origin  # numbers that are all the same become 0, without a rounding error
     parts = np.arange(n) % min(n, _PARTS)
     count = int(parts.max()) + 1
     # A row of weights for each regression: all rows, and all but one part.
@@ -318,20 +331,30 @@ def lasso_fit(keep: Masks, y: PerMask, *, penalty: float) -> LassoFit:
     scale = np.where(scale > _SINGULAR, scale, 1.0)
     slope = ((weight * y) @ x - mean * mean_y[:, None]) / scale
     gram /= scale[:, :, None] * scale[:, None]
-    found = np.zeros_like(slope)
+    found, penalties = np.zeros_like(slope), np.zeros_like(slope)
     for _ in range(_STEPS):
         before = found.copy()
         for j in range(x.shape[1]):
             own = gram[:, j, j]
             left = slope[:, j] - (gram[:, j] * found).sum(axis=1) + own * found[:, j]
-            shrunk = np.sign(left) * np.maximum(np.abs(left) - penalty, 0.0)
-            found[:, j] = np.where(own > _SINGULAR, shrunk / np.where(own > 0, own, 1.0), 0.0)
+            penalties[:, j] = np.clip(left, -penalty, penalty)
+            found[:, j] = np.where(
+                own > _SINGULAR, (left - penalties[:, j]) / np.where(own > 0, own, 1.0), 0.0
+            )
         if np.abs(found - before).max() <= _CONVERGED * max(1.0, float(np.abs(found).max())):
             break
     found /= scale
-    moved = found[1:] - found[1:].mean(axis=0)
+    slopes = found[1:] + penalties[1:] / scale[0]
+    spread = Spread.of(math.sqrt((count - 1) / count) * (slopes - slopes.mean(axis=0)))
+    size = max(known_range, float(np.ptp(y)))
+    unseen_errors = unseen_error(size / (n * scale[0]))
+    is_constant = spread.largest <= _CONSTANT * unseen_errors
+    stderr = np.where(is_constant, unseen_errors, spread.error(count, degrees=count - 1))
+    # Twice this is as far as the mean of y may differ between rows with and without the feature.
+    stderr = np.where(np.ptp(x, axis=0) > 0, stderr, size / 2)
     return LassoFit(
         coefficients=found[0],
-        stderr=np.sqrt((count - 1) / count * (moved**2).sum(axis=0)),
-        intercept=float(mean_y[0] - found[0] @ mean[0]),
+        stderr=stderr,
+        intercept=float(origin + mean_y[0] - found[0] @ mean[0]),
+        flat=bool(is_constant.all()),
     )
