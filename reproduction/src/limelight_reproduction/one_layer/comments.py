@@ -274,7 +274,7 @@ EXPERIMENT = Experiment(
     ),
     parts=(
         *on_both_models(measure),
-        Part(name="counterexample", measure=lambda _setting: dilution(), reads=()),
+        Part(name="counterexample", measure=lambda _setting: dilution(), reads=(), version=2),
     ),
     figures=figures,
     findings=findings,

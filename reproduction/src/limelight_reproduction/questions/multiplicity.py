@@ -272,7 +272,10 @@ EXPERIMENT = Experiment(
         "maximal multiplicity is small beside T, and take two groups of identical tokens as the "
         "case where it does not."
     ),
-    parts=(Part(name="games", measure=_games, reads=(), version=2), *on_both_models(_reviews)),
+    parts=(
+        Part(name="games", measure=_games, reads=(), version=3),
+        *on_both_models(_reviews, version=3),
+    ),
     findings=_findings,
     figures=_figures,
 )
