@@ -124,20 +124,20 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
     held = {
         name: sum(not broken for broken in of_model.values()) for name, of_model in by_model.items()
     }
-    counts = f"{held['paper']} of {len(_SHORT)} on the paper's recipe"
+    total = len(_SHORT)
     return Findings(
-        headline=f"Of the caption's statements {counts} hold word for word, on the shipped model "
-        f"{held['shipped']} of {len(_SHORT)}.",
+        headline=f"Of the caption's {total} statements {held['paper']} hold word for word on the "
+        f"paper's recipe and {held['shipped']} on the shipped model.",
         verdicts=[
             Verdict(
                 claim="The three statements in the caption of Figure 1",
-                holds=f"{counts}",
+                holds=f"{held['paper']} of {total} on the paper's recipe",
                 number="; ".join(
                     f"{short}: {'yes' if not broken else 'no'}"
                     for short, broken in zip(_SHORT, by_model["paper"].values(), strict=True)
                 )
-                + f". On the shipped model, which the paper does not describe, "
-                f"{held['shipped']} of {len(_SHORT)}",
+                + ". On the shipped model, trained by another recipe, "
+                f"{held['shipped']} of {total}",
             )
         ],
         measured=measured,
@@ -157,11 +157,11 @@ def _verdict(broken: list[str], labels: Mapping[str, str]) -> str:
 def _meaning(held: Mapping[str, int]) -> str:
     return (
         f"The caption describes one training of the paper's recipe. On ours {held['paper']} of its "
-        f"{len(_SHORT)} statements hold word for word, on the shipped model, another model, "
-        f"{held['shipped']}. What carries over is its point: the explainers disagree, and those without a sign cannot show that a word speaks "
-        "against the class. G-avg, a mean over the arbitrary axes of the embedding, has a sign "
-        "that need not mean anything. LIME is the exact limit here, with words replaced by UNK, "
-        "so nothing in the picture is sampling noise."
+        f"{len(_SHORT)} statements hold word for word, on the shipped model {held['shipped']}. "
+        "What carries over is its point: the explainers disagree, and those without a sign cannot "
+        "show that a word speaks against the class. G-avg, a mean over the arbitrary axes of the "
+        "embedding, has a sign that need not mean anything. LIME is the exact limit here, with "
+        "words replaced by UNK, so nothing in the picture is sampling noise."
     )
 
 
