@@ -291,7 +291,7 @@ def cancelling_game(seed, *, most=8):
 
 
 def excess(scores, seed, bandwidth):
-    """The errors of ``scores`` over what the theorem allows: per word, in sum, and at most."""
+    """The errors of ``scores`` over what the theorem allows: per word, in sum, L2 and at most."""
     game, m, T_max = cancelling_game(seed)
     T, d = m.sum(), game.d
     beta = lime_by_enumeration(game, bandwidth=bandwidth).scores[0]
@@ -303,8 +303,10 @@ def excess(scores, seed, bandwidth):
     ratio = MOST / LEAST
     word = kappa / T_max * (T * h + (T + ratio * (T + d * m) + E * T) * h.mean())
     total = kappa * (2 + 2 * ratio + E) * T / T_max * h.sum()
-    largest = kappa * (2 + ratio + E) * (T + d * m.max()) / T_max * h.max()
-    return (error / word).max(), error.sum() / total, error.max() / largest
+    factor, norm = kappa * (2 + ratio + E) / T_max, np.linalg.norm
+    largest = factor * (T + d * m.max()) * h.max()
+    in_l2 = factor * (T + d**0.5 * norm(m)) * norm(h)
+    return (error / word).max(), error.sum() / total, norm(error) / in_l2, error.max() / largest
 
 
 @quick
