@@ -10,6 +10,7 @@ __all__ = [
     "NEGATIVE",
     "TRUE_SIGN",
     "Claim",
+    "both",
     "correlated",
     "median",
 ]

@@ -30,6 +30,7 @@ from limelight_reproduction.one_layer.claims import (
     NEGATIVE,
     TRUE_SIGN,
     Claim,
+    both,
     correlated,
     median,
 )
@@ -169,6 +170,11 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             "once something is added that is not in its words, which the verdict names; else it "
             "does not. Statements are shortened, so they stand without quotation marks.",
             *(_sentence(claim, found, numbers) for claim, found in verdicts),
+            "The verdict on the first statement of 5 (i) depends on what is taken off as the "
+            "leading term, which the paper calls proportional to α_t W_ℓ v_t. We take off the "
+            "multiple that fits best. With α_t W_ℓ v_t itself, the correlation is "
+            f"{both(numbers['shipped'], 'lime ~ gxi less alpha u')} with the shipped model and "
+            f"{both(numbers['paper'], 'lime ~ gxi less alpha u')} with the paper's recipe.",
             "No threshold is needed for what 4 (i) says of G-l2: in one head the gradient at a "
             "token is α_t times a vector, so G-l2 is α_t times its Euclidean length exactly as "
             "G-l1 is α_t times its sum of absolute values. What carries one over carries over the "
