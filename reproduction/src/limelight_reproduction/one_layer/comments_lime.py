@@ -75,10 +75,10 @@ def _remainder_correlations(
     "without": the multiple of α_t u_t that fits best is removed, since the paper calls the common
     term "proportional to" it. "less": α_t u_t itself is subtracted.
     """
-    lime, gxi, term = scores["lime"], scores["gxi"], scores["alpha u"]
+    lime_scores, gxi, term = scores["lime"], scores["gxi"], scores["alpha u"]
     remainders = {
-        "without": (_residual(lime, term), _residual(gxi, term)),
-        "less": (lime - term, gxi - term),
+        "without": (_residual(lime_scores, term), _residual(gxi, term)),
+        "less": (lime_scores - term, gxi - term),
     }
     correlations: dict[str, float | None] = {}
     for word, (x, y) in remainders.items():
