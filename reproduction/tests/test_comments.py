@@ -1,6 +1,10 @@
 """The comments on the theorems: statistics by another road, verdicts at their thresholds."""
 
+import itertools
+import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.dilution import diluting_game, dilution
 from limelight_reproduction.spread import adjusted_r2, correlation, spread
 
+ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ["w1 w2 w3 w4 w5 w6 w2", "w7 w8 w9 w10 w11 w1 w2 w12 w13 w14"]
 
 
@@ -113,6 +118,22 @@ def test_correlations_of_section_5_are_those_of_the_public_methods(model):
             assert here[f"pearson {x} ~ {y}"] == pytest.approx(expected, abs=1e-5)
 
 
+def test_the_leading_term_is_taken_off_lime_and_gxi_as_a_regression_does(model):
+    """Comment 5 (i) excepts the term that is proportional to α_t u_t."""
+    found = comments_lime.lime_statistics(collapsed_texts(model, TEXTS))
+    rows = (scores(model, name, "words") for name in ("lime", "gxi", "alpha-grad"))
+    for here, lime_scores, gxi, term in zip(found, *rows, strict=True):
+        one, other = (
+            x - LinearRegression().fit(term[:, None], x).predict(term[:, None])
+            for x in (lime_scores, gxi)
+        )
+        key = "lime ~ gxi without alpha u"
+        assert here[f"pearson {key}"] == pytest.approx(np.corrcoef(one, other)[0, 1], abs=1e-4)
+        assert here[f"spearman {key}"] == pytest.approx(stats.spearmanr(one, other).statistic)
+        less = np.corrcoef(lime_scores - term, gxi - term)[0, 1]
+        assert here["pearson lime ~ gxi less alpha u"] == pytest.approx(less, abs=1e-4)
+
+
 def one_game(model, text):
     return collapsed_texts(model, [text]).games
 
@@ -202,6 +223,37 @@ def test_the_counterexample_by_hand(alpha):
     beta = lime_by_hand(diluting_game(alpha))
     assert found["all_subsets"][at] == pytest.approx(beta[0], abs=1e-5)
     assert found["other_words"][at] == pytest.approx(beta[1], abs=1e-5)
+
+
+@pytest.mark.parametrize("page", ["docs/reproduction.md", "docs/theorems/misprints.md"])
+def test_the_counterexample_can_be_computed_again_from_the_numbers_on_the_page(page):
+    """Least squares over the 15 sets, from f, the weights and the sizes that the page states."""
+    lines = (ROOT / page).read_text("utf-8").replace("−", "-").splitlines()
+    (text,) = [line for line in lines if "(Z_2 + Z_3 + Z_4)/(" in line]
+    fixed, moving = map(float, re.findall(r"/\((\d+) \+ (\d+) Z_1\)", text)[0])
+    rate, d = map(int, re.findall(r"exp\(-(\d+) \(1 - √\(1 - s/(\d)\)\)²\)", text)[0])
+    g, u, g_others, u_others = map(
+        float,
+        re.findall(
+            r"first word has g = (\d+) and u = (\d).*?other[s a-z]* have g = (\d) and u = (\d)",
+            text,
+        )[0],
+    )
+    # What the page says of the words gives its f: D = 1 + Σ g, UNK and [cls] having g = 1.
+    assert (1 + 1 + 3 * g_others, g - 1, u, u_others) == (fixed, moving, 0, 1)
+    rows, targets, weights = [], [], []
+    for Z in itertools.product((0, 1), repeat=d):
+        if (s := d - sum(Z)) > 0:
+            rows.append([1, *Z])
+            targets.append(sum(Z[1:]) / (fixed + moving * Z[0]))
+            near = math.exp(-rate * (1 - math.sqrt(1 - s / d)) ** 2)
+            weights.append(near / math.comb(d, s))
+    assert len(rows) == 15
+    root = np.sqrt(weights)
+    beta = np.linalg.lstsq(np.array(rows) * root[:, None], targets * root, rcond=None)[0][1:]
+    said = re.findall(r"([+-]?0\.\d{3}) (?:beside|for the first word and) ([+-]?0\.\d{3})", text)
+    assert [float(x) for x in said[0]] == pytest.approx(beta[:2], abs=5e-4)
+    assert beta[1] == pytest.approx(beta[2])
 
 
 def test_a_word_without_value_moves_lime_and_not_equation_19():
@@ -300,7 +352,16 @@ def claim(says):
             {"sign as leave-one-out g-avg": 0.6, "sign as leave-one-out gxi": 0.6},
             "does not hold",
         ),
-        ("quite different", {"pearson lime ~ gxi": 0.3}, "holds"),
+        ("quite different", {"spearman lime ~ gxi without alpha u": 0.49}, "holds"),
+        (
+            "quite different",
+            {
+                "pearson lime ~ gxi without alpha u": 0.5,
+                "spearman lime ~ gxi without alpha u": 0.5,
+                "pearson lime ~ gxi": 0.3,
+            },
+            "does not hold",
+        ),
         ("have the leading term", {"spearman gxi ~ alpha u": 0.3}, "does not hold"),
         ("affine", {"r2 from alpha": 0.9}, "holds"),
         ("affine", {"r2 from alpha": 0.89, "r2 of moving alpha": 0.89}, "does not hold"),

@@ -118,7 +118,7 @@ def first_orders(window, T):
     full, empty = rest * h + n * (g + k), window * h
     f = (rest * h * v + n * (g * u + k * w)) / full
     words = ((g, u), (k, w))
-    corrected = [x / full * (y - f) - h / empty * (v - f) for x, y in words]
+    corrected = [(x * (y - f) - h * (v - f)) / full for x, y in words]
     printed = [1.5 * (x * y / full - h * v / empty) for x, y in words]
     return np.array(corrected), np.array(printed)
 
@@ -188,10 +188,11 @@ def test_the_first_order_is_as_near_to_lime_as_its_bound_says(bandwidth):
         assert 0 < off <= first_order_bound(game, bandwidth=bandwidth)[0]
 
 
-def test_the_bound_of_the_first_order_is_attained_by_the_denominator_of_unk():
+def test_the_first_order_of_a_constant_is_zero():
     """f(Z) = f for every Z where A = f a + r, B = f b + r and N_0 = f D_0 − Σ r: LIME gives 0.
 
-    The first order gives r (1/D(all) − 1/D(none)), which is all that its bound may be.
+    Eq. 19 divides UNK's part by D(none), and is r (1/D(all) − 1/D(none)) off, centered and without
+    its factor.
     """
     rng = np.random.default_rng(3)
     f, rest, d = 0.7, 2.0, 6
@@ -199,6 +200,8 @@ def test_the_bound_of_the_first_order_is_attained_by_the_denominator_of_unk():
     r = rng.uniform(-1, 1, d)
     game = game_of(rest, a, f + r / a, b, f + r / b, of_rest=f * rest - r.sum())
     np.testing.assert_allclose(counted_lime(game, 0.25), 0, atol=1e-12)
+    np.testing.assert_allclose(lime_first_order(game)[0], 0, atol=1e-12)
+    assert first_order_bound(game)[0] < 1e-9
+    centered = game_of(rest, a, r / a, b, r / b, of_rest=-r.sum())
     off = r * (1 / (rest + a.sum()) - 1 / (rest + b.sum()))
-    np.testing.assert_allclose(lime_first_order(game)[0], off, rtol=1e-9)
-    assert first_order_bound(game)[0] == pytest.approx(np.abs(off).max(), rel=1e-9)
+    np.testing.assert_allclose(lime_theorem(centered)[0] / 1.5, off, rtol=1e-9)

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from limelight.theory.faithfulness import (
     without_first,
 )
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, head_values, value
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "theorems"
 
 
 def games(*, least=1, most=7):
@@ -131,6 +134,63 @@ def test_one_head_attains_its_bounds_where_a_word_holds_nearly_everything(seed):
     low, high = (np.array([pick(f) for f in by_size(game)]) for pick in (np.min, np.max))
     np.testing.assert_allclose(found.low, low, atol=1e-12)
     np.testing.assert_allclose(found.high, high, atol=1e-12)
+
+
+def test_one_head_need_not_reach_its_ceiling():
+    """The worst word to remove is in none of the worst two: the example of the page."""
+    game = RatioGame(
+        D0=np.zeros(1),
+        a=np.array([[1.0, 1.0, 1.0]]),
+        b=np.array([[0.0, 0.0, 1.0]]),
+        N0=np.zeros((1, 1)),
+        A=np.array([[[5.0, 5.0, -10.0]]]),
+        B=np.array([[[0.0, 0.0, -22.0]]]),
+    )
+    orders = np.array(list(itertools.permutations(range(3))))
+    areas = deletion_area(deletion_curves(game, orders))
+    chance = full_value(game)[0] - mean_removed_value(game).value
+    ceiling = full_value(game)[0] - size_extremes(game).low.mean()
+    assert areas.mean() == pytest.approx(chance)
+    assert (areas.max() - chance) / (ceiling - chance) == pytest.approx(1 / 4, abs=1e-8)
+    page = (PAGES / "faithfulness-ceiling.md").read_text("utf-8")
+    assert "f(Z) = (5 Z_1 + 5 Z_2 + 12 Z_3 − 22)/(1 + Z_1 + Z_2)" in page
+    assert "the share of the best order is exactly 1/4" in page
+
+
+def negative_root_games(count):
+    """Random games f = N/√D of deleted words that are negative for every set."""
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        d, spread = int(rng.integers(3, 9)), rng.uniform(0.3, 3)
+        a, D0 = np.exp(spread * rng.normal(size=(1, d))), np.exp(spread * rng.normal(size=1))
+        game = RatioGame(
+            D0=D0,
+            a=a,
+            b=np.zeros((1, d)),
+            N0=-np.sqrt(D0)[None] * rng.uniform(0.1, 6),
+            A=(np.sqrt(a) * rng.normal(size=(1, d)) * rng.uniform(0.2, 2))[None],
+            B=np.zeros((1, 1, d)),
+            power=0.5,
+        )
+        if value(game, all_keeps(d)).max() < 0:
+            yield game
+
+
+def test_the_ceiling_of_a_root_holds_and_may_be_loose_where_all_values_are_negative():
+    loose = []
+    for game in negative_root_games(250):
+        high = np.array([f.max() for f in by_size(game)])
+        found = size_extremes(game).high
+        assert (found >= high - 1e-9 * np.abs(high)).all()
+        loose.append(((found - high) / np.abs(high)).max())
+    assert len(loose) > 100
+    assert np.median(loose) < 1e-6
+    share = np.mean(np.array(loose) > 0.2)
+    assert 0.02 < share < 0.15
+    assert 0.5 < max(loose) < 1
+    page = (PAGES / "power-game.md").read_text("utf-8")
+    percent, most = round(100 * share), round(100 * max(loose))
+    assert f"in {percent} % of {len(loose)} random games it was 20 % to {most} % above" in page
 
 
 def test_the_best_set_of_another_game_passes_the_bound():

@@ -167,3 +167,18 @@ def test_with_one_head_both_norms_are_attention_times_a_norm(seed):
         assert_same(sizes, alpha[1:] * np.linalg.norm(bracket[1:], ord=order, axis=1))
     means = at.gradient[0, 1:].mean(axis=1)  # G-avg, whose sign is the bracket's
     assert_same(means, alpha[1:] * bracket[1:].mean(axis=1))
+
+
+def test_the_first_display_of_appendix_a_is_zero_as_printed():
+    """∇_{e_t} α_t with the sum over all s vanishes, since Σ_s α_s = 1; with s = t it is right."""
+    rng = np.random.default_rng(0)
+    T, d_att, d_e, t = 5, 2, 3, 1
+    W_k, q, e = rng.normal(size=(d_att, d_e)), rng.normal(size=d_att), rng.normal(size=(T, d_e))
+    tokens = torch.tensor(e, requires_grad=True)
+    alpha = torch.softmax(tokens @ torch.tensor(W_k.T @ q) / d_att**0.5, dim=0)
+    (wanted,) = torch.autograd.grad(alpha[t], tokens)
+    alpha, direction = alpha.detach().numpy(), W_k.T @ q
+    factor = alpha[t] / d_att**0.5
+    assert_same(factor * (direction - alpha.sum() * direction), np.zeros(d_e))
+    assert_same(factor * (direction - alpha[t] * direction), wanted[t].numpy())
+    assert np.abs(wanted[t].numpy()).max() > 1e-2

@@ -2,17 +2,27 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
-from ratio_games import random_game
+from hypothesis import given
+from hypothesis import strategies as st
+from ratio_games import quick, random_game
 
-from limelight.theory.enumeration import lime_by_enumeration
+from limelight.theory.enumeration import (
+    all_keeps,
+    lime_by_enumeration,
+    lime_weights,
+    ridge_solution,
+)
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, shifted
 from limelight.theory.second_order import lime_distance_bound
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "theorems"
 
 
 def first_order_bound(game, **settings):
@@ -206,11 +216,184 @@ def test_no_law_of_sizes_makes_the_factor_three_halves():
         np.testing.assert_allclose(found, slopes, atol=1e-9)
 
 
-def test_where_f_is_constant_the_bound_is_what_unks_own_denominator_costs():
-    """A − f a = B − f b for every word: LIME is 0, and the formula is off by its second term."""
-    rng = np.random.default_rng(0)
+def with_two_denominators(game):
+    """The form that divides UNK's part by the denominator without any word: the negative control.
+
+    It has the absolute rate of the theorem, but no relative one.
+    """
+    full, empty = (game.D0 + x.sum(axis=-1) for x in (game.a, game.b))
+    f = (game.N0 + game.A.sum(axis=-1)) / full[..., None, :]
+    present = (game.A - f[..., None] * game.a[..., None, :, :]) / full[..., None, :, None]
+    replaced = (game.B - f[..., None] * game.b[..., None, :, :]) / empty[..., None, :, None]
+    return (present - replaced).mean(axis=-2)
+
+
+def counterexample(T_max, power):
+    """Two words of T/2 equal tokens; their effects are of the order 1/T_max, far below T/T_max."""
+    m = round(T_max**power / 2)
+    return RatioGame(
+        D0=np.array([T_max - 2.0 * m]),
+        a=np.full((1, 2), 1.0 * m),
+        b=np.full((1, 2), 2.0 * m),
+        N0=np.array([[-2.0 * m]]),
+        A=np.full((1, 1, 2), m + 1.0),
+        B=np.full((1, 1, 2), 1.0 * m),
+    )
+
+
+@pytest.mark.parametrize(
+    ("power", "error", "of_two_denominators"), [(0.5, 0.0029, 0.50), (0.75, 0.067, 251)]
+)
+def test_one_denominator_keeps_the_relative_rate_where_effects_cancel(
+    power, error, of_two_denominators
+):
+    windows, ours, others = [4096, 16384, 65536, 262144], [], []
+    for window in windows:
+        game = counterexample(window, power)
+        exact = lime_by_enumeration(game, bandwidth=np.inf).scores
+        assert window * exact == pytest.approx(1, abs=0.1)
+        ours.append(distance(lime_first_order(game), exact))
+        others.append(distance(with_two_denominators(game), exact))
+    assert np.polyfit(np.log(windows), np.log(ours), 1)[0] == pytest.approx(power - 1, abs=0.02)
+    assert ours[-1] == pytest.approx(error, rel=0.02)
+    assert others[-1] == pytest.approx(of_two_denominators, rel=0.02)
+    page = (PAGES / "lime-first-order.md").read_text("utf-8")
+    assert f"| {of_two_denominators:.3g} | {error} |".replace("0.5 ", "0.50 ") in page
+
+
+LEAST, MOST = 0.5, 2.0  # c and C of the theorem
+
+
+def cancelling_game(seed, *, most=8):
+    """One head with c ≤ g ≤ C and repeated words, and T, T_max and m_j.
+
+    Half of the games have effects that nearly cancel, by up to six powers of ten, and in half of
+    them every g is c or C.
+    """
+    rng = np.random.default_rng(seed)
+    d, T_max = int(rng.integers(2, most + 1)), int(10 ** rng.uniform(2.5, 5))
+    m = np.minimum((10 ** rng.uniform(0, 3, d)).astype(int), T_max // (2 * d))
+    g, g_h = rng.uniform(LEAST, MOST, (2, d))
+    if rng.random() < 0.5:
+        g, g_h = rng.choice([LEAST, MOST], (2, d))
+    D0 = (T_max - m.sum()) * rng.uniform(LEAST, MOST)
+    common, f = rng.uniform(-1, 1, d), rng.uniform(-1, 1)
+    small = 10 ** rng.uniform(-6, -1) if rng.random() < 0.5 else 1.0
+    game = RatioGame(
+        D0=np.array([D0]),
+        a=(m * g)[None],
+        b=(m * g_h)[None],
+        N0=np.array([[f * D0 - (m * common).sum() + small * m.sum() * rng.normal()]]),
+        A=(m * (f * g + common + small * rng.normal(size=d)))[None, None],
+        B=(m * (f * g_h + common))[None, None],
+    )
+    return game, m, T_max
+
+
+def excess(scores, seed, bandwidth):
+    """The errors of ``scores`` over what the theorem allows: per word, in sum, L2 and at most."""
+    game, m, T_max = cancelling_game(seed)
+    T, d = m.sum(), game.d
+    beta = lime_by_enumeration(game, bandwidth=bandwidth).scores[0]
+    h = np.abs(lime_first_order(game)[0])
+    # Rounding moves f, and by it every coefficient, by parts of the largest value.
+    rounding = 1e-12 * max(np.abs(x).max() for x in (game.A, game.B, game.N0)) / T_max
+    error = np.maximum(np.abs(scores(game)[0] - beta) - rounding, 0)
+    kappa, E = (MOST - LEAST) / LEAST, 4 * np.exp(1 / (4 * bandwidth**2))
+    ratio = MOST / LEAST
+    word = kappa / T_max * (T * h + (T + ratio * (T + d * m) + E * T) * h.mean())
+    total = kappa * (2 + 2 * ratio + E) * T / T_max * h.sum()
+    factor, norm = kappa * (2 + ratio + E) / T_max, np.linalg.norm
+    largest = factor * (T + d * m.max()) * h.max()
+    in_l2 = factor * (T + d**0.5 * norm(m)) * norm(h)
+    return (error / word).max(), error.sum() / total, norm(error) / in_l2, error.max() / largest
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.25, 0.5, 2.0, np.inf]))
+def test_errors_are_at_most_those_of_the_theorem_whatever_words_repeat(seed, bandwidth):
+    assert max(excess(lime_first_order, seed, bandwidth)) <= 1
+
+
+def test_two_denominators_would_break_the_theorem():
+    worst = [max(excess(with_two_denominators, seed, np.inf)) for seed in range(40)]
+    assert max(worst) > 100
+
+
+def test_a_word_that_stands_often_has_a_larger_error_but_the_sum_has_not():
+    """One of d words stands d times: the factor d max m_j of the largest error is needed."""
+    largest, total = [], []
+    for d in (16, 64):
+        m, T_max = np.r_[float(d), np.ones(d - 1)], 100_000
+        D0 = T_max - m.sum()
+        gain = np.full(d, (D0 + 0.5 * m.sum()) / T_max)  # f = 0 and h_j = 1/T_max
+        game = RatioGame(
+            D0=np.array([D0]),
+            a=0.5 * m[None],
+            b=2.0 * m[None],
+            N0=np.array([[-gain.sum()]]),
+            A=gain[None, None],
+            B=np.zeros((1, 1, d)),
+        )
+        h, share = lime_first_order(game)[0], m.sum() / T_max
+        np.testing.assert_allclose(h, 1 / T_max)
+        error = np.abs(lime(game, bandwidth=np.inf, tolerance=1e-11).scores[0] - h)
+        largest.append(error.max() / h.max() / share)
+        total.append(error.sum() / h.sum() / share)
+    assert largest[1] > 3 * largest[0]
+    assert max(total) < 2
+
+
+def test_heads_that_cancel_have_no_relative_rate():
+    """h of two heads adds up to 0, and β does not: the theorem holds for each head by itself."""
+    one, other = (random_game(seed, d=5, K=1, C=1, ratio=3) for seed in (1, 2))
+    full = other.D0 + other.a.sum(axis=-1)
+    f = (other.N0 + other.A.sum(axis=-1)) / full
+    # The second head keeps its weights and its f, and gets the opposite h.
+    wanted = -lime_first_order(one)[:, None] * full
+    A = wanted + f * (other.a - other.b) + other.B
+    N0 = f * full - A.sum(axis=-1)
+    other = replace(other, A=A, N0=N0)
+    both = RatioGame(
+        **{
+            name: np.concatenate(
+                [getattr(one, name), getattr(other, name)],
+                axis={"D0": 0, "a": 0, "b": 0, "N0": -1, "A": -2, "B": -2}[name],
+            )
+            for name in ("D0", "a", "b", "N0", "A", "B")
+        }
+    )
+    np.testing.assert_allclose(lime_first_order(other), -lime_first_order(one), atol=1e-12)
+    np.testing.assert_allclose(lime_first_order(both), 0, atol=1e-12)
+    beta = lime_by_enumeration(both).scores
+    assert np.abs(beta).max() > 1e-3
+    mean_of_heads = [lime_by_enumeration(game).scores for game in (one, other)]
+    np.testing.assert_allclose(beta, np.mean(mean_of_heads, axis=0), atol=1e-12)
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.25, np.inf]))
+def test_a_bound_by_the_largest_move_of_the_denominator_holds_for_each_head(seed, bandwidth):
+    """|β_j − h_j| ≤ Σ|c_S| max|D(1)/D − 1| max(Σh⁺, Σh⁻), since f = f(1) − H D(1)/D exactly."""
+    game = random_game(seed, d=2 + seed % 5, K=1, C=1, ratio=30)
+    keep = all_keeps(game.d)
+    D = game.D0 + np.where(keep, game.a, game.b).sum(axis=-1)
+    moved = np.abs(D[-1] / D - 1).max()
+    design = np.column_stack([np.ones(len(keep)), keep])
+    weights = lime_weights(game.d, bandwidth=bandwidth)
+    functional = ridge_solution(design, weights, 0.0)[:, 1:]
+    h = lime_first_order(game)[0]
+    allowed = np.abs(functional).sum(axis=0) * moved * max(h.clip(0).sum(), (-h).clip(0).sum())
+    beta = lime_by_enumeration(game, bandwidth=bandwidth).scores[0]
+    assert (np.abs(beta - h) <= allowed + 1e-9).all()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_where_f_is_constant_the_corrected_form_is_zero(seed):
+    """A − f a = B − f b for every word: each text has the value f, and no word has an effect."""
+    rng = np.random.default_rng(seed)
     a, b, m = rng.random((3, 1, 5))
-    f, D0 = 0.7, 0.4
+    f, D0 = rng.normal(), rng.random()
     game = RatioGame(
         D0=np.array([D0]),
         a=a,
@@ -219,7 +402,7 @@ def test_where_f_is_constant_the_bound_is_what_unks_own_denominator_costs():
         A=(f * a + m)[None],
         B=(f * b + m)[None],
     )
-    np.testing.assert_allclose(lime_by_enumeration(game).scores, 0, atol=1e-12)
-    off = np.abs(lime_first_order(game)).max()
-    assert off > 0.05
-    assert first_order_bound(game).item() == pytest.approx(off, rel=1e-6)
+    np.testing.assert_allclose(lime_by_enumeration(game).scores, 0, atol=1e-10)
+    np.testing.assert_allclose(lime_first_order(game), 0, atol=1e-13)
+    assert first_order_bound(game).item() < 1e-9
+    assert np.abs(with_two_denominators(game)).max() > 1e-5

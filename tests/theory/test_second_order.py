@@ -378,6 +378,34 @@ def test_errors_and_bounds_fall_with_the_window_as_proven(power, windows):
     assert rate(windows, second_bound) == pytest.approx(1.5 * power - 2, abs=0.15)
 
 
+@pytest.mark.parametrize("small", [1.0, 1e-4])
+def test_rates_relative_to_the_largest_score_hold_where_effects_cancel(small):
+    """f is constant up to ``small``: scores and errors of one head shrink together."""
+    rng, T, T_max = np.random.default_rng(0), 64, 4096
+    g, g_h = np.exp(rng.uniform(-0.7, 0.7, (2, T)))
+    g, common, f = 1.6 * g, rng.uniform(-1, 1, T), 0.4
+    D0 = np.exp(rng.uniform(-0.7, 0.7, T_max - T)).sum()
+    game = RatioGame(
+        D0=np.array([D0]),
+        a=g[None],
+        b=g_h[None],
+        N0=np.array([[f * D0 - common.sum() + small * rng.normal()]]),
+        A=(f * g + common + small * rng.normal(size=T))[None, None],
+        B=(f * g_h + common)[None, None],
+    )
+    beta, values = lime(game, tolerance=1e-12).scores, shapley(game, tolerance=1e-12).scores
+    assert largest(beta) < 10 * small / T_max
+    rows = (
+        (lime_first_order(game), beta, T / T_max),
+        (lime_mean_field(game), beta, 1 / T_max),
+        (lime_second_order(game).scores, beta, T / T_max**2),
+        (shapley_mean_field(game), values, 1 / T_max),
+        (shapley_second_order(game).scores, values, T / T_max**2),
+    )
+    for scores, exact, size in rows:
+        assert largest(scores - exact) < size * largest(exact)
+
+
 def test_repeated_words_leave_the_rate_of_the_first_order():
     """Words of 1 to 16 tokens: |β_j − first order| = O((m_j + T/d) T_max^{ε−2})."""
     windows, power, worst = (512, 2048, 8192), 0.7, []

@@ -85,7 +85,7 @@ def share(x: float) -> str:
 
 def number(x: float, form: str = ".2g") -> str:
     """Return ``x`` as it stands in a sentence."""
-    return re.sub(r"e\+?(-?)0*", r"e\1", f"{x:{form}}").replace("-", "−", int(x < 0))
+    return re.sub(r"e\+?(-?)0*", r"e\1", f"{x:z{form}}").replace("-", "−", int(x < 0))
 
 
 def exponent(x: Any, y: Any) -> str:

@@ -385,14 +385,15 @@ def _first_order(reading: Reading) -> Iterator[Check]:
     """Both first-order formulas, position by position."""
     arrays, weights = reading.collapsed, reading.target_weights[0]
     alpha, u = arrays.alpha[0], np.einsum("c,ckt->kt", weights, arrays.u[0])
-    alpha_h, u_h = (
-        attention(arrays.base_logit[0]),
-        np.einsum("c,ckt->kt", weights, arrays.base_u[0]),
-    )
+    logit, base_logit = arrays.logit[0], arrays.base_logit[0]
+    alpha_h, u_h = attention(base_logit), np.einsum("c,ckt->kt", weights, arrays.base_u[0])
+    largest = logit.max(axis=1, keepdims=True)
+    full = np.exp(logit - largest).sum(axis=1, keepdims=True)
+    replaced = np.exp(base_logit - largest) / full  # over the denominator of the full text
     f = (alpha * u).sum(axis=1, keepdims=True)
     formulas = {
         "lime-theorem": 1.5 * (alpha * u - alpha_h * u_h),
-        "lime-first-order": alpha * (u - f) - alpha_h * (u_h - f),
+        "lime-first-order": alpha * (u - f) - replaced * (u_h - f),
     }
     for method, rows in formulas.items():
         (expected,) = arrays.pooled(rows.mean(axis=0)[None, 1:])

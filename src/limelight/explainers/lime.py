@@ -485,7 +485,7 @@ ROWS = (
     Method(
         id="lime-first-order",
         label="LIME (1st order)",
-        formula="(1/K) Σ_i Σ_t [α_t(u_t − f_i) − α_{h,t}(u_{h,t} − f_i)]",
+        formula="(1/K) Σ_i [A_j − B_j − f_i (a_j − b_j)]/D_i, f_i and D_i of the full text",
         sees="LIME where no word holds much of the attention",
         blind="peaked attention, where first order is poor",
         cost="one forward pass",

@@ -30,13 +30,14 @@ from limelight_reproduction.one_layer.claims import (
     NEGATIVE,
     TRUE_SIGN,
     Claim,
+    both,
     correlated,
     median,
 )
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.comments_gradient import gradient_statistics, negative_heads
 from limelight_reproduction.one_layer.comments_lime import lime_statistics
-from limelight_reproduction.one_layer.dilution import dilution
+from limelight_reproduction.one_layer.dilution import BANDWIDTH, diluting_game, dilution
 from limelight_reproduction.one_layer.subjects import COLOURS, MODELS, SENTENCE
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import spread
@@ -169,6 +170,11 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             "once something is added that is not in its words, which the verdict names; else it "
             "does not. Statements are shortened, so they stand without quotation marks.",
             *(_sentence(claim, found, numbers) for claim, found in verdicts),
+            "The verdict on the first statement of 5 (i) depends on what is taken off as the "
+            "leading term, which the paper calls proportional to α_t W_ℓ v_t. We take off the "
+            "multiple that fits best. With α_t W_ℓ v_t itself, the correlation is "
+            f"{both(numbers['shipped'], 'lime ~ gxi less alpha u')} with the shipped model and "
+            f"{both(numbers['paper'], 'lime ~ gxi less alpha u')} with the paper's recipe.",
             "No threshold is needed for what 4 (i) says of G-l2: in one head the gradient at a "
             "token is α_t times a vector, so G-l2 is α_t times its Euclidean length exactly as "
             "G-l1 is α_t times its sum of absolute values. What carries one over carries over the "
@@ -209,13 +215,23 @@ def _sentence(claim: Claim, found: list[str], numbers: Mapping[str, Numbers]) ->
 
 def _of_counterexample(n: Numbers) -> str:
     at = n["alpha"].index(0.5)
+    game = diluting_game(n["alpha"][at])
+    g = game.a[0, 0]
+    removed, added = game.D0[0] + game.a[0, 1:].sum() + game.b[0, 0], g - game.b[0, 0]
     return (
-        "A counterexample to 5 (iii) and to 5 (iv): one head and four words, the first with u = 0 "
-        f"and α = {n['alpha'][at]:g}, the others with u = 1, UNK with u = 0. Over all subsets its "
-        f"LIME coefficient is {n['all_subsets'][at]:+.3f} beside {n['other_words'][at]:+.3f} of "
-        f"every other word, and falls to {n['all_subsets'][-1]:+.3f} at α = {n['alpha'][-1]:g}; "
-        f"Eq. 19 as printed gives {n['printed'][at]:g}. Enumeration and the exact formula differ "
-        f"by at most {n['error']:.0e}."
+        "A counterexample to 5 (iii) and to 5 (iv), with all its numbers. One head, no padding, "
+        f"[cls] with g = {game.D0[0]:g} and u = 0, and {game.d} different words. The first word "
+        f"has g = {g:g} and u = 0, so α = {n['alpha'][at]:g}. The other words have g = 1 and "
+        "u = 1, and UNK has g = 1 and u = 0 at every position. So f(Z) = (Z_2 + Z_3 + Z_4)/"
+        f"({removed:g} + {added:g} Z_1), and for the first word α_t u_t = α_{{h,t}} u_{{h,t}} = 0. "
+        f"LIME has the bandwidth {BANDWIDTH:g}, an intercept and no penalty. It removes s words, s "
+        f"uniform on 1 to {game.d}, all sets of s words alike, and weighs a set by exp(−"
+        f"{1 / (2 * BANDWIDTH**2):g} (1 − √(1 − s/{game.d}))²). Over all subsets the coefficient "
+        f"of the first word is {n['all_subsets'][at]:+.3f} beside {n['other_words'][at]:+.3f} of "
+        f"every other word, and falls to {n['all_subsets'][-1]:+.3f} at α = {n['alpha'][-1]:g} (g "
+        f"= {diluting_game(n['alpha'][-1]).a[0, 0]:g}); Eq. 19 as printed gives "
+        f"{n['printed'][at]:g}. Enumeration and the exact formula differ by at most "
+        f"{n['error']:.0e}."
     )
 
 
@@ -240,8 +256,8 @@ def _meaning(fully: list[Claim], failed: list[Claim], numbers: Mapping[str, Numb
     }
     counted = (
         f"As worded, {len(fully)} of the {len(CLAIMS)} statements hold on both models, and "
-        f"{len(failed)} fail on at least one however they are read; other thresholds than ours "
-        "would move those near them, and the authors may read their own words differently."
+        f"{len(failed)} fail on at least one. Other thresholds than ours would move those near "
+        "them, and the authors may read their own words differently."
     )
     return " ".join([*(sentence for sentence, holds in said.items() if holds), counted])
 
@@ -273,8 +289,8 @@ EXPERIMENT = Experiment(
         "gradients and LIME are related, in words."
     ),
     parts=(
-        *on_both_models(measure),
-        Part(name="counterexample", measure=lambda _setting: dilution(), reads=()),
+        *on_both_models(measure, version=3),
+        Part(name="counterexample", measure=lambda _setting: dilution(), reads=(), version=2),
     ),
     figures=figures,
     findings=findings,

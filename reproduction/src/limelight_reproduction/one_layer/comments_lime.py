@@ -42,6 +42,7 @@ def lime_statistics(texts: CollapsedTexts) -> list[dict[str, float | None]]:
         found.append(
             {
                 **_correlations(scores),
+                **_remainder_correlations(scores),
                 "r2 from alpha": adjusted_r2(alpha, scores["lime"]),
                 "r2 from alpha u": adjusted_r2(alpha_u, scores["lime"]),
                 "r2 of moving alpha": moved[i],
@@ -64,6 +65,35 @@ def _correlations(scores: dict[str, Float[np.ndarray, " d"]]) -> dict[str, float
         found[f"pearson {x} ~ {y}"] = correlation(scores[x], scores[y])
         found[f"spearman {x} ~ {y}"] = rank_correlation(scores[x], scores[y])
     return found
+
+
+def _remainder_correlations(
+    scores: dict[str, Float[np.ndarray, " d"]],
+) -> dict[str, float | None]:
+    """Correlate what is left of LIME and of G×I when their common term α_t u_t is removed.
+
+    "without": the multiple of α_t u_t that fits best is removed, since the paper calls the common
+    term "proportional to" it. "less": α_t u_t itself is subtracted.
+    """
+    lime_scores, gxi, term = scores["lime"], scores["gxi"], scores["alpha u"]
+    remainders = {
+        "without": (_residual(lime_scores, term), _residual(gxi, term)),
+        "less": (lime_scores - term, gxi - term),
+    }
+    correlations: dict[str, float | None] = {}
+    for word, (x, y) in remainders.items():
+        correlations[f"pearson lime ~ gxi {word} alpha u"] = correlation(x, y)
+        correlations[f"spearman lime ~ gxi {word} alpha u"] = rank_correlation(x, y)
+    return correlations
+
+
+def _residual(
+    scores: Float[np.ndarray, " d"], term: Float[np.ndarray, " d"]
+) -> Float[np.ndarray, " d"]:
+    """Return ``scores`` minus their mean and minus their best multiple of ``term``."""
+    scores, term = scores - scores.mean(), term - term.mean()
+    size = float(term @ term)
+    return scores - (scores @ term / size) * term if size else scores
 
 
 def _gxi(texts: CollapsedTexts) -> Float[np.ndarray, "n T"]:

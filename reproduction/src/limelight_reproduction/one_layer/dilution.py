@@ -1,6 +1,6 @@
 """A word whose value the last layer kills and which LIME sees all the same."""
 
-__all__ = ["diluting_game", "dilution"]
+__all__ = ["BANDWIDTH", "diluting_game", "dilution"]
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from limelight_reproduction.experiment import Numbers, compact
 
 OTHERS = 3  # words that speak for the class, with u = 1
 ATTENTION = np.linspace(0, 0.8, 17)
+BANDWIDTH = 0.25  # of LIME, as in the `lime` package
 
 
 def diluting_game(alpha: float) -> RatioGame:
@@ -38,8 +39,10 @@ def diluting_game(alpha: float) -> RatioGame:
 def dilution() -> Numbers:
     """Return LIME of that word as its attention grows: over all subsets, and by three formulas."""
     games = [diluting_game(float(alpha)) for alpha in ATTENTION]
-    all_subsets = np.array([lime_by_enumeration(game).scores[0] for game in games])
-    exact = np.array([lime(game, tolerance=1e-9).scores[0] for game in games])
+    all_subsets = np.array(
+        [lime_by_enumeration(game, bandwidth=BANDWIDTH).scores[0] for game in games]
+    )
+    exact = np.array([lime(game, bandwidth=BANDWIDTH, tolerance=1e-9).scores[0] for game in games])
     return compact(
         {
             "alpha": ATTENTION,

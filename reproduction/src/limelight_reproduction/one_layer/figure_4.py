@@ -262,7 +262,7 @@ EXPERIMENT = Experiment(
         "tokens and d = 71 distinct words, and Eq. 19 as red crosses, which lie close to the boxes."
     ),
     parts=(
-        *on_both_models(_measure, version=3, reads=("review",)),
+        *on_both_models(_measure, version=4, reads=("review",)),
         Part(
             name="seeds",
             measure=_measure_seeds,

@@ -300,13 +300,14 @@ EXPERIMENT = Experiment(
         "transformers."
     ),
     parts=(
-        Part(name="theorems", measure=measure_theorems, reads=()),
+        Part(name="theorems", measure=measure_theorems, reads=(), version=2),
         Part(
             name="one-layer",
             measure=measure_one_layer,
             needs=("pictures",),
             reads=("fashion_mnist train", "fashion_mnist test"),
             stages=2,
+            version=2,
         ),
         Part(
             name="six-layers",

@@ -127,7 +127,7 @@ EXPERIMENT = Experiment(
         "The approximation is for large documents and windows; “the results are experimentally "
         "satisfying for documents which are a few dozen tokens long” (Section 6)."
     ),
-    parts=on_both_models(measure),
+    parts=on_both_models(measure, version=3),
     findings=_findings,
     figures=_figures,
 )
