@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight.models.protocol import (
-    are_log_odds,
-    class_probabilities,
-    class_weights,
-    compare_classes,
-)
+from limelight.models.protocol import class_probabilities, class_weights
 from limelight.pages.palette import FAINTEST, Side, largest, side, strengths, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
-from limelight.shapes import Float
 from limelight.text import Answer, in_units, plural
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
@@ -340,44 +334,15 @@ def opposite(e: Explanation) -> str | None:
         return None
     mirrored = e.link == "sigmoid" and abs(sum(e.prediction.values())) < 1e-6
     shared = e.link == "softmax" and e.scale == "probability"
-    return others[0] if _explains_log_odds(e) or mirrored or shared else None
-
-
-def _class_weights(e: Explanation) -> Float[np.ndarray, "classes outputs"]:
-    """Return the weights of the outputs in what is explained of each class, but probabilities."""
-    count = len(outcomes(e))
-    return class_weights(count, len(e.prediction), e.link, e.scale)
-
-
-def _explains_log_odds(e: Explanation) -> bool:
-    """Whether the explained number is the log-odds of one of two classes against the other."""
-    return e.scale != "probability" and are_log_odds(_class_weights(e))
-
-
-def explained_value(e: Explanation) -> float | None:
-    """Return the number that is explained; None where the prediction does not tell it."""
-    found = outcomes(e)
-    # A single output is that of the second class, which a prediction names first.
-    ordered = found if len(e.prediction) == len(found) else found[::-1]
-    names = [outcome.name for outcome in ordered]
-    if e.target not in names or (e.against is not None and e.against not in names):
-        return None
-    index, against = names.index(e.target), e.against and names.index(e.against)
-    if e.scale == "probability":
-        chances = [outcome.probability for outcome in ordered]
-        other = 0.0 if against is None else chances[against]
-        return None if (own := chances[index]) is None or other is None else own - other
-    others = None if against is None else np.array([against])
-    (weights,) = compare_classes(_class_weights(e), np.array([index]), others)
-    return float(weights @ np.array(list(e.prediction.values())))
+    return others[0] if e.explains_log_odds or mirrored or shared else None
 
 
 def _explained_number(e: Explanation) -> str:
-    value = explained_value(e)
+    value = e.explained_value
     if value is None or _is_number(e):  # which has been said
         return ""
     several = {"probability": "probabilities"}.get(e.scale, f"{e.scale}s")
-    alone = e.against is None or _explains_log_odds(e)
+    alone = e.against is None or e.explains_log_odds
     what = e.scale if alone else f"difference of {several}"
     return f" ({what} {_scaled(e, value)})"
 
@@ -395,7 +360,7 @@ def base_sentence(e: Explanation) -> str:
         what = "answer" if e.asked.part == e.asked.text.strip() else "sentence"
         value = _scaled(e, e.base_value)
         return f"With every {e.noun} removed, the {e.asked.number} of the {what} is {value}."
-    less = "against" if _explains_log_odds(e) else "less that of"
+    less = "against" if e.explains_log_odds else "less that of"
     of = quoted(e.target) + ("" if e.against is None else f" {less} {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 

@@ -60,6 +60,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     budget: str | None = None  # calls of the model that all methods together may spend on a text
     cutter: str | None = None  # the fingerprint of a function that cuts texts: what it does
     writing: dict[str, Any] | None = None  # how the model writes, where answers are not given
+    log_odds: bool = False  # whether "logit" is the log-odds of two classes, as it is since 0.4
     sha256: str | None = None  # of all the rest, as it was written; runs of 0.2 have none
 
     @property
@@ -108,9 +109,17 @@ def read_record(path: Path) -> RunRecord:
                 "it has changed since it was written (its sha256 is another); put back the one "
                 "that was, or take its sha256 out if the change is yours"
             )
-        return record
+        known = record.log_odds
+        return record if known else msgspec.structs.replace(record, question=_old_question(record))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"'{path}' is not a limelight run: {error}.") from None
+
+
+def _old_question(record: RunRecord) -> Question:
+    """Return the question of a run whose "logit" is the output of a class, of two classes too."""
+    two = record.model.link == "softmax" and len(record.model.classes) == 2
+    was_logit = record.question.scale == "logit" and record.question.against is None
+    return replace(record.question, scale="score") if two and was_logit else record.question
 
 
 def write_record(path: Path, record: RunRecord) -> None:

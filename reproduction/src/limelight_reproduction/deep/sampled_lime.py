@@ -15,7 +15,8 @@ def sampled_lime(
     """Return LIME as the `lime` package computes it, for the output that is explained.
 
     This is the method "lime-sampled" of ``limelight.explain`` on the scale "score", the output of a
-    class as it is, but for ``rng``: there a seed and the text make the stream, and other draws than those of the stored results would give other numbers.
+    class as it is, but for ``rng``: there a seed and the text make the stream, and other draws than
+    those of the stored results would give other numbers.
     """
     play = game(model, text, replacement=replacement)
     whole = play(np.ones((1, len(play)), bool))[0]
