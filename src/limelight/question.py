@@ -221,8 +221,8 @@ class Question:
     scale: Annotated[
         str,
         'Take the "logit" of the class (of two classes the log-odds of one against the other), its '
-        '"probability", or its "score", which is the output of the model as it is. A model without '
-        "probabilities has only a score.",
+        '"probability", or its "score", which is what goes into a softmax. A model without '
+        'probabilities has a "score" alone, which is always what is taken.',
     ] = "logit"
     protect: Annotated[
         Collection[str], "Word that stays as it is and gets no score. May be repeated."
@@ -359,8 +359,14 @@ class Question:
 
 
 def model_scales(model: Model) -> tuple[str, ...]:
-    """Return the scales on which ``model`` can be explained, the default first."""
-    return ("score",) if model.link == "none" else SCALES
+    """Return the scales on which ``model`` can be explained, the default first.
+
+    Where each class has probabilities of its own, its logit is all that there is besides: the
+    output of a function may be the probability.
+    """
+    if model.link == "none":
+        return ("score",)
+    return SCALES if model.link == "softmax" else SCALES[:2]
 
 
 def _offsets(at: Any) -> tuple[int, int]:

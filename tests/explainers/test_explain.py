@@ -132,7 +132,9 @@ def all_subsets(e, model, target):
     for kept in range(d + 1):
         for inside in combinations(range(d), kept):
             gone = {e.features[j] for j in range(d) if j not in inside}
-            yield set(inside), model.logits([removed(model, e.text, gone)])[0, target]
+            outputs = model.logits([removed(model, e.text, gone)])[0]
+            # Of two classes the logit is the output less the other's.
+            yield set(inside), outputs[target] - (outputs[1 - target] if len(outputs) == 2 else 0)
 
 
 @given(st.integers(0, 500))
@@ -148,7 +150,7 @@ def test_shapley_is_the_mean_over_all_orders_of_the_real_model(seed):
         exact = sum((f[S | {j}] - f[S]) / (d * comb(d - 1, len(S))) for S in f if j not in S)
         assert abs(score - exact) <= e.bound + 1e-12
     assert e.bound < 1e-8
-    assert abs(e.scores.sum() - (e.prediction["class 1"] - e.base_value)) <= d * e.bound + 1e-12
+    assert abs(e.scores.sum() - (e.explained_value - e.base_value)) <= d * e.bound + 1e-12
 
 
 def test_lime_is_weighted_least_squares_over_all_subsets_of_the_real_model():
@@ -300,7 +302,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"scale": "logits"},
-            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability.",
+            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
         ),
         (
             {"method": "ig", "tolerence": 1},
