@@ -328,8 +328,8 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
         (
-            {"method": "shapley", "scale": "probability"},
-            "method 'shapley' has a formula for logits only; ask for the logit, or use "
+            {"method": "lime-theorem", "scale": "probability"},
+            "method 'lime-theorem' has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities.",
         ),
     ],
@@ -340,14 +340,12 @@ def test_a_wrong_argument_gets_one_sentence(options, sentence):
     assert str(error.value) == sentence
 
 
-def test_lime_of_a_single_word_says_what_to_use_instead():
-    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*Give a longer text"):
-        limelight.explain(MODEL, "w1", "lime")
-    comparison = limelight.compare(MODEL, "w1")
-    assert "lime" not in [e.method for e in comparison]
-    assert "LIME is left out" in comparison.notices[0]
+def test_formulas_for_lime_say_what_to_use_for_a_single_word():
+    for method in ("lime-theorem", "lime-first-order", "lime-mean-field"):
+        with pytest.raises(limelight.DomainError, match=r"at least 2 words; .* Use 'lime'"):
+            limelight.explain(MODEL, "w1", method)
     with pytest.raises(limelight.DomainError):
-        limelight.compare(MODEL, "w1", methods=["lime", "gxi"])
+        limelight.compare(MODEL, "w1", methods=["lime-theorem", "gxi"])
 
 
 @pytest.mark.parametrize("text", ["w1 w2", "! ?", "nobody knows", "İ \x1b[31m ‮ w1", "w1 " * 500])

@@ -25,7 +25,7 @@ OUTSIDE = "of words that nobody has ever seen"
 
 def additive(texts):
     found = [sum(WEIGHT.get(word, 0.0) for word in set(text.split())) for text in texts]
-    return np.array([[-x, x] for x in found]) / 2
+    return np.array([[-x, x] for x in found]) / 4  # log-odds of half the sum
 
 
 def texts_of(words, count, seed, longest=9):
@@ -337,8 +337,10 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     learned = package.learn(function, found, judged=0)
     mine = package.explain(function, "w1 w2 w3", learned)
     np.testing.assert_allclose(mine.scores, [WEIGHT[w] / 2 for w in mine.features], atol=1e-5)
-    with pytest.raises(InputError, match="has learned about 'b' alone"):
-        package.explain(function, "w1 w2 w3", learned, target="a")
+    against = package.explain(function, "w1 w2 w3", learned, target="a")
+    np.testing.assert_allclose(against.scores, -mine.scores, atol=1e-6)  # of two, the same values
+    with pytest.raises(InputError, match="learned about log-odds and not about the output of one"):
+        package.explain(function, "w1 w2 w3", learned, scale="score")
     # All masks were asked: how far off one pair of orders is was not seen.
     with pytest.raises(InputError, match="not drawn by orders"):
         package.explain(function, "w1 w2 w3", "shapley", start=learned, pairs=1, max_pairs=1)

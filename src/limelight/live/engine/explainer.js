@@ -62,7 +62,8 @@ class ExplainedText {
 }
 
 function lime(one) {
-  if (one.d < 2) throw new RangeError("LIME needs at least 2 words: with one, every sample is the same. Use leave-one-out instead.");
+  // With one word, the line through the text with and without it.
+  if (one.d < 2) return { ...one.mean(lossesOfOne), intercept: emptyValue(one.game) };
   return one.mean((form, i) => limeValues(form, limeWalks(one.d) ? one.walks[i] : null, one.plan.lime));
 }
 
