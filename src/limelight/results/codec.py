@@ -113,13 +113,13 @@ class ExplanationRecord(_Record, omit_defaults=True):
     method: str
     target: str
     prediction: dict[str, float]
+    explained_value: float | None = None
     base_value: float | None
     intercept: float | None
     bound: float | Literal["inf"] | None
     notices: list[str]
     settings: dict[str, Any]
     features: list[FeatureRecord]
-    explained_value: float | None = None
     heads: list[list[float]] | None = None
     pairs: list[PairRecord] | None = None
     anchor: list[int] | None = None
