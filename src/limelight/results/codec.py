@@ -105,7 +105,7 @@ class PairRecord(_Record):
     stderr: float | None
 
 
-class ExplanationRecord(_Record, omit_defaults=True):
+class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
     """What ``Explanation.to_json`` writes."""
 
     schema: Literal["limelight.explanation/1"]
