@@ -153,7 +153,10 @@ def test_verify_would_notice_a_forgotten_bias(monkeypatch):
     model = model_with("biases")
     tables = model.tables
     wrong = type(tables)(
-        tables.word_logit, tables.word_value, tables.position_logit, tables.position_value + np.arange(2)[:, None]
+        tables.word_logit,
+        tables.word_value,
+        tables.position_logit,
+        tables.position_value + np.arange(2)[:, None],
     )
     monkeypatch.setitem(model.__dict__, "tables", wrong)
     failed = {check.method for check in verify(model, TEXT) if not check.passed}
