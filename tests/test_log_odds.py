@@ -9,71 +9,13 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.models import class_probabilities
 from limelight.pages.wording import minus, opening, outcomes
 from limelight.results import Explanation
 from limelight.runs.record import read_record
 
 from tiny_models import tiny_model
+from two_classes import FAMILIES, TEXT, fitted, logits_of_words, text_for
 
-pytest.importorskip("sklearn")
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import ComplementNB, MultinomialNB
-from sklearn.pipeline import make_pipeline
-
-TEXT = "superb film but the plot is bad"
-WORDS = TEXT.split()
-# Every word of the tiny model, each once.
-SPELT = dict(zip(WORDS, ("w1", "w2", "w3", "w4", "w5", "w6", "w7"), strict=True))
-
-
-def logits_of_words(texts):
-    """Two outputs of which neither is the other's negative, and no constant cancels them."""
-    rows = []
-    for text in texts:
-        words = text.split()
-        superb, bad, plot = (words.count(word) for word in ("superb", "bad", "plot"))
-        rows.append([0.4 + bad - 0.7 * plot * bad, 1.1 + 2.3 * superb - 0.6 * superb * plot])
-    return np.array(rows)
-
-
-def fitted(classifier):
-    texts = ["superb film", "superb plot but the film is superb", "bad film", "the plot is bad"]
-    return make_pipeline(CountVectorizer(), classifier).fit(texts, ["yes", "yes", "no", "no"])
-
-
-def network():
-    pytest.importorskip("transformers")
-    from models.tiny_transformers import tiny
-
-    bert, tokenizer = tiny("bert", labels=2)
-    return limelight.wrap(bert, tokenizer=tokenizer)
-
-
-FAMILIES = {
-    "attention, two outputs": lambda: tiny_model(3, outputs=2, scale=0.5),
-    "attention, one output": lambda: tiny_model(3, outputs=1, scale=0.5),
-    "network": network,
-    "function of logits": lambda: limelight.wrap(
-        logits_of_words, classes=["no", "yes"], scale="logit"
-    ),
-    "function of one logit": lambda: limelight.wrap(
-        lambda texts: logits_of_words(texts)[:, :1], classes=["no", "yes"], scale="logit"
-    ),
-    "function of probabilities": lambda: limelight.wrap(
-        lambda texts: class_probabilities(logits_of_words(texts)), classes=["no", "yes"]
-    ),
-    "naive Bayes": lambda: limelight.wrap(fitted(MultinomialNB())),
-    "complement naive Bayes": lambda: limelight.wrap(fitted(ComplementNB())),
-    "logistic regression": lambda: limelight.wrap(fitted(LogisticRegression())),
-    "word vectors": lambda: limelight.pooling_classifier(
-        dict(zip(WORDS, np.random.default_rng(2).normal(size=(7, 3)).tolist(), strict=True)),
-        np.random.default_rng(1).normal(size=(2, 3)),
-        [0.5, -1.0],
-        classes=["no", "yes"],
-    ),
-}
 TWO_OUTPUTS = (
     "attention, two outputs", "network", "function of logits", "naive Bayes", "word vectors",
 )  # fmt: skip
@@ -89,10 +31,6 @@ def families():
         return made[name]
 
     return family
-
-
-def text_for(name):
-    return " ".join(SPELT.values()) if name.startswith("attention") else TEXT
 
 
 def log_odds(p):
@@ -179,17 +117,12 @@ def games_of_texts(name, model):
         for mask in masks
     ]
     if name == "naive Bayes":
-        found = model_of("naive Bayes").predict_log_proba(texts)
+        found = fitted("MultinomialNB").predict_log_proba(texts)
     elif name == "function of logits":
         found = logits_of_words(texts)
     else:
         found = np.concatenate([model.logits([text]) for text in texts])
     return masks, found[:, 1] - found[:, 0]
-
-
-def model_of(name):
-    assert name == "naive Bayes"
-    return fitted(MultinomialNB())
 
 
 def dividends(masks, values):

@@ -134,7 +134,8 @@ def test_targets_by_number_and_all(limelight):
         (["x y", "--features", "word"], "no features 'word'."),
         (
             ["x y", "--scale", "probabilty"],
-            "no scale 'probabilty'. Did you mean 'probability'? Choose from: logit, probability, score.",
+            "no scale 'probabilty'. Did you mean 'probability'? "
+            "Choose from: logit, probability, score.",
         ),
         (["word"], "needs at least 2 words"),
     ],

@@ -78,7 +78,7 @@ PROBABLE = {"scale": "probability"}
             "The model says stars +3.500. Scores are for ",
             "“stars”, without a sign: blue words raise it; what lowers it is not seen.",
         ),
-        # Two scores are two numbers; probabilities of two classes mirror each other, as log-odds do.
+        # Two scores are two numbers; probabilities of two classes mirror each other, like log-odds.
         (TWO_LOGITS, SAYS_NO, f"“positive” (logit -2.944){BY_SIGN}for “negative”."),
         (
             TWO_LOGITS | {"scale": "score"},
