@@ -193,8 +193,7 @@ def outcomes(e: Explanation) -> list[Outcome]:
         up, down = (0.5 * (1 + math.tanh(x / 2)) if linked else None for x in (output, -output))
         others = [other for other in e.classes if other != names[0]]
         other = others[0] if len(others) == 1 else f"not {names[0]}"
-        less = -output if linked else None  # a score is that of one class alone
-        return [Outcome(names[0], output, up, output > 0), Outcome(other, less, down, output <= 0)]
+        return [Outcome(names[0], output, up, output > 0), Outcome(other, None, down, output <= 0)]
     chances: list[float | None] = [None] * len(names)
     if linked:
         chances = class_probabilities(outputs[None], e.link)[0].tolist()

@@ -43,7 +43,8 @@ function record(e) {
 }
 
 function outcomes({ probabilities, logits, index }) {
-  return explainer.classes.map((name, c) => ({ name, probability: probabilities[c], logit: logits[c], chosen: c === index }));
+  // A single output is the logit of the second class, and stands there alone.
+  return explainer.classes.map((name, c) => ({ name, probability: probabilities[c], logit: data.C === 1 && c === 0 ? null : logits[c], chosen: c === index }));
 }
 
 function show() {
