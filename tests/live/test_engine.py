@@ -235,7 +235,8 @@ def test_what_cannot_be_answered_is_said_in_a_sentence(tmp_path):
     dots, nothing, one = found["texts"]
     assert dots["predict"]["prediction"] in model.classes
     assert nothing["error"] == "the text has no words; give at least one word."
-    assert one["lime"]["error"].startswith("LIME needs at least 2 words")
+    assert one["lime"]["scores"] == pytest.approx([one["lime"]["value"] - one["lime"]["baseValue"]])
+    assert one["lime"]["intercept"] == one["lime"]["baseValue"]
     assert one["nonsense"]["error"] == (
         'no method "nonsense"; choose from: lime, shapley, loo, gxi, alpha-avg, alpha-max.'
     )
