@@ -11,7 +11,6 @@ import pytest
 import limelight
 from limelight.pages.wording import minus, opening, outcomes
 from limelight.results import Explanation
-from limelight.runs.record import read_record
 
 from tiny_models import tiny_model
 from two_classes import FAMILIES, TEXT, fitted, logits_of_words, text_for
@@ -96,10 +95,11 @@ def test_a_run_of_before_speaks_of_the_output_of_a_class_and_is_not_gone_on_with
     del record["log_odds"], record["sha256"]
     record["question"]["scale"] = "logit"
     file.write_text(json.dumps(record), "utf-8")
-    assert read_record(file).question.scale == "score"
-    (e,) = limelight.Run(tmp_path)
+    run = limelight.Run(tmp_path)
+    (e,) = run
+    assert run.scale == "score"
     assert (e.scale, e.explained_value) == ("score", pytest.approx(e.prediction["yes"]))
-    with pytest.raises(limelight.InputError, match="its scale is 'score', not 'logit'"):
+    with pytest.raises(limelight.InputError, match="it explains one output of two classes"):
         limelight.explain_data(model, [TEXT], "loo", output=tmp_path, progress=False)
 
 

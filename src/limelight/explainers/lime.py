@@ -63,7 +63,7 @@ from limelight.theory.ratio_game import one_document
 from limelight.theory.second_order import lime_distance_bound
 
 _POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
-_ONE = (
+_SINGLE = (
     "LIME of a single {word} is the line through the text with and without it: the score is what "
     "the output loses, as for leave-one-out."
 )
@@ -238,7 +238,7 @@ def _poor_fit(r2: float, bound: float = 0.0) -> tuple[str, ...]:
 
 
 def _single_notice(one: Reading) -> str:
-    return _ONE.format(word=one.features[0].noun)
+    return _SINGLE.format(word=one.features[0].noun)
 
 
 def _line(settings: Lime, one: Reading) -> list[Finding]:

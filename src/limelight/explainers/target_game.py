@@ -33,7 +33,7 @@ class TargetGame:
     def __init__(self, one: Reading, replacement: str) -> None:
         # The game of all outputs, of which this one is about the target's.
         self.of_outputs, self._targets = one.game(replacement), one.targets
-        self._watched = one.targets.scale != "probability"
+        self._watched = one.targets.scale == "logit"
         self._asked = self._held = 0
         self._stood_in = self.of_outputs.stood_in
         self._whole = float(one.targets.value(one.outputs)[0])

@@ -13,7 +13,7 @@ from limelight.models.protocol import (
     Link,
     Model,
     Weigh,
-    are_log_odds,
+    are_opposite,
     check_needed,
     checked_model,
     class_probabilities,
@@ -25,7 +25,7 @@ from limelight.models.protocol import (
 
 __all__ = [
     "CAPABILITIES", "SCALES", "Attended", "Capability", "Capable", "Differentiated", "Engine",
-    "Function", "Link", "Model", "Weigh", "are_log_odds", "check_needed", "checked_model",
+    "Function", "Link", "Model", "Weigh", "are_opposite", "check_needed", "checked_model",
     "class_probabilities", "class_weights", "compare_classes", "load", "resolved_replacement",
     "why_not", "wrap",
 ]  # fmt: skip

@@ -418,8 +418,8 @@ def class_weights(
     return np.eye(classes)
 
 
-def are_log_odds(weights: Float[np.ndarray, "classes outputs"]) -> bool:
-    """Whether what speaks for a class speaks against the others, by :func:`class_weights`."""
+def are_opposite(weights: Float[np.ndarray, "classes outputs"]) -> bool:
+    """Whether two classes have opposite numbers by :func:`class_weights`, as log-odds are."""
     return len(weights) > 1 and not weights.sum(axis=0).any()
 
 
@@ -432,7 +432,7 @@ def compare_classes(
 
     Log-odds of two classes are a difference of the two already.
     """
-    if against is None or are_log_odds(weights):
+    if against is None or are_opposite(weights):
         return weights[index]
     return weights[index] - weights[against]
 

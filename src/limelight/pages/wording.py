@@ -333,7 +333,7 @@ def opposite(e: Explanation) -> str | None:
         return None
     mirrored = e.link == "sigmoid" and abs(sum(e.prediction.values())) < 1e-6
     shared = e.link == "softmax" and e.scale == "probability"
-    return others[0] if e.explains_log_odds or mirrored or shared else None
+    return others[0] if e.classes_are_opposite or mirrored or shared else None
 
 
 def _explained_number(e: Explanation) -> str:
@@ -341,7 +341,7 @@ def _explained_number(e: Explanation) -> str:
     if value is None or _is_number(e):  # which has been said
         return ""
     several = {"probability": "probabilities"}.get(e.scale, f"{e.scale}s")
-    alone = e.against is None or e.explains_log_odds
+    alone = e.against is None or e.classes_are_opposite
     what = e.scale if alone else f"difference of {several}"
     return f" ({what} {_scaled(e, value)})"
 
@@ -359,7 +359,7 @@ def base_sentence(e: Explanation) -> str:
         what = "answer" if e.asked.part == e.asked.text.strip() else "sentence"
         value = _scaled(e, e.base_value)
         return f"With every {e.noun} removed, the {e.asked.number} of the {what} is {value}."
-    less = "against" if e.explains_log_odds else "less that of"
+    less = "against" if e.classes_are_opposite else "less that of"
     of = quoted(e.target) + ("" if e.against is None else f" {less} {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 

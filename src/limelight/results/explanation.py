@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.protocol import (
-    are_log_odds,
+    are_opposite,
     class_probabilities,
     class_weights,
     compare_classes,
@@ -305,9 +305,9 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
         return class_weights(1 if alone else max(outputs, 2), outputs, self.link, self.scale)
 
     @property
-    def explains_log_odds(self) -> bool:
-        """Whether the log-odds of one of two classes against the other are explained."""
-        return self.scale != "probability" and are_log_odds(self._class_weights)
+    def classes_are_opposite(self) -> bool:
+        """Whether what speaks for the target speaks against the other of two classes."""
+        return self.scale != "probability" and are_opposite(self._class_weights)
 
     @property
     def explained_value(self) -> float | None:

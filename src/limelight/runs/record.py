@@ -60,13 +60,25 @@ class RunRecord(Record, frozen=True, kw_only=True):
     budget: str | None = None  # calls of the model that all methods together may spend on a text
     cutter: str | None = None  # the fingerprint of a function that cuts texts: what it does
     writing: dict[str, Any] | None = None  # how the model writes, where answers are not given
-    log_odds: bool = False  # whether "logit" is the log-odds of two classes, as it is since 0.4
+    log_odds: bool = False  # whether the logit of two outputs is their difference: since 0.4
     sha256: str | None = None  # of all the rest, as it was written; runs of 0.2 have none
 
     @property
     def targets_per_text(self) -> int:
         """How many classes are explained of every text."""
         return len(self.model.classes) if self.question.all_classes else 1
+
+    @property
+    def may_explain_outputs(self) -> bool:
+        """Whether the "logit" of this run is one output of a model that has two: before 0.4."""
+        two = self.model.link == "softmax" and len(self.model.classes) == 2
+        question = self.question
+        was_logit = question.scale == "logit" and question.against is None
+        return two and was_logit and not self.log_odds
+
+    def scale_of(self, outputs: int) -> str:
+        """Return the scale of an explanation of this run, whose model has so many outputs."""
+        return "score" if outputs == 2 and self.may_explain_outputs else self.question.scale
 
     @property
     def rows_per_text(self) -> int:
@@ -109,17 +121,9 @@ def read_record(path: Path) -> RunRecord:
                 "it has changed since it was written (its sha256 is another); put back the one "
                 "that was, or take its sha256 out if the change is yours"
             )
-        known = record.log_odds
-        return record if known else msgspec.structs.replace(record, question=_old_question(record))
+        return record
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"'{path}' is not a limelight run: {error}.") from None
-
-
-def _old_question(record: RunRecord) -> Question:
-    """Return the question of a run whose "logit" is the output of a class, of two classes too."""
-    two = record.model.link == "softmax" and len(record.model.classes) == 2
-    was_logit = record.question.scale == "logit" and record.question.against is None
-    return replace(record.question, scale="score") if two and was_logit else record.question
 
 
 def write_record(path: Path, record: RunRecord) -> None:
@@ -149,6 +153,8 @@ def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     drawn = any("seed" in method.settings for method in old.methods)
     if old.version != new.version and (drawn or not agree):
         yield f"it was begun with limelight {old.version}, and this is {new.version}"
+    if old.may_explain_outputs != new.may_explain_outputs:
+        yield "it explains one output of two classes, and the logit is now their log-odds"
     had, asked = _compared(old), _compared(new)
     # A field that one of them lacks is None there: older plans have fewer.
     for name in had | asked:

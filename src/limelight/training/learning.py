@@ -38,7 +38,7 @@ from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import (
     Capable,
     Model,
-    are_log_odds,
+    are_opposite,
     checked_model,
     class_weights,
     resolved_replacement,
@@ -540,7 +540,7 @@ def without_common_part(model: Model, draws: Draws) -> Draws:
     with them, its errors would be added to theirs.
     """
     weights = class_weights(len(model.classes), draws.shape[1], model.link)
-    if weights.shape != (2, 2) or not are_log_odds(weights):
+    if weights.shape != (2, 2) or not are_opposite(weights):
         return draws
     return np.einsum("oc,ncd->nod", weights.astype(draws.dtype) / 2, draws)
 
