@@ -162,8 +162,12 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if _is_single(settings, d):
         without, whole = game(np.array([[False], [True]]))[:, 0]
-        said = (_single_notice(one),)
-        return game.found(np.array([whole - without]), said=said, intercept=float(without), r2=1.0)
+        return game.found(
+            np.array([whole - without]),
+            said=(_single_notice(one),),
+            intercept=float(without),
+            r2=1.0,
+        )
     if settings.draws.asks_all(d):
         found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])

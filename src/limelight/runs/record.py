@@ -177,9 +177,10 @@ def _compared(record: RunRecord) -> dict[str, Any]:
     return {
         "model (by fingerprint)": record.model.fingerprint[:_SHOWN],
         "list of methods": ", ".join(_ids(record)),
-        **settings,
-        # Made anew, an older question has the defaults of what could not be asked then.
+        # Made anew, an older question has the defaults of what could not be asked then. Before the
+        # settings, of which another question may have others.
         **msgspec.to_builtins(replace(record.question), enc_hook=unit_name),
+        **settings,
         "budget": record.budget,
         "cutter (by fingerprint)": record.cutter,
         **{f"column for {name}": column for name, column in columns.items()},
