@@ -356,6 +356,20 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     np.testing.assert_allclose(again.scores, mine.scores, atol=1e-5)
 
 
+def test_what_two_outputs_have_in_common_is_not_learned(function):
+    """Their errors are added for the log-odds, and those of the common part would be among them."""
+    rng = np.random.default_rng(3)
+    draws = rng.standard_normal((4, 2, 5)).astype(np.float32)
+    common = 9 * rng.standard_normal((4, 1, 5)).astype(np.float32)
+    kept = learning.without_common_part(function, draws)
+    moved = learning.without_common_part(function, draws + common)
+    np.testing.assert_allclose(moved, kept, atol=1e-5)
+    np.testing.assert_allclose(np.diff(kept, axis=1), np.diff(draws, axis=1), rtol=1e-5)
+    assert kept.dtype == draws.dtype
+    labels = package.wrap(additive, classes=["a", "b"], scale="logit", multi_label=True)
+    assert learning.without_common_part(labels, draws) is draws
+
+
 @pytest.mark.usefixtures("briefly")
 def test_an_output_that_never_moves_counts_for_nothing():
     def some(texts):
