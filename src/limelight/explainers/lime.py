@@ -299,10 +299,7 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
 def _check_several(reading: Reading) -> None:
     """Refuse texts of one feature, for which formulas that come close to LIME are not defined."""
     if any(len(features) < 2 for features in reading.features):
-        raise DomainError(
-            "a formula for LIME needs at least 2 words; this text has 1. Use 'lime', 'shapley' or "
-            "'loo' for it."
-        )
+        raise DomainError("a formula for LIME needs at least 2 words, unlike 'lime' itself.")
 
 
 @settings_class
