@@ -59,8 +59,8 @@ Every number of the paper's recipe is of the weights that are carried, except wh
 are compared. LIME, where it samples, is our
 `lime-sampled`: the `lime` package's draws, weights and regression on the model's own tokens, which
 tests hold against the package. As in the paper, the explained number is the output of the positive
-class, `scale="score"`. Only `judge` takes the log-odds. This page is written by `python docs/reproduction.py` from
-`reproduction/src/limelight_reproduction/results.json`; a test fails when they differ.
+class, `scale="score"`. Only `judge` takes the log-odds. This page is written by
+`python docs/reproduction.py` from `reproduction/src/limelight_reproduction/results.json`; a test fails when they differ.
 
 ## The article
 
