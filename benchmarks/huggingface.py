@@ -155,13 +155,15 @@ def _swapped(tool: Any, ask: Counted, samples: int, text: str, **options: Any) -
 def _ours(model: HuggingFace, samples: int, how: str, text: str, **more: Any) -> np.ndarray:
     words = groups(model, text, bow=how == "delete")
     options = {"samples": samples, "replacement": how, "features": words, **more}
+    options["scale"] = "score"  # the output of the class, which the others are asked about
     return limelight.explain(model, text, "lime", **options).scores
 
 
 def _our_shapley(model: HuggingFace, samples: int, text: str) -> np.ndarray:
     d = len(set(model.read(text).tokens.strings))
     pairs = max(2, samples // (2 * (d - 1)))  # as many model calls as the others have samples
-    return limelight.explain(model, text, "shapley", replacement="mask", pairs=pairs).scores
+    options = {"replacement": "mask", "pairs": pairs, "scale": "score"}
+    return limelight.explain(model, text, "shapley", **options).scores
 
 
 def _seconds(works: list[Work], *, clock: bool) -> float:
@@ -222,6 +224,7 @@ def _gain(
 def _variance(model: HuggingFace, texts: list[str], samples: int, how: str, *, sizes: str) -> float:
     """Return the mean squared standard error over the words of all texts."""
     options = {"samples": samples, "replacement": how, "sizes": sizes, "seed": 1}
+    options["scale"] = "score"
     found = []
     for text in texts[: VARIANCES[model.network.device.type]]:
         words = groups(model, text, bow=how == "delete")

@@ -641,8 +641,9 @@ def errors(asked: argparse.Namespace) -> None:
             else:
                 plan = learning.Plan(texts[-new:], 60, seed)
                 drawn = learning.drawn_values(model, plan, range(new), ASKED.to(model))
-                true = np.concatenate([one.mean(axis=0)[1] for one in drawn])
-                noise = np.concatenate([one.var(axis=0, ddof=1)[1] / 60 for one in drawn])
+                odds = [one[:, 1] - one[:, 0] for one in drawn]  # which are explained
+                true = np.concatenate([one.mean(axis=0) for one in odds])
+                noise = np.concatenate([one.var(axis=0, ddof=1) / 60 for one in odds])
             for count in sizes:
                 for pairs in (1, 2, 3):
                     learned = limelight.learn(

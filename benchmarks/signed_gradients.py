@@ -27,7 +27,7 @@ def main() -> None:
     texts = [labelled.texts[i] for i in sorted(chosen.tolist())]
     attention = limelight.explain(model, texts, "alpha-avg", features="positions")
     for method in METHODS:
-        scores = limelight.explain(model, texts, method, features="positions")
+        scores = limelight.explain(model, texts, method, features="positions", scale="score")
         pairs = zip(attention, scores, strict=True)
         found = np.array([np.corrcoef(a.scores, e.scores)[0, 1] for a, e in pairs])
         print(

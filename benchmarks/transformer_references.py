@@ -82,11 +82,11 @@ class References:
 
     def _long(self, model: Any, text: str, **options: Any) -> np.ndarray:
         return limelight.explain(
-            model, text, "lime", samples=self._samples, seed=2, **options
+            model, text, "lime", scale="score", samples=self._samples, seed=2, **options
         ).scores
 
     def _shapley(self, text: str) -> np.ndarray:
         d = len(set(self._model.read(text).tokens.strings))
         pairs = max(2, self._samples // (2 * (d - 1)))
-        options = {"replacement": "mask", "pairs": pairs, "seed": 2}
+        options = {"replacement": "mask", "pairs": pairs, "seed": 2, "scale": "score"}
         return limelight.explain(self._model, text, "shapley", **options).scores

@@ -22,7 +22,7 @@ PICTURES = [
 
 
 def brightness(pictures):
-    """Return how bright the left and the right half of each picture are, as two logits."""
+    """Return how bright the left and the right half of each picture are, as two numbers."""
     halves = [(p[:, : p.shape[1] // 2], p[:, p.shape[1] // 2 :]) for p in pictures]
     return np.array([[left.mean() / 50, right.mean() / 50] for left, right in halves])
 
@@ -46,7 +46,7 @@ def test_methods_judges_and_runs_name_no_picture():
 
 def test_a_function_of_pictures_is_explained_patch_by_patch():
     given = PICTURES[0]
-    e = limelight.explain(MODEL, given, "shapley", target="left")
+    e = limelight.explain(MODEL, given, "shapley", target="left", scale="score")
     assert len(e) == 49
     assert e.settings["replacement"] == "mean"
     # It is a sum over pixels, so a patch does what its own pixels do, and the right ones nothing.

@@ -32,7 +32,8 @@ def model(toy_model):
 
 
 def scores(model, method, features):
-    found = limelight.explain(model, TEXTS, method, target="positive", features=features)
+    asked = {"target": "positive", "scale": "score", "features": features}
+    found = limelight.explain(model, TEXTS, method, **asked)
     return [e.scores for e in found]
 
 

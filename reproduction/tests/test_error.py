@@ -88,7 +88,8 @@ def explained(model, text, name):
         "wide": ("lime", {"bandwidth": math.inf}),
         "exact": ("lime", {}),
     }[name]
-    return limelight.explain(model, text, method, target=model.classes[-1], **settings).scores
+    settings = {"target": model.classes[-1], "scale": "score"} | settings
+    return limelight.explain(model, text, method, **settings).scores
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -123,7 +124,9 @@ def test_the_mean_of_many_runs_approaches_the_exact_value(toy_model, replacement
     runs = lime_runs(model, text, runs=12, replacement=replacement, samples=samples)
     assert runs.shape == (12, 5)
     exact, other = (
-        limelight.explain(model, text, "lime", target="positive", replacement=how).scores
+        limelight.explain(
+            model, text, "lime", target="positive", scale="score", replacement=how
+        ).scores
         for how in (replacement, {"delete": "unk", "unk": "delete"}[replacement])
     )
     mean, error_of_mean = runs.mean(axis=0), runs.std(axis=0, ddof=1) / math.sqrt(12)
@@ -148,7 +151,13 @@ def test_the_runs_of_seed_zero_are_those_of_explain(toy_model):
     runs = lime_runs(model, "w1 w2 w3", runs=2, replacement="unk", samples=50)
     for seed, run in enumerate(runs):
         e = limelight.explain(
-            model, "w1 w2 w3", "lime-sampled", target="positive", samples=50, seed=seed
+            model,
+            "w1 w2 w3",
+            "lime-sampled",
+            target="positive",
+            scale="score",
+            samples=50,
+            seed=seed,
         )
         np.testing.assert_array_equal(e.scores, run)
 
@@ -205,7 +214,8 @@ def test_the_authors_protocol_strips_cuts_and_averages(toy_setting, toy_model, m
     cut = [" ".join(stripped(text).split()[: model.T_max - 1]) for text in texts]
     assert sorted(asked) == sorted((text, 5, "delete") for text in cut)
     printed = [
-        limelight.explain(model, text, "lime-theorem", target="positive").scores for text in cut
+        limelight.explain(model, text, "lime-theorem", target="positive", scale="score").scores
+        for text in cut
     ]
     found.sort()
     wanted = sorted(

@@ -26,7 +26,7 @@ def test_full_attention_from_pixels_gives_the_outputs_of_the_tables():
     found = np.concatenate([whole.removed(one.pixels, every) for one in pictures])
     np.testing.assert_allclose(found, model.logits(pictures), atol=1e-12)
     without = whole.removed(pictures[0].pixels, np.array([[False, *[True] * 5]]))
-    (loo,) = explain(model, pictures[:1], "loo", target=1)
+    (loo,) = explain(model, pictures[:1], "loo", target=1, scale="score")
     assert loo.scores[0] == pytest.approx(float(found[0, 1] - without[0, 1]), abs=1e-12)
 
 

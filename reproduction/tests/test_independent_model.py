@@ -33,7 +33,8 @@ def played(pair):
 
 
 def scores(model, method, text=TEXT, **settings):
-    return limelight.explain(model, text, method, target=model.classes[-1], **settings).scores
+    settings = {"target": model.classes[-1], "scale": "score"} | settings
+    return limelight.explain(model, text, method, **settings).scores
 
 
 # ------------------------------------------------------------ the forward pass
@@ -148,7 +149,9 @@ def test_lime_on_really_masked_texts(pair, played, bandwidth):
 
 def test_the_r2_of_lime(pair, played):
     model, _ = pair
-    found = limelight.explain(model, TEXT, "lime", target=model.classes[-1], fit=True)
+    found = limelight.explain(
+        model, TEXT, "lime", target=model.classes[-1], scale="score", fit=True
+    )
     assert found.diagnostics["r2"] == pytest.approx(lime_by_all_masks(*played, 0.25)[1], abs=1e-6)
 
 

@@ -70,7 +70,7 @@ def test_orders_with_a_sign_begin_with_what_speaks_for_the_decision(toy_model):
     seen = collapsed_texts(model, [TEXT])
     (orders,) = erasure_measured._orders(seen, [TEXT], np.random.default_rng(0))
     outputs = model.logits([TEXT])[0]
-    lime = explain(model, TEXT, "lime", target="positive").scores
+    lime = explain(model, TEXT, "lime", target="positive", scale="score").scores
     toward = lime if outputs[1] > outputs[0] else -lime
     assert orders["lime"][0] == toward.argmax()
     assert orders["abs-lime"][0] == abs(lime).argmax()

@@ -61,7 +61,8 @@ def test_what_is_told_of_a_text_is_by_its_definition(toy_model):
     model = toy_model(2)
     (row,) = reliability_measured._rows(model, [TEXT])
     alpha, value = (
-        explain(model, TEXT, name, target="positive").scores for name in ("alpha-avg", "shapley")
+        explain(model, TEXT, name, target="positive", scale="score").scores
+        for name in ("alpha-avg", "shapley")
     )
     assert row["rho"] == pytest.approx(spearmanr(alpha, abs(value)).statistic)
     first, second = sorted(alpha)[-1:-3:-1]
@@ -110,7 +111,7 @@ def test_the_constant_that_fits_is_the_best_one(toy_model):
     forms = {name: x[0] for name, x in repairs._forms(collapsed_texts(model, [TEXT]).games).items()}
     wanted = {"eq19": "lime-theorem", "first_order": "lime-first-order"}
     for form, method in (wanted | {"mean_field": "lime-mean-field"}).items():
-        scores = explain(model, TEXT, method, target="positive").scores
+        scores = explain(model, TEXT, method, target="positive", scale="score").scores
         np.testing.assert_allclose(forms[form], scores, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(1.5 * forms["constant"], forms["eq19"])
 
@@ -120,8 +121,8 @@ def test_repairs_are_measured_against_exact_lime(toy_setting, toy_model, monkeyp
     model = toy_model(3)
     found = repairs.measure(toy_setting, model)
     (text,) = toy_setting.some_texts("imdb", "test", 1).texts
-    exact = explain(model, text, "lime", target="positive").scores
-    printed = explain(model, text, "lime-theorem", target="positive").scores
+    exact = explain(model, text, "lime", target="positive", scale="score").scores
+    printed = explain(model, text, "lime-theorem", target="positive", scale="score").scores
     assert found["far"]["eq19"][0] == pytest.approx(np.linalg.norm(printed - exact), rel=1e-3)
     best = min(np.linspace(0, 3, 3001), key=lambda c: np.linalg.norm(c * printed / 1.5 - exact))
     assert found["fitting"][1] == pytest.approx(np.clip(best, 0, 3), abs=2e-3)

@@ -32,6 +32,8 @@ from limelight.models import (
     Model,
     check_needed,
     class_probabilities,
+    class_weights,
+    compare_classes,
     why_not,
 )
 from limelight.models.loading import from_same_source
@@ -46,14 +48,16 @@ from limelight.theory.path_quadrature import Outer
 class Targets:
     """One class per document, and the scale on which its output is explained.
 
-    With a single model output f the second class has the logit f and the first the logit -f.
-    ``link`` turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with
-    "none" there are none, and the ``scale`` is "score". One class alone is a score that is
-    predicted, not a class.
+    On the scale "logit" two classes have log-odds: with a single model output f the second class
+    has the logit f and the first the logit -f; with a softmax over two, f_0 − f_1 and f_1 − f_0.
+    Each of more classes has its own output, which is what "score" means for any model. ``link``
+    turns several outputs into probabilities: "softmax", or the "sigmoid" of each; with "none" there
+    are none, and the ``scale`` is "score". One class alone is a score that is predicted, not a
+    class.
 
     With ``against``, another class for each document, its number is taken away: f_a − f_b, or
-    p_a − p_b. A single output is the log-odds of one of its classes against the other already, so
-    there only probabilities change.
+    p_a − p_b. Log-odds of one of two classes are held against the other already, so there only
+    probabilities change.
 
     Where a text is asked about ``parts`` places, the outputs of all of them stand in a row, and
     those of number ``part`` are meant.
@@ -86,7 +90,7 @@ class Targets:
         """Return the explained number F of the model's outputs."""
         f = self.own(f)
         if self.scale != "probability":
-            return (f * self._logit_weights(f.shape[-1])).sum(-1)
+            return (f * self._output_weights(f.shape[-1])).sum(-1)
         return (self._probabilities(f) * self._chosen()).sum(-1)
 
     def weights(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n C"]:
@@ -96,7 +100,7 @@ class Targets:
             self.own(slopes)[...] = replace(self, parts=1).weights(self.own(f))
             return slopes
         if self.scale != "probability":
-            return np.broadcast_to(self._logit_weights(f.shape[-1]), f.shape)
+            return np.broadcast_to(self._output_weights(f.shape[-1]), f.shape)
         p, chosen = self._probabilities(f), self._chosen()
         if f.shape[-1] > 1 and self.link in ("sigmoid", "ovr"):
             own = class_probabilities(f.reshape(-1, f.shape[-1]), "sigmoid").reshape(f.shape)
@@ -120,7 +124,7 @@ class Targets:
             # class held against another has two of them.
             n = 1.0 if self.against is None else 2.0
             return Outer(lambda psi: np.repeat(n * _softened(psi), outputs, axis=-1), curvature=n)
-        size = np.abs(self._logit_weights(outputs))
+        size = np.abs(self._output_weights(outputs))
         return Outer(lambda psi: np.broadcast_to(size, (*psi.shape, outputs)), curvature=0.0)
 
     def _probabilities(self, f: Float[np.ndarray, "*m n C"]) -> Float[np.ndarray, "*m n classes"]:
@@ -131,10 +135,9 @@ class Targets:
         one = np.eye(len(self.classes))
         return one[self.index] if self.against is None else one[self.index] - one[self.against]
 
-    def _logit_weights(self, outputs: int) -> Float[np.ndarray, "n C"]:
-        if outputs == 1 and len(self.classes) == 2:
-            return np.where(self.index == 1, 1.0, -1.0)[:, None]
-        return self._chosen()
+    def _output_weights(self, outputs: int) -> Float[np.ndarray, "n C"]:
+        weights = class_weights(len(self.classes), outputs, self.link, self.scale)
+        return compare_classes(weights, self.index, self.against)
 
 
 def _softened(psi: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n 1"]:
@@ -217,8 +220,9 @@ class Question:
     ] = None
     scale: Annotated[
         str,
-        'Take the "logit" of the class or its "probability"; a model without probabilities has a '
-        '"score", which is always what is taken.',
+        'Take the "logit" of the class (of two classes the log-odds of one against the other), its '
+        '"probability", or its "score", which is what goes into a softmax. A model without '
+        'probabilities has a "score" alone, which is always what is taken.',
     ] = "logit"
     protect: Annotated[
         Collection[str], "Word that stays as it is and gets no score. May be repeated."
@@ -297,7 +301,7 @@ class Question:
         """
         scored = model.link == "none"
         scale = "score" if scored and self.scale == "logit" else self.scale
-        known = [one for one in SCALES if (one == "score") == scored]
+        known = model_scales(model)
         if scale not in known:
             raise InputError(nearest("scale", scale, known))
         needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "answers"))
@@ -352,6 +356,17 @@ class Question:
             return model
         check_needed(model, "cuts", "window", " Leave window out.")
         return cast(Capable, model).in_windows(self.window)
+
+
+def model_scales(model: Model) -> tuple[str, ...]:
+    """Return the scales on which ``model`` can be explained, the default first.
+
+    Where each class has probabilities of its own, its logit is all that there is besides: the
+    output of a function may be the probability.
+    """
+    if model.link == "none":
+        return ("score",)
+    return SCALES if model.link == "softmax" else SCALES[:2]
 
 
 def _offsets(at: Any) -> tuple[int, int]:

@@ -22,7 +22,14 @@ from limelight.explainers.explaining import (
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table, methods_and_budget
-from limelight.models import Model, check_needed, checked_model, class_probabilities, why_not
+from limelight.models import (
+    Model,
+    check_needed,
+    checked_model,
+    class_probabilities,
+    class_weights,
+    why_not,
+)
 from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
 from limelight.question import (
@@ -299,7 +306,8 @@ def _after(progress: Progress, done: int, total: int) -> Progress:
 def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
     """Return what the model says of a text, as a dictionary; a list of texts gives a list.
 
-    Of a classifier: class, probability, logits, probabilities. Of a model that finds spans: the
+    Of a classifier: class, probability, logits (of two classes the log-odds of one against the
+    other), probabilities. Of a model that finds spans: the
     ``spans``, each with start, end, text, tag and score. Of a language model: the ``answer`` that
     it writes, its ``log_probability``, and the ``sentences`` of it with the log-probability of
     each, given those before. All have the text and the ``notices``.
@@ -358,10 +366,13 @@ def _class_rows(model: Model, documents: list[Document]) -> list[dict[str, Any]]
     """Return a row for each text; the class and the probability of a score are None."""
     logits, classes, rows = np.asarray(model.outputs(documents)), model.classes, []
     chances = None if model.link == "none" else class_probabilities(logits, model.link)
+    outputs = logits.shape[1]
+    # A single output is the logit of the second class alone.
+    logits = logits @ class_weights(len(classes), outputs, model.link)[-outputs:].T
     for i, document in enumerate(documents):
         own = {} if chances is None else dict(zip(classes, chances[i].tolist(), strict=True))
         likeliest = max(own, key=own.__getitem__, default=None)
-        named = classes[-len(logits[i]) :]  # a single output is the logit of the second class
+        named = classes[-outputs:]
         said = {
             "class": likeliest,
             "probability": None if likeliest is None else own[likeliest],

@@ -134,9 +134,10 @@ def test_targets_by_number_and_all(limelight):
         (["x y", "--features", "word"], "no features 'word'."),
         (
             ["x y", "--scale", "probabilty"],
-            "no scale 'probabilty'. Did you mean 'probability'? Choose from: logit, probability.",
+            "no scale 'probabilty'. Did you mean 'probability'? "
+            "Choose from: logit, probability, score.",
         ),
-        (["word"], "needs at least 2 words"),
+        (["word", "--method", "lime-theorem"], "needs at least 2 words"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence, tmp_path):

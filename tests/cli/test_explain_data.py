@@ -89,7 +89,7 @@ def test_a_mistake_is_one_sentence(limelight, data, monkeypatch, arguments, sent
 
 
 def test_a_data_set_of_which_nothing_can_be_explained_is_an_error(limelight, tmp_path):
-    (tmp_path / "data.csv").write_text("text,n\n,1\n?,2\n")
+    (tmp_path / "data.csv").write_text("text,n\n,1\n ,2\n")
     done = limelight("explain", "--data", tmp_path / "data.csv", "--output", tmp_path / "run")
     assert done.code == 2
     assert done.err.startswith("Error: none of the 2 texts could be explained: ")

@@ -40,7 +40,7 @@ def test_lines_that_cannot_be_used_are_named_and_the_others_go_on(limelight, lin
 
 def test_lines_outside_the_domain_of_a_method_are_named(limelight, tmp_path):
     (tmp_path / "lines.txt").write_text("good film\nfine\nbad film\n")
-    given = ("--lines", "--file", tmp_path / "lines.txt", "-m", "lime")
+    given = ("--lines", "--file", tmp_path / "lines.txt", "-m", "lime-sampled")
     outcome = limelight("explain", *given, "--format", "csv", "--output", tmp_path / "out.csv")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith("Line 2: ")

@@ -132,7 +132,9 @@ def all_subsets(e, model, target):
     for kept in range(d + 1):
         for inside in combinations(range(d), kept):
             gone = {e.features[j] for j in range(d) if j not in inside}
-            yield set(inside), model.logits([removed(model, e.text, gone)])[0, target]
+            outputs = model.logits([removed(model, e.text, gone)])[0]
+            # Of two classes the logit is the output less the other's.
+            yield set(inside), outputs[target] - (outputs[1 - target] if len(outputs) == 2 else 0)
 
 
 @given(st.integers(0, 500))
@@ -148,7 +150,7 @@ def test_shapley_is_the_mean_over_all_orders_of_the_real_model(seed):
         exact = sum((f[S | {j}] - f[S]) / (d * comb(d - 1, len(S))) for S in f if j not in S)
         assert abs(score - exact) <= e.bound + 1e-12
     assert e.bound < 1e-8
-    assert abs(e.scores.sum() - (e.prediction["class 1"] - e.base_value)) <= d * e.bound + 1e-12
+    assert abs(e.scores.sum() - (e.explained_value - e.base_value)) <= d * e.bound + 1e-12
 
 
 def test_lime_is_weighted_least_squares_over_all_subsets_of_the_real_model():
@@ -300,7 +302,7 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         (
             {"scale": "logits"},
-            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability.",
+            "no scale 'logits'. Did you mean 'logit'? Choose from: logit, probability, score.",
         ),
         (
             {"method": "ig", "tolerence": 1},
@@ -326,8 +328,8 @@ def test_targets_by_name_by_number_predicted_and_all():
         ),
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
         (
-            {"method": "shapley", "scale": "probability"},
-            "method 'shapley' has a formula for logits only; ask for the logit, or use "
+            {"method": "lime-theorem", "scale": "probability"},
+            "method 'lime-theorem' has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities.",
         ),
     ],
@@ -338,14 +340,12 @@ def test_a_wrong_argument_gets_one_sentence(options, sentence):
     assert str(error.value) == sentence
 
 
-def test_lime_of_a_single_word_says_what_to_use_instead():
-    with pytest.raises(limelight.DomainError, match=r"at least 2 words.*Give a longer text"):
-        limelight.explain(MODEL, "w1", "lime")
-    comparison = limelight.compare(MODEL, "w1")
-    assert "lime" not in [e.method for e in comparison]
-    assert "LIME is left out" in comparison.notices[0]
+def test_formulas_for_lime_say_what_to_use_for_a_single_word():
+    for method in ("lime-theorem", "lime-first-order", "lime-mean-field"):
+        with pytest.raises(limelight.DomainError, match="at least 2 words, unlike 'lime' itself"):
+            limelight.explain(MODEL, "w1", method)
     with pytest.raises(limelight.DomainError):
-        limelight.compare(MODEL, "w1", methods=["lime", "gxi"])
+        limelight.compare(MODEL, "w1", methods=["lime-theorem", "gxi"])
 
 
 @pytest.mark.parametrize("text", ["w1 w2", "! ?", "nobody knows", "İ \x1b[31m ‮ w1", "w1 " * 500])

@@ -41,10 +41,10 @@ def test_an_unusable_text_of_several_is_named(call):
 
 
 def test_a_text_outside_the_domain_of_a_method_is_named():
-    with pytest.raises(DomainError, match=r"^text 35 \(counting from 0\): 'lime' needs at least 2"):
-        limelight.explain(MODEL, [TEXT] * 35 + ["w1", TEXT], "lime")
-    with pytest.raises(DomainError, match=r"^text 1 \(counting from 0\): 'lime' needs at least 2"):
-        limelight.compare(MODEL, [TEXT, "w1"], methods=["lime"])
+    with pytest.raises(DomainError, match=r"^text 35 \(counting from 0\): LIME needs at least 2"):
+        limelight.explain(MODEL, [TEXT] * 35 + ["w1", TEXT], "lime-sampled")
+    with pytest.raises(DomainError, match=r"^text 1 \(counting from 0\): LIME needs at least 2"):
+        limelight.compare(MODEL, [TEXT, "w1"], methods=["lime-sampled"])
 
 
 @pytest.mark.parametrize("call", [limelight.explain, limelight.compare])

@@ -80,9 +80,11 @@ def test_protected_words_are_no_players():
     assert len(e.diagnostics["sentences"]) == 2
 
 
-def test_probabilities_are_refused_where_logits_are_exact():
-    with pytest.raises(limelight.InputError, match="a formula for logits only"):
-        asked(scale="probability")
+def test_probabilities_are_sampled_where_logits_are_exact():
+    e = limelight.explain(MODEL, "w1 w5 w8 w9", "owen", scale="probability")
+    plain = limelight.explain(MODEL, "w1 w5 w8 w9", "shapley", scale="probability")
+    np.testing.assert_allclose(e.scores, plain.scores, atol=1e-9)  # of one sentence, from all sets
+    assert e.bound is None
 
 
 def words_model(value):

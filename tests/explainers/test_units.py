@@ -66,7 +66,8 @@ def bert():
             for read_pair in [(read["input_ids"], read["offset_mapping"])]
         ]
         with torch.no_grad():
-            return network(torch.tensor(ids)).logits[:, 1].double().numpy()
+            logits = network(torch.tensor(ids)).logits.double().numpy()
+            return logits[:, 1] - logits[:, 0]
 
     return limelight.wrap(network, tokenizer=tokenizer), ask
 
@@ -148,7 +149,7 @@ def test_removing_units_is_asking_the_model_without_them(family, unit, method):
     e = limelight.explain(model, TEXT, method, features=UNITS[unit])
     game = limelight.game(model, TEXT, features=UNITS[unit])
     outputs = game(masks)
-    played = outputs[:, -1] if family != "bert" else outputs[:, 1]
+    played = outputs[:, -1] if family != "bert" else outputs[:, 1] - outputs[:, 0]
     np.testing.assert_allclose(played, v, atol=2e-5)
     room = e.bound if e.stderr is None else 5 * e.stderr.max()
     np.testing.assert_allclose(e.scores, REMOVING[method](masks, v), atol=2e-5 + (room or 0))

@@ -220,9 +220,10 @@ def test_probabilities_and_deletion_are_asked():
         found = judge(MODEL, TEXTS[:3], ["loo", "lime-sampled"], samples=200, **question)
         assert found.ceiling_kind == "best found"
         assert found["lime-sampled"].texts == 3
-    exact_only = judge(MODEL, TEXTS[:3], ["loo", "shapley"], scale="probability")
-    assert "a formula for logits only" in exact_only["shapley"].reason
-    assert exact_only["loo"].share is not None
+    found = judge(MODEL, TEXTS[:3], ["loo", "shapley", "lime-theorem"], scale="probability")
+    assert "a formula for logits only" in found["lime-theorem"].reason
+    assert found["loo"].share is not None
+    assert found["shapley"].share is not None
 
 
 def test_long_curves_are_read_at_even_steps():
@@ -302,13 +303,13 @@ def test_functions_that_fail_are_rows_with_reasons():
 
 
 def test_texts_that_cannot_be_judged_are_rows_with_reasons():
-    found = judge(MODEL, ["", *TEXTS[:3], " \n", "w1"], ["loo", "lime"])
+    found = judge(MODEL, ["", *TEXTS[:3], " \n", "w1"], ["loo", "lime-sampled"])
     assert "no words" in found.texts[0].reason
     assert "no words" in found.texts[4].reason
     assert [text.id for text in found.texts] == list(range(6))
     assert found.texts[5].d == 1
     assert not found.texts[5].has_room
-    assert "at least 2" in found.texts[5].reasons["lime"]
+    assert "at least 2" in found.texts[5].reasons["lime-sampled"]
     assert found["loo"].texts == sum(text.has_room for text in found.texts)
     assert any(notice.startswith("2 of 6 texts could not be judged") for notice in found.notices)
     assert Judgement.from_json(found.to_json()) == found

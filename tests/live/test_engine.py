@@ -60,7 +60,7 @@ def test_any_number_of_classes_is_answered_and_bounds_hold_of_the_model(
                 if name in METHODS:
                     assert gap <= one[name]["bound"], (name, seed)
                     closest = max(closest, gap / one[name]["bound"])
-            off = abs(np.array(one["predict"]["logits"]) - want.outputs).max()
+            off = abs(np.array(one["predict"]["logits"]) - want.logits).max()
             assert off <= one["predict"]["bound"]
             judged = one["loo"]["faithfulness"]
             assert abs(judged["chance"] - want.chance) <= judged["bound"]
@@ -147,7 +147,7 @@ def test_the_ceiling_is_the_best_of_every_head(tmp_path):
         assert judged["ceiling"] == pytest.approx(want.full - least.mean(), abs=judged["bound"])
 
 
-@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("outputs", [1, 2, 3])
 def test_every_class_can_be_the_target(tmp_path, outputs):
     model, texts = tiny_model(3, outputs=outputs), random_texts(3, 5)
     for index, name in enumerate(model.classes):
@@ -235,7 +235,8 @@ def test_what_cannot_be_answered_is_said_in_a_sentence(tmp_path):
     dots, nothing, one = found["texts"]
     assert dots["predict"]["prediction"] in model.classes
     assert nothing["error"] == "the text has no words; give at least one word."
-    assert one["lime"]["error"].startswith("LIME needs at least 2 words")
+    assert one["lime"]["scores"] == pytest.approx([one["lime"]["value"] - one["lime"]["baseValue"]])
+    assert one["lime"]["intercept"] == one["lime"]["baseValue"]
     assert one["nonsense"]["error"] == (
         'no method "nonsense"; choose from: lime, shapley, loo, gxi, alpha-avg, alpha-max.'
     )

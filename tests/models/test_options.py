@@ -76,13 +76,14 @@ def test_outputs_are_those_of_the_definition(kind):
 @kinds
 def test_gradients_are_those_of_autograd_at_every_position(kind):
     model = model_with(kind)
-    reading = read(model, [TEXT], target=1)
+    reading = read(model, [TEXT], target=1, scale="score")
     G, e = by_torch(model, window(model, TEXT), gradient_of=1)
     weights = reading.target_weights
     np.testing.assert_allclose(reading.collapsed.gradient(weights)[0], G, rtol=1e-9, atol=1e-12)
     heads = reading.collapsed.head_gradients(weights)[0]
     np.testing.assert_allclose(heads.mean(axis=0), G, rtol=1e-9, atol=1e-12)
-    scores = limelight.explain(model, TEXT, "gxi", target=1, features="positions").scores
+    asked = {"target": 1, "scale": "score", "features": "positions"}
+    scores = limelight.explain(model, TEXT, "gxi", **asked).scores
     np.testing.assert_allclose(scores, (G * e).sum(axis=1)[1 : 1 + len(scores)], rtol=1e-9)
 
 
@@ -98,9 +99,8 @@ def test_the_game_is_the_model_on_all_sets_of_words(kind):
         for t, j in enumerate(of_token):
             if not keep[j]:
                 masked[1 + t] = UNK
-        np.testing.assert_allclose(
-            value(game, keep[None])[0, 0], by_torch(model, masked)[1], rtol=1e-9, atol=1e-11
-        )
+        no, yes = by_torch(model, masked)
+        np.testing.assert_allclose(value(game, keep[None])[0, 0], yes - no, rtol=1e-9, atol=1e-11)
 
 
 @kinds
@@ -153,7 +153,10 @@ def test_verify_would_notice_a_forgotten_bias(monkeypatch):
     model = model_with("biases")
     tables = model.tables
     wrong = type(tables)(
-        tables.word_logit, tables.word_value, tables.position_logit, tables.position_value - 1.0
+        tables.word_logit,
+        tables.word_value,
+        tables.position_logit,
+        tables.position_value + np.arange(2)[:, None],
     )
     monkeypatch.setitem(model.__dict__, "tables", wrong)
     failed = {check.method for check in verify(model, TEXT) if not check.passed}

@@ -227,7 +227,10 @@ def broken_bounds(seeds):
         for method in METHODS:
             given = {} if method == "loo" else {"tolerance": tolerance}
             (found,) = limelight.explain(model, [picture], method, **given)
-            expected = by_definition(masks, f[:, model.classes.index(found.target)], method)
+            index = model.classes.index(found.target)
+            # Of two classes the logit is the output less the other's.
+            logit = f[:, index] - (f[:, 1 - index] if len(model.classes) == 2 else 0.0)
+            expected = by_definition(masks, logit, method)
             # The least squares of the definition are in double precision and have no bound.
             room = 1e-13 * float(np.abs(f).max()) if method == "lime" else 0.0
             if not np.abs(found.scores - expected).max() <= found.bound + room:

@@ -171,7 +171,7 @@ def test_pairs_and_anchors_are_shown():
 
 def test_several_classes_show_the_most_probable_one():
     e = explanation(prediction={"sports": 0.0, "world": 2.0}, target="sports")
-    assert "The model says world (88.1%). Scores are for “sports” (logit +0.000): " in printed(e)
+    assert "The model says world (88.1%). Scores are for “sports” (logit -2.000): " in printed(e)
 
 
 def test_a_terminal_without_unicode_gets_only_what_it_can_write():

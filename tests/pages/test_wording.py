@@ -78,8 +78,19 @@ PROBABLE = {"scale": "probability"}
             "The model says stars +3.500. Scores are for ",
             "“stars”, without a sign: blue words raise it; what lowers it is not seen.",
         ),
-        # Two logits are two numbers; their probabilities mirror each other, and so do log-odds.
-        (TWO_LOGITS, SAYS_NO, f"“positive” (logit +0.000){BY_SIGN}against it."),
+        # Two scores are two numbers; probabilities of two classes mirror each other, like log-odds.
+        (TWO_LOGITS, SAYS_NO, f"“positive” (logit -2.944){BY_SIGN}for “negative”."),
+        (
+            TWO_LOGITS | {"scale": "score"},
+            SAYS_NO,
+            f"“positive” (score +0.000){BY_SIGN}against it.",
+        ),
+        (
+            TWO_LOGITS | {"against": "negative"},
+            SAYS_NO,
+            "“positive” against “negative” (logit -2.944): green words speak for “positive”, "
+            "orange words for “negative”.",
+        ),
         (TWO_LOGITS | PROBABLE, SAYS_NO, f"“positive” (probability 5.0%){BY_SIGN}for “negative”."),
         (MIRRORED, SAYS_NO, f"“positive” (logit -2.944){BY_SIGN}for “negative”."),
         (

@@ -17,7 +17,8 @@ SINGLE = sorted(path for path in FILES.glob("*.json") if path.stem != "compariso
 
 
 def without_new_keys(record):
-    """What 0.1 wrote: found things stood among the settings."""
+    """What 0.1 wrote: found things stood among the settings, and no explained value."""
+    record.pop("explained_value", None)
     found = record.pop("diagnostics", {})
     record["settings"] = record["settings"] | found
     return record

@@ -40,6 +40,7 @@ def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
             for one in chosen
         ],
         question=Question(**question),
+        log_odds=True,
         data=DataRecord(
             files=[DataFileRecord(path="memory", rows=len(texts), bytes=0, sha256="")],
             columns=DataColumns(text="text", id=None, label=None, carried=[]),

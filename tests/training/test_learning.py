@@ -25,7 +25,7 @@ OUTSIDE = "of words that nobody has ever seen"
 
 def additive(texts):
     found = [sum(WEIGHT.get(word, 0.0) for word in set(text.split())) for text in texts]
-    return np.array([[-x, x] for x in found]) / 2
+    return np.array([[-x, x] for x in found]) / 4  # log-odds of half the sum
 
 
 def texts_of(words, count, seed, longest=9):
@@ -337,8 +337,10 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     learned = package.learn(function, found, judged=0)
     mine = package.explain(function, "w1 w2 w3", learned)
     np.testing.assert_allclose(mine.scores, [WEIGHT[w] / 2 for w in mine.features], atol=1e-5)
-    with pytest.raises(InputError, match="has learned about 'b' alone"):
-        package.explain(function, "w1 w2 w3", learned, target="a")
+    against = package.explain(function, "w1 w2 w3", learned, target="a")
+    np.testing.assert_allclose(against.scores, -mine.scores, atol=1e-6)  # of two, the same values
+    with pytest.raises(InputError, match="learned about log-odds and not about the output of one"):
+        package.explain(function, "w1 w2 w3", learned, scale="score")
     # All masks were asked: how far off one pair of orders is was not seen.
     with pytest.raises(InputError, match="not drawn by orders"):
         package.explain(function, "w1 w2 w3", "shapley", start=learned, pairs=1, max_pairs=1)
@@ -352,6 +354,20 @@ def test_values_that_are_stored_are_learned_from(function, tmp_path):
     again = package.learn(function, str(tmp_path / "run"), judged=0)  # in single precision
     again = package.explain(function, "w1 w2 w3", again)
     np.testing.assert_allclose(again.scores, mine.scores, atol=1e-5)
+
+
+def test_what_two_outputs_have_in_common_is_not_learned(function):
+    """Their errors are added for the log-odds, and those of the common part would be among them."""
+    rng = np.random.default_rng(3)
+    draws = rng.standard_normal((4, 2, 5)).astype(np.float32)
+    common = 9 * rng.standard_normal((4, 1, 5)).astype(np.float32)
+    kept = learning.without_common_part(function, draws)
+    moved = learning.without_common_part(function, draws + common)
+    np.testing.assert_allclose(moved, kept, atol=1e-5)
+    np.testing.assert_allclose(np.diff(kept, axis=1), np.diff(draws, axis=1), rtol=1e-5)
+    assert kept.dtype == draws.dtype
+    labels = package.wrap(additive, classes=["a", "b"], scale="logit", multi_label=True)
+    assert learning.without_common_part(labels, draws) is draws
 
 
 @pytest.mark.usefixtures("briefly")

@@ -59,7 +59,9 @@ which is all that predictions and explanations need. Another one is taken from `
 Every number of the paper's recipe is of the weights that are carried, except where several seeds
 are compared. LIME, where it samples, is our
 `lime-sampled`: the `lime` package's draws, weights and regression on the model's own tokens, which
-tests hold against the package. This page is written by `python docs/reproduction.py` from
+tests hold against the package. As in the paper, the explained number is the output of the positive
+class, `scale="score"`. Only `judge` takes the log-odds. This page is written by
+`python docs/reproduction.py` from
 `reproduction/src/limelight_reproduction/results.json`; a test fails when they differ.
 
 ## The article

@@ -13,7 +13,7 @@ from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.models import Capable, Model, checked_model, why_not
-from limelight.models.protocol import AskInsteadError
+from limelight.models.protocol import AskInsteadError, collapsing
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question, split
 from limelight.results import Comparison, Explanation, Finding
@@ -199,7 +199,7 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    several = why_not(model, "games") is None
+    several = why_not(model, "games") is None or collapsing(model)
     if several or (chosen and all(one.way.joint for one in chosen)):
         return cast(Capable, model).together
     return 1

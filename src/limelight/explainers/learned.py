@@ -24,6 +24,7 @@ from limelight.explainers.method import Method, Way, at_least, settings_class
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.files import bounded_bytes, bounded_json, write_whole
+from limelight.models import are_opposite, class_weights
 from limelight.results import Finding
 from limelight.sampling.masks import sized_masks, text_rng
 from limelight.shapes import Float, Int
@@ -347,6 +348,12 @@ class Learned:
             raise InputError(
                 f"this method was learned from a model of {few_names(classes)}, and this one is of "
                 f"{few_names(reading.model.classes)}. Learn one for this model."
+            )
+        outputs, link = reading.outputs.shape[1] // reading.targets.parts, reading.model.link
+        if question.scale == "score" and are_opposite(class_weights(len(classes), outputs, link)):
+            raise InputError(
+                "this method has learned about log-odds and not about the output of one class; "
+                "leave scale out, or use 'shapley'."
             )
         if question.features != self.record["features"]:
             raise InputError(

@@ -50,6 +50,7 @@ from limelight.sampling.sample import LimeDraws
 from limelight.shapes import Array, Float
 from limelight.text import Given, in_units, side_names
 from limelight.theory.deletion import lime_under_deletion
+from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_fit import lime_fit
@@ -62,6 +63,10 @@ from limelight.theory.ratio_game import one_document
 from limelight.theory.second_order import lime_distance_bound
 
 _POOR_FIT = 0.5  # R², below which a linear model is no summary of the output
+_SINGLE = (
+    "LIME of a single {word} is the line through the text with and without it: the score is what "
+    "the output loses, as for leave-one-out."
+)
 _UNKNOWN_FIT = 0.1  # an error of R² beyond which it says nothing
 _SHRUNK = 0.1  # of a score, that a penalty may take off it without a word
 _PER_WORD = 5  # with fewer, one regression on all words wastes samples and overstates its errors
@@ -126,6 +131,15 @@ class Lime(Drawing):
             raise InputError("per_head and fit need replacement 'unk'; got 'delete'.")
 
 
+def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
+    """Whether LIME is the line through two texts: with the only feature, and without it.
+
+    With one feature every sample but the untouched text is the same. The `lime` package has that
+    text among its samples, so that its line passes through both, however many samples there are.
+    """
+    return d == 1 and isinstance(settings, Lime) and settings.penalty == 0
+
+
 def _check_words(d: int, bandwidth: float) -> None:
     if d < 2:
         raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
@@ -134,6 +148,8 @@ def _check_words(d: int, bandwidth: float) -> None:
 
 def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
     """Refuse before any call what cannot end well: rows without weight, or too few of them."""
+    if _is_single(settings, d):
+        return
     _check_words(d, settings.bandwidth)
     draws = settings.draws
     rows, kept = draws.last(d), min(d, settings.num_features or d)
@@ -144,6 +160,14 @@ def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
 def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    if _is_single(settings, d):
+        without, whole = game(np.array([[False], [True]]))[:, 0]
+        return game.found(
+            np.array([whole - without]),
+            said=(_single_notice(one),),
+            intercept=float(without),
+            r2=1.0,
+        )
     if settings.draws.asks_all(d):
         found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])
@@ -217,14 +241,31 @@ def _poor_fit(r2: float, bound: float = 0.0) -> tuple[str, ...]:
     )
 
 
+def _single_notice(one: Reading) -> str:
+    return _SINGLE.format(word=one.features[0].noun)
+
+
+def _line(settings: Lime, one: Reading) -> list[Finding]:
+    """Score the only feature of a text by what the output loses without it."""
+    found = exact_values(settings, one, value=lambda game, **_: leave_one_out(game))
+    fit = {"r2": 1.0, "r2_bound": 0.0} if settings.fit else {}
+    (finding,), (base,) = found, one.base_values
+    return [replace(finding, intercept=base, notices=(_single_notice(one),), diagnostics=fit)]
+
+
 def _limit(settings: Lime, reading: Reading) -> list[Finding]:
     """Score every feature by the coefficient to which LIME converges."""
+    in_place = settings.replacement == reading.model.replacements[0]
+    if in_place and any(_is_single(settings, len(features)) for features in reading.features):
+        if len(reading.features) == 1:
+            return _line(settings, reading)
+        return [finding for one in reading.apart() for finding in _limit(settings, one)]
     design: dict[str, Any] = {
         "bandwidth": settings.bandwidth,
         "penalty": settings.penalty,
         "rows": settings.rows,
     }
-    if settings.replacement != reading.model.replacements[0]:  # words vanish, later ones move up
+    if not in_place:  # words vanish, later ones move up
         findings, design["tolerance"] = [], settings.tolerance
         for i in range(len(reading.documents)):
             game = reading.collapsed.deletion_game(i, reading.target_weights)
@@ -255,6 +296,12 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
     ]
 
 
+def _check_several(reading: Reading) -> None:
+    """Refuse texts of one feature, for which formulas that come close to LIME are not defined."""
+    if any(len(features) < 2 for features in reading.features):
+        raise DomainError("a formula for LIME needs at least 2 words, unlike 'lime' itself.")
+
+
 @settings_class
 class LimeTheorem:
     """Settings of Eq. 19 as printed: which LIME its bound is about, not its scores."""
@@ -279,6 +326,7 @@ def _first_order(
     settings: LimeTheorem, reading: Reading, *, formula: Callable[..., Float[Array, "B 1 d"]]
 ) -> list[Finding]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
+    _check_several(reading)
     scores, nu, penalty = formula(reading.ratio_game), settings.bandwidth, settings.penalty
     bounds = lime_distance_bound(scores, reading.ratio_game, bandwidth=nu, penalty=penalty)
     said = (
@@ -290,6 +338,7 @@ def _first_order(
 
 def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
     game, nu = reading.ratio_game, settings.bandwidth
+    _check_several(reading)
     said = MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
     scores = lime_mean_field(game, bandwidth=nu)
     return bounded(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), said)

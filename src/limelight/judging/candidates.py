@@ -16,7 +16,7 @@ from limelight.explainers.explaining import explanations
 from limelight.explainers.method import Chosen, chosen_way
 from limelight.explainers.reading import Reading, reading_of
 from limelight.explainers.registry import compared_by_default, configured, find_method, is_named
-from limelight.models import Model
+from limelight.models import Model, are_opposite, class_weights
 from limelight.question import target_indices
 from limelight.results import Comparison, Explanation
 from limelight.results.values import whole_text
@@ -209,7 +209,9 @@ def _judged_class(scores: Scores, spoken: str, reading: Reading, i: int, *, sign
         known = ", ".join(map(repr, classes[:5]))
         return f"its scores speak for {spoken!r}, which is no class of this model ({known})."
     # What speaks for one of two speaks against the other, unless both may be true at once.
-    if len(classes) == 2 and (reading.model.link == "softmax" or reading.outputs.shape[1] == 1):
+    scale = "score" if reading.targets.scale == "score" else "logit"
+    outputs, link = reading.outputs.shape[1], reading.model.link
+    if are_opposite(class_weights(len(classes), outputs, link, scale)):
         return -scores if signed else scores
     return f"its scores speak for {spoken!r}, and {target!r} is judged."
 

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -236,7 +236,7 @@ class Setup:
         try:
             # Together where it works: reading is a forward pass, and a text that fails is found
             # afterwards.
-            found = reading_of(self.model, texts, self.question)
+            reading = reading_of(self.model, texts, self.question)
         except InputError as error:
             if len(texts) > 1:
                 for i, text in enumerate(texts):
@@ -245,10 +245,6 @@ class Setup:
             marked = None if self.rationales is None else MarkedText(id=start, reason=str(error))
             yield Outcome(self._refused(start, error), marked=marked)
             return
-        targets, two = found.targets, found.outputs.shape[1] == 2
-        if self.question.scale == "logit" and self.model.link == "softmax" and two:
-            targets = replace(targets, against=1 - targets.index)  # the log-odds of the class
-        reading = replace(found, targets=targets)
         again = "stability" in self.columns
         twin = self._twin
         scored = scored_texts(self.candidates, reading, start=start, again=again, twin=twin)

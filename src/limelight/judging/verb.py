@@ -81,7 +81,7 @@ def judge(
     target
         The class whose output is judged, by default the predicted one of each text.
     scale
-        "logit": the log-odds of the class where there are two outputs, else its own output; or
+        "logit": the log-odds of the class where there are two, else its own output; or
         "probability", which is sampled on every model.
     features
         What is removed one after the other: units as :func:`limelight.explain` takes them, which

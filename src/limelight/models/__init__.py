@@ -13,15 +13,19 @@ from limelight.models.protocol import (
     Link,
     Model,
     Weigh,
+    are_opposite,
     check_needed,
     checked_model,
     class_probabilities,
+    class_weights,
+    compare_classes,
     resolved_replacement,
     why_not,
 )
 
 __all__ = [
     "CAPABILITIES", "SCALES", "Attended", "Capability", "Capable", "Differentiated", "Engine",
-    "Function", "Link", "Model", "Weigh", "check_needed", "checked_model", "class_probabilities",
-    "load", "resolved_replacement", "why_not", "wrap",
+    "Function", "Link", "Model", "Weigh", "are_opposite", "check_needed", "checked_model",
+    "class_probabilities", "class_weights", "compare_classes", "load", "resolved_replacement",
+    "why_not", "wrap",
 ]  # fmt: skip

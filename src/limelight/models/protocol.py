@@ -34,7 +34,8 @@ else:
 # How outputs become probabilities: softmax over the classes, sigmoid of each, sigmoids of one class
 # against the rest divided by their sum, or not at all.
 Link = Literal["softmax", "sigmoid", "ovr", "none"]
-# What can be explained: log-odds, probabilities, or the outputs of a model that has neither.
+# What can be explained of a class: its logit, which of two classes is the log-odds of one against
+# the other, its probability, or the output of the model for it, as it is.
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
@@ -387,6 +388,53 @@ def class_probabilities(
     # The largest is taken off, which a softmax does not notice, and no exponential overflows.
     weight = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return weight / weight.sum(axis=1, keepdims=True)
+
+
+def class_weights(
+    classes: int, outputs: int, link: str = "softmax", scale: str = "logit"
+) -> Float[np.ndarray, "classes outputs"]:
+    """Return the weights of the outputs in the logit, or the score, of every class.
+
+    A single output is the log-odds of the second of two classes. With a softmax over two outputs
+    the logit of a class is its output less that of the other class: the log-odds of its
+    probability, which a constant added to both outputs does not change. Else a class has its
+    output.
+
+    Parameters
+    ----------
+    classes
+        Number of classes.
+    outputs
+        Number of outputs, 1 or ``classes``.
+    link
+        How outputs become probabilities.
+    scale
+        "logit", or "score" for the output of each class as it is.
+    """
+    if (classes, outputs) == (2, 1):
+        return np.array([[-1.0], [1.0]])
+    if (classes, outputs, link, scale) == (2, 2, "softmax", "logit"):
+        return np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return np.eye(classes)
+
+
+def are_opposite(weights: Float[np.ndarray, "classes outputs"]) -> bool:
+    """Whether two classes have opposite numbers by :func:`class_weights`, as log-odds are."""
+    return len(weights) > 1 and not weights.sum(axis=0).any()
+
+
+def compare_classes(
+    weights: Float[np.ndarray, "classes outputs"],
+    index: Int[np.ndarray, " n"],
+    against: Int[np.ndarray, " n"] | None = None,
+) -> Float[np.ndarray, "n outputs"]:
+    """Return the rows of :func:`class_weights` for ``index``, less those for ``against``.
+
+    Log-odds of two classes are a difference of the two already.
+    """
+    if against is None or are_opposite(weights):
+        return weights[index]
+    return weights[index] - weights[against]
 
 
 def resolved_replacement(model: Model, name: str) -> str:

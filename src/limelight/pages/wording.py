@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight.models.protocol import class_probabilities
+from limelight.models.protocol import class_probabilities, class_weights
 from limelight.pages.palette import FAINTEST, Side, largest, side, strengths, strongest
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
@@ -170,7 +170,7 @@ class Outcome(NamedTuple):
     """What the model says about one class; ``chosen`` is the most probable one.
 
     Of labels that are each a yes or no of their own, chosen are those above 50 %, if any.
-    ``logit`` is what the model answered, and without a probability only a score.
+    ``logit`` of two classes is the log-odds; without a probability it is only a score.
     """
 
     name: str
@@ -198,7 +198,8 @@ def outcomes(e: Explanation) -> list[Outcome]:
     if linked:
         chances = class_probabilities(outputs[None], e.link)[0].tolist()
     chosen = outputs > 0 if _has_labels(e) else np.arange(len(names)) == outputs.argmax()
-    rows = zip(names, outputs.tolist(), chances, chosen.tolist(), strict=True)
+    logits = class_weights(len(names), len(names), e.link) @ outputs
+    rows = zip(names, logits.tolist(), chances, chosen.tolist(), strict=True)
     return [Outcome(*row) for row in rows]
 
 
@@ -323,8 +324,8 @@ def _is_number(e: Explanation) -> bool:
 def opposite(e: Explanation) -> str | None:
     """Return the class for which speaks whatever speaks against the target; None if there is none.
 
-    Of two classes that is so where their numbers mirror each other: by one output for both, by
-    probabilities that add up to 1, or by log-odds of these. Two logits are two numbers.
+    Of two classes that is so where their numbers mirror each other: by log-odds, or by
+    probabilities that add up to 1. Two scores are two numbers.
     """
     found = outcomes(e)
     others = [outcome.name for outcome in found if outcome.name != e.target]
@@ -332,35 +333,16 @@ def opposite(e: Explanation) -> str | None:
         return None
     mirrored = e.link == "sigmoid" and abs(sum(e.prediction.values())) < 1e-6
     shared = e.link == "softmax" and e.scale == "probability"
-    return others[0] if len(e.prediction) == 1 or mirrored or shared else None
-
-
-def explained_value(e: Explanation) -> float | None:
-    """Return the number that is explained; None where the prediction does not tell it."""
-    found = {outcome.name: outcome for outcome in outcomes(e)}
-    only = next(iter(e.prediction.values()), None)
-
-    def number(name: str) -> float | None:
-        if name not in found:
-            return None
-        if e.scale == "probability":
-            return found[name].probability
-        logit = found[name].logit  # None of the second of two classes with one output
-        return -only if logit is None and only is not None else logit
-
-    target = number(e.target)
-    if e.against is None or target is None:
-        return target
-    against = number(e.against)
-    return None if against is None else target - against
+    return others[0] if e.classes_are_opposite or mirrored or shared else None
 
 
 def _explained_number(e: Explanation) -> str:
-    value = explained_value(e)
+    value = e.explained_value
     if value is None or _is_number(e):  # which has been said
         return ""
     several = {"probability": "probabilities"}.get(e.scale, f"{e.scale}s")
-    what = e.scale if e.against is None else f"difference of {several}"
+    alone = e.against is None or e.classes_are_opposite
+    what = e.scale if alone else f"difference of {several}"
     return f" ({what} {_scaled(e, value)})"
 
 
@@ -377,7 +359,8 @@ def base_sentence(e: Explanation) -> str:
         what = "answer" if e.asked.part == e.asked.text.strip() else "sentence"
         value = _scaled(e, e.base_value)
         return f"With every {e.noun} removed, the {e.asked.number} of the {what} is {value}."
-    of = quoted(e.target) + ("" if e.against is None else f" less that of {quoted(e.against)}")
+    less = "against" if e.classes_are_opposite else "less that of"
+    of = quoted(e.target) + ("" if e.against is None else f" {less} {quoted(e.against)}")
     return f"With every {e.noun} removed, the {e.scale} of {of} is {_scaled(e, e.base_value)}."
 
 

@@ -105,7 +105,7 @@ class PairRecord(_Record):
     stderr: float | None
 
 
-class ExplanationRecord(_Record, omit_defaults=True):
+class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
     """What ``Explanation.to_json`` writes."""
 
     schema: Literal["limelight.explanation/1"]
@@ -113,6 +113,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
     method: str
     target: str
     prediction: dict[str, float]
+    explained_value: float | None = None
     base_value: float | None
     intercept: float | None
     bound: float | Literal["inf"] | None
@@ -150,6 +151,7 @@ class ExplanationRecord(_Record, omit_defaults=True):
             schema="limelight.explanation/1",
             **own,
             prediction=dict(e.prediction),
+            explained_value=e.explained_value,
             bound="inf" if e.bound == math.inf else e.bound,
             notices=list(e.notices),
             settings=each_value(written_value, settings_with_facts(e)),
@@ -166,6 +168,8 @@ class ExplanationRecord(_Record, omit_defaults=True):
         rows = self.features
         rest = each_value(read_value, self.settings)
         facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
+        if self._explains_output(facts):
+            facts["scale"] = "score"
         found = {name: rest.pop(name) for name in _FOUND if name in rest}
         if self.units != "words":  # files of 0.2 have it among the settings alone
             rest["features"] = self.units
@@ -188,6 +192,15 @@ class ExplanationRecord(_Record, omit_defaults=True):
             diagnostics=found | each_value(read_value, self.diagnostics or {}),
             **facts,
         )
+
+    def _explains_output(self, facts: dict[str, Any]) -> bool:
+        """Whether a "logit" of this file is the output of one of two classes.
+
+        It was before 0.4, whose files have the explained value.
+        """
+        logit = (facts.get("scale", "logit"), facts.get("link", "softmax")) == ("logit", "softmax")
+        old = self.explained_value is None and self.against is None
+        return logit and old and len(self.prediction) == 2 and self.target in self.prediction
 
     def _pairs(self) -> Pairs | None:
         if self.pairs is None:

@@ -11,6 +11,12 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.models.protocol import (
+    are_opposite,
+    class_probabilities,
+    class_weights,
+    compare_classes,
+)
 from limelight.results.faces import Drawn, Page, Shown, Stored, Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers, plain_value, whole_text
@@ -287,6 +293,48 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     def names(self) -> tuple[str, ...]:
         """The features as a reader can tell them apart: those of a pair with their side."""
         return with_sides(self.features, self.sides)
+
+    @property
+    def _class_weights(self) -> Float[np.ndarray, "classes outputs"]:
+        """The weights of the outputs in the logit, or score, of every class of the prediction.
+
+        A single output stands for two classes, of which it names the second.
+        """
+        outputs = len(self.prediction)
+        alone = outputs == 1 and self.link == "none" and len(self.classes) == 1
+        return class_weights(1 if alone else max(outputs, 2), outputs, self.link, self.scale)
+
+    @property
+    def classes_are_opposite(self) -> bool:
+        """Whether what speaks for the target speaks against the other of two classes."""
+        return self.scale != "probability" and are_opposite(self._class_weights)
+
+    @property
+    def explained_value(self) -> float | None:
+        """The explained number of the text as it stands; None where ``prediction`` lacks it.
+
+        The scores of methods that add up, such as Shapley values, sum to this number less the
+        ``base_value``.
+        """
+        names = self._class_names()
+        if self.target not in names or (self.against is not None and self.against not in names):
+            return None
+        outputs = np.array(list(self.prediction.values()), dtype=np.float64)
+        index = np.array([names.index(self.target)])
+        other = None if self.against is None else np.array([names.index(self.against)])
+        if self.scale != "probability":
+            (weights,) = compare_classes(self._class_weights, index, other)
+            return float(weights @ outputs)
+        (chances,) = class_probabilities(outputs[None], self.link)
+        return float(chances[index[0]] - (0.0 if other is None else chances[other[0]]))
+
+    def _class_names(self) -> list[str]:
+        """Return the classes in the order of the rows of ``_class_weights``."""
+        names = list(self.prediction)
+        if len(names) != 1 or len(self._class_weights) == 1:
+            return names
+        others = [other for other in self.classes if other != names[0]]
+        return [others[0] if len(others) == 1 else f"not {names[0]}", *names]
 
     def shown(self, *, whole: bool) -> str | None:
         """Return what is shown in the place of a text, as JSON; ``whole`` to be drawn from that."""

@@ -78,7 +78,7 @@ def compared_runs(
                 "compared."
             )
     # Scores on two scales have no common unit either.
-    shares = method != theirs or first.record.question.scale != second.record.question.scale
+    shares = method != theirs or first.scale != second.scale
     with database(first, second=second) as tables:
         for name in ("main", "second"):
             tables.execute(_KEYS.format(name, name))

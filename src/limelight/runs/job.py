@@ -212,6 +212,7 @@ def planned(
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
         # Also where answers are given: room for what the model may write is kept of its input.
         writing=dict(cast(Capable, model).writing) if writes else None,
+        log_odds=True,
     )
 
 

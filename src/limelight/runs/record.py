@@ -60,12 +60,25 @@ class RunRecord(Record, frozen=True, kw_only=True):
     budget: str | None = None  # calls of the model that all methods together may spend on a text
     cutter: str | None = None  # the fingerprint of a function that cuts texts: what it does
     writing: dict[str, Any] | None = None  # how the model writes, where answers are not given
+    log_odds: bool = False  # whether the logit of two outputs is their difference: since 0.4
     sha256: str | None = None  # of all the rest, as it was written; runs of 0.2 have none
 
     @property
     def targets_per_text(self) -> int:
         """How many classes are explained of every text."""
         return len(self.model.classes) if self.question.all_classes else 1
+
+    @property
+    def may_explain_outputs(self) -> bool:
+        """Whether the "logit" of this run is one output of a model that has two: before 0.4."""
+        two = self.model.link == "softmax" and len(self.model.classes) == 2
+        question = self.question
+        was_logit = question.scale == "logit" and question.against is None
+        return two and was_logit and not self.log_odds
+
+    def scale_of(self, outputs: int) -> str:
+        """Return the scale of an explanation of this run, whose model has so many outputs."""
+        return "score" if outputs == 2 and self.may_explain_outputs else self.question.scale
 
     @property
     def rows_per_text(self) -> int:
@@ -140,6 +153,8 @@ def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     drawn = any("seed" in method.settings for method in old.methods)
     if old.version != new.version and (drawn or not agree):
         yield f"it was begun with limelight {old.version}, and this is {new.version}"
+    if old.may_explain_outputs != new.may_explain_outputs:
+        yield "it explains one output of two classes, and the logit is now their log-odds"
     had, asked = _compared(old), _compared(new)
     # A field that one of them lacks is None there: older plans have fewer.
     for name in had | asked:
@@ -162,9 +177,10 @@ def _compared(record: RunRecord) -> dict[str, Any]:
     return {
         "model (by fingerprint)": record.model.fingerprint[:_SHOWN],
         "list of methods": ", ".join(_ids(record)),
-        **settings,
-        # Made anew, an older question has the defaults of what could not be asked then.
+        # Made anew, an older question has the defaults of what could not be asked then. Before the
+        # settings, of which another question may have others.
         **msgspec.to_builtins(replace(record.question), enc_hook=unit_name),
+        **settings,
         "budget": record.budget,
         "cutter (by fingerprint)": record.cutter,
         **{f"column for {name}": column for name, column in columns.items()},

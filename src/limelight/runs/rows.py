@@ -225,7 +225,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         against=row["against"],
         classes=classes,
         link=record.model.link,
-        scale=record.question.scale,
+        scale=record.scale_of(len(row["prediction"])),
         # A single output is that of the last class.
         prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
         base_value=row["base_value"],

@@ -130,6 +130,14 @@ class Run:
         return tuple(self.record.model.classes)
 
     @property
+    def scale(self) -> str:
+        """What is explained: "logit", "probability" or "score"."""
+        if not self.record.may_explain_outputs:
+            return self.record.question.scale
+        first = next(iter(self), None)
+        return self.record.question.scale if first is None else first.scale
+
+    @property
     def total(self) -> int:
         """The number of texts in the data, explained or not."""
         return self.record.data.rows

@@ -55,7 +55,7 @@ def summarized(
         total=run.total,
         failed=words.failed,
         classes=run.classes,
-        scale=run.record.question.scale,
+        scale=run.scale,
         views=views,
         notices=notices,
         model=run.record.model.fingerprint,

@@ -27,7 +27,7 @@ from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement import judgement_page
 from limelight.pages.markup import data_block, part, rendered, style_sheet
 from limelight.pages.summary import summary_page
-from limelight.question import Question
+from limelight.question import Question, model_scales
 from limelight.results.judgement import Judgement
 from limelight.serving.guard import WHOLE_PAGE_POLICY
 from limelight.serving.queue import Alike, Event, QuestionQueue, QueuedQuestion, Report
@@ -139,7 +139,7 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
         "features": [*units, *([unit_name(unit)] if callable(unit) else [])],
         "pictures": pictures,
         "unit": unit_name(unit),
-        "scales": ["score"] if model.link == "none" else ["logit", "probability"],
+        "scales": list(model_scales(model)),
         "replacement": resolved_replacement(model, "auto"),
         "spans": why_not(model, "spans") is None,
         "heads": any("per_head" in way.settings for way in ways.values()),

@@ -162,7 +162,8 @@ def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[st
     """
     first, answers = questions[0], list[dict[str, Any]]()
     several = _methods(model, first)
-    for reading in readings(model, [one.text for one in questions], first.asked):
+    asked = first.asked
+    for reading in readings(asked.grouped(model), [one.text for one in questions], asked):
         by_method = [explanations(chosen, reading) for chosen in several]
         for i, one in enumerate(reading.apart()):
             found = [writable_explanation(of_texts[i]) for of_texts in by_method]
@@ -301,7 +302,7 @@ def _left(reading: Reading, question: TextQuestion) -> Bool[np.ndarray, "1 d"]:
 def _reading(model: Model, text: str, asked: Question) -> Reading:
     if not text.strip():
         raise InputError("there is no text left to read; put a word in.")
-    (reading,) = readings(model, [text], asked)
+    (reading,) = readings(asked.grouped(model), [text], asked)
     return reading
 
 

@@ -34,7 +34,15 @@ from limelight.explainers.reading import Reading, reading_of
 from limelight.files import alone_in, remove_abandoned_parts, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
-from limelight.models import Capable, Model, checked_model, resolved_replacement, why_not
+from limelight.models import (
+    Capable,
+    Model,
+    are_opposite,
+    checked_model,
+    class_weights,
+    resolved_replacement,
+    why_not,
+)
 from limelight.models.protocol import Capability, answered_once, asked_of_spans, asks
 from limelight.models.text_game import TextGame
 from limelight.question import Question
@@ -232,10 +240,11 @@ def _from_explanations(
         texts.append(given if one.asked is None else AskedText(given, (one.asked,)))
     # A single output speaks for the second class, and against the first.
     (weights,) = reading_of(model, texts[:1], replace(question, target=target)).target_weights
-    column = int(np.flatnonzero(weights)[0])
-    drawn = [one if one is None else one * weights[column] for one in drawn]
+    columns = np.flatnonzero(weights)  # log-odds are shared out evenly between two outputs
+    shares = weights[columns, None] / len(columns)
+    drawn = [one if one is None else one * shares for one in drawn]
     plan = Plan(texts, 2, seed)
-    learned = fitted(model, plan, drawn, question, judged=judged, aim=(target, column))
+    learned = fitted(model, plan, drawn, question, judged=judged, aim=(target, columns.tolist()))
     if spread_known:
         return learned
     # Values of all masks or of a regression do not show how far off one pair of orders is.
@@ -458,12 +467,12 @@ def fitted(
     question: Question,
     *,
     judged: int | None = None,
-    aim: tuple[int, int] | None = None,
+    aim: tuple[int, list[int]] | None = None,
     meter: Meter | None = None,
 ) -> Learned:
     """Return the method that is fitted to ``drawn`` values, with its report.
 
-    These are of all outputs of the model, or of those of ``aim``: a class, and its output.
+    These are of all outputs of the model, or of those of ``aim``: a class, and its outputs.
     """
     signals: tuple[str, ...] = WITHOUT_STATES
     if why_not(model, "signals") is None:
@@ -471,6 +480,8 @@ def fitted(
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held = [plan.texts[i] for i in known], plan.held[known]
     values = [one for one in drawn if one is not None]
+    if aim is None:
+        values = [without_common_part(model, one) for one in values]
     if min(np.count_nonzero(~held), np.count_nonzero(held)) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
     examples = examples_of(model, texts, values, question, signals)
@@ -491,7 +502,7 @@ def fitted(
         record={
             "model": model.fingerprint,
             "classes": list(model.classes),
-            "outputs": list(range(examples.values.shape[1])) if aim is None else [aim[1]],
+            "outputs": list(range(examples.values.shape[1])) if aim is None else aim[1],
             "features": question.features,
             **({} if of == "texts" else {"of": of}),
             "signals": list(signals),
@@ -525,6 +536,18 @@ def fitted(
     one = name_of_one(question.features)
     report["said"] = [in_units(sentence, one) for sentence in _sentences(report, signals, of)]
     return replace(learned, record={**learned.record, "report": report})
+
+
+def without_common_part(model: Model, draws: Draws) -> Draws:
+    """Return draws of outputs without what two classes have in common: half of their log-odds.
+
+    Of two classes the log-odds are explained, which what both outputs share does not move; learned
+    with them, its errors would be added to theirs.
+    """
+    weights = class_weights(len(model.classes), draws.shape[1], model.link)
+    if weights.shape != (2, 2) or not are_opposite(weights):
+        return draws
+    return np.einsum("oc,ncd->nod", weights.astype(draws.dtype) / 2, draws)
 
 
 def learned_of(model: Model) -> str:

@@ -79,7 +79,7 @@ def _one(
     if len(set(model.read(text).tokens.strings)) < 3:
         return dict.fromkeys(PAIRS), None
     alpha = {layer: explain(model, text, "alpha-avg", layer=layer).scores for layer in LAYERS}
-    g, gxi = (explain(model, text, method).scores for method in ("g-l1", "gxi"))
+    g, gxi = (explain(model, text, method, scale="score").scores for method in ("g-l1", "gxi"))
     lime, again = (
         sampled_lime(
             model, text, samples=SAMPLES, replacement="unk",

@@ -12,10 +12,11 @@ from limelight.sampling.sample import LimeDraws, Sample
 def sampled_lime(
     model: Model, text: str, *, samples: int, replacement: str, rng: np.random.Generator
 ) -> LimeFit:
-    """Return LIME as the `lime` package computes it, for the logit that ``explain`` explains.
+    """Return LIME as the `lime` package computes it, for the output that is explained.
 
-    This is the method "lime-sampled" of ``limelight.explain`` but for ``rng``: there a seed and the
-    text make the stream, and other draws than those of the stored results would give other numbers.
+    This is the method "lime-sampled" of ``limelight.explain`` on the scale "score", the output of a
+    class as it is, but for ``rng``: there a seed and the text make the stream, and other draws than
+    those of the stored results would give other numbers.
     """
     play = game(model, text, replacement=replacement)
     whole = play(np.ones((1, len(play)), bool))[0]

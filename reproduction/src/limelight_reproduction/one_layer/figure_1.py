@@ -36,7 +36,7 @@ _SHORT = (  # the statements of the caption in the order of `claims`
 
 def measure(_setting: Setting, model: AttentionClassifier) -> Numbers:
     """Score every word of the sentence for the positive class by all seven methods."""
-    comparison = compare(model, SENTENCE, methods=METHODS, target=TARGET)
+    comparison = compare(model, SENTENCE, methods=METHODS, target=TARGET, scale="score")
     first = comparison[METHODS[0]]
     return compact(
         {

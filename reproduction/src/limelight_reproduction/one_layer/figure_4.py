@@ -42,11 +42,11 @@ def _measure(setting: Setting, model: AttentionClassifier) -> Numbers:
     samples = QUICK_LONG if setting.quick else LONG
     target = model.classes[-1]
     long = explain(
-        model, text, "lime-sampled", target=target, replacement="delete", samples=samples,
-        ridge=0.0, seed=setting.seed,
+        model, text, "lime-sampled", target=target, scale="score", replacement="delete",
+        samples=samples, ridge=0.0, seed=setting.seed,
     )  # fmt: skip
     assert long.stderr is not None  # noqa: S101  (sampled values carry one)
-    exact = explain(model, text, "lime", target=target)
+    exact = explain(model, text, "lime", target=target, scale="score")
     values = {name: values[name] for name in ("eq19", "first_order")}
     values |= {"exact": exact.scores, "deletion": long.scores}
     runs = {

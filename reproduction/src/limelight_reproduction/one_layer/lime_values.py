@@ -66,6 +66,7 @@ def lime_runs(
             text,
             "lime-sampled",
             target=model.classes[-1],
+            scale="score",
             replacement=replacement,
             samples=samples,
             seed=seed * runs + run,

@@ -159,7 +159,7 @@ def _rows(
 
 def _explained(model: Model, pictures: Sequence[Picture], method: str, **given: Any) -> Any:
     several: list[Any] = list(pictures)
-    return explain(model, several, method, **given)
+    return explain(model, several, method, scale="score", **given)
 
 
 def _rank(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float:

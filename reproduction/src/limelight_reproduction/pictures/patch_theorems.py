@@ -110,7 +110,7 @@ def _distances(rng: np.random.Generator) -> dict[str, float]:
     }
     for name, values in expected.items():
         given: dict[str, Any] = {} if name == "loo" else {"tolerance": 1e-12}
-        roads[name] = (explain(model, several, name, **given)[0].scores, values)
+        roads[name] = (explain(model, several, name, scale="score", **given)[0].scores, values)
     return {
         name: float(np.abs(found - other).max() / np.abs(other).max())
         for name, (found, other) in roads.items()

@@ -106,7 +106,8 @@ class _Scored:
 
     def _scores(self, method: str) -> list[np.ndarray]:
         target = self.model.classes[-1]
-        return [one.scores for one in explain(self.model, list(self.texts), method, target=target)]
+        found = explain(self.model, list(self.texts), method, target=target, scale="score")
+        return [one.scores for one in found]
 
     def alpha_lime(self) -> float:
         """Return the median rank correlation of α-avg with |LIME|."""

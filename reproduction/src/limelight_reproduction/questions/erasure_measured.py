@@ -131,10 +131,10 @@ def _orders(
     outputs = model.logits(texts)
     positive = outputs[:, -1] > (outputs[:, 0] if outputs.shape[1] > 1 else 0)
     sign = np.where(positive, 1, -1)
-    asked = ("alpha-avg", "alpha-max", "g-l1", "gxi", "lime", "shapley")
+    methods = ("alpha-avg", "alpha-max", "g-l1", "gxi", "lime", "shapley")
+    asked: dict[str, Any] = {"target": model.classes[-1], "scale": "score"}
     scores = {
-        name: [one.scores for one in explain(model, texts, name, target=model.classes[-1])]
-        for name in asked
+        name: [one.scores for one in explain(model, texts, name, **asked)] for name in methods
     } | {"read-out": norm_based(seen)}
     scores |= {f"abs-{name}": [abs(x) for x in scores[name]] for name in ("gxi", "lime")}
     found = []

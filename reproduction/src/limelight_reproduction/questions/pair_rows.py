@@ -75,7 +75,9 @@ def _rows(
     model: Model, pairs: Sequence[tuple[Pair, int]], replacement: str
 ) -> list[dict[str, Any]]:
     texts = [pair for pair, _ in pairs]
-    asked = {name: [one.scores for one in explain(model, texts, name)] for name in _ASKED}
+    asked = {
+        name: [one.scores for one in explain(model, texts, name, scale="score")] for name in _ASKED
+    }
     scores = [{name: of[i] for name, of in asked.items()} for i in range(len(pairs))]
     return [
         compact({"label": label, **_row(model, pair, own, replacement)}, digits=6)

@@ -121,7 +121,7 @@ def _rows(model: AttentionClassifier, texts: Sequence[str]) -> list[dict[str, fl
     seen = collapsed_texts(model, texts)
     target = model.classes[-1]
     alpha, shapley = (
-        [one.scores for one in explain(model, list(texts), name, target=target)]
+        [one.scores for one in explain(model, list(texts), name, target=target, scale="score")]
         for name in ("alpha-avg", "shapley")
     )
     norms, outputs = norm_based(seen), model.logits(texts)

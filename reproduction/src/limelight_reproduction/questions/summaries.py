@@ -96,8 +96,9 @@ def _rows(
 ) -> list[dict[str, float | None]]:
     seen = collapsed_texts(model, texts)
     target = model.classes[-1]
+    asked: dict[str, Any] = {"target": target, "scale": "score"}
     scores = {
-        name: [abs(one.scores) for one in explain(model, list(texts), name, target=target)]
+        name: [abs(one.scores) for one in explain(model, list(texts), name, **asked)]
         for name in ("alpha-avg", "alpha-max", "lime", "loo")
     } | {"read-out": norm_based(seen)}
     if "value" in names:

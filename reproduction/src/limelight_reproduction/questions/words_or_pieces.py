@@ -107,9 +107,9 @@ def _row(model: AttentionClassifier, text: str, pieces: Any) -> dict[str, Any] |
     kinds = kinds_of_words(text, pieces, inside)
     found: dict[str, Any] = {"words": {kind: int(of.sum()) for kind, of in kinds.items()}}
     for method in METHODS:
-        target = model.classes[-1]
-        whole = explain(model, spelt, method, target=target, features=inside.tolist()).scores
-        places = explain(model, spelt, method, target=target, features="positions").scores
+        asked: dict[str, Any] = {"target": model.classes[-1], "scale": "score"}
+        whole = explain(model, spelt, method, features=inside.tolist(), **asked).scores
+        places = explain(model, spelt, method, features="positions", **asked).scores
         summed = np.bincount(_first_seen(inside), weights=places, minlength=len(whole))
         found[method] = {kind: _agreement(whole[of], summed[of]) for kind, of in kinds.items()}
     return found

@@ -62,7 +62,8 @@ class ExplainedText {
 }
 
 function lime(one) {
-  if (one.d < 2) throw new RangeError("LIME needs at least 2 words: with one, every sample is the same. Use leave-one-out instead.");
+  // With one word, the line through the text with and without it.
+  if (one.d < 2) return { ...one.mean(lossesOfOne), intercept: emptyValue(one.game) };
   return one.mean((form, i) => limeValues(form, limeWalks(one.d) ? one.walks[i] : null, one.plan.lime));
 }
 
@@ -105,9 +106,12 @@ export class Explainer {
     return cases.get(index);
   }
 
-  // A single output is the logit of the second class of two, and its negative that of the first.
+  // The logit of one of two classes is the log-odds against the other: a single output is that of
+  // the second class, two outputs are subtracted. Each of more classes has its own output.
   #target(index) {
-    return this.#model.C === 1 ? { output: 0, sign: index === 1 ? 1 : -1 } : { output: index, sign: 1 };
+    const { C } = this.#model;
+    if (C === 1) return [{ output: 0, sign: index === 1 ? 1 : -1 }];
+    return C === 2 ? [{ output: index, sign: 1 }, { output: 1 - index, sign: -1 }] : [{ output: index, sign: 1 }];
   }
 
   /** The index of a class by name or number; null: the last of two, the predicted one of several. */
@@ -121,10 +125,10 @@ export class Explainer {
 
   /** {prediction, index, probabilities, logits, bound, notices}: what the model says of a text. */
   predict(text) {
-    const { C, classes } = this.#model, { notices } = this.#reading(text);
-    const asked = C === 1 ? [this.#case(text, 1)] : classes.map((_, c) => this.#case(text, c));
+    const { classes } = this.#model, { notices } = this.#reading(text);
+    const asked = classes.map((_, c) => this.#case(text, c));
     const logits = asked.map((one) => one.full), top = Math.max(...logits);
-    const odds = C === 1 ? [1 / (1 + Math.exp(logits[0])), 1 / (1 + Math.exp(-logits[0]))] : logits.map((f) => Math.exp(f - top));
+    const odds = logits.map((f) => (classes.length === 2 ? 1 / (1 + Math.exp(-f)) : Math.exp(f - top)));
     const sum = odds.reduce((a, b) => a + b, 0), probabilities = odds.map((one) => one / sum), index = argmax(probabilities);
     return { prediction: classes[index], index, probabilities, logits, bound: Math.max(...asked.map((one) => one.fullBound)), notices: [...notices] };
   }

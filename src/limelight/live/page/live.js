@@ -43,8 +43,8 @@ function record(e) {
 }
 
 function outcomes({ probabilities, logits, index }) {
-  const single = logits.length < probabilities.length;
-  return explainer.classes.map((name, c) => ({ name, probability: probabilities[c], logit: !single ? logits[c] : c === 1 ? logits[0] : null, chosen: c === index }));
+  // A single output is the logit of the second class, and stands there alone.
+  return explainer.classes.map((name, c) => ({ name, probability: probabilities[c], logit: data.C === 1 && c === 0 ? null : logits[c], chosen: c === index }));
 }
 
 function show() {
@@ -72,10 +72,10 @@ function show() {
 // The sentence of the reports (pages/wording.py): what the model says, and for whom scores speak.
 /** @returns {[any, any, any]} */
 function opening({ prediction, probabilities, logits, index }) {
-  const { classes } = explainer, single = logits.length < probabilities.length;
+  const { classes } = explainer;
   const target = state.target ?? (classes.length > 2 ? prediction : classes.at(-1)), place = classes.indexOf(target);
-  const logit = written(single ? (place === 1 ? logits[0] : -logits[0]) : logits[place], { digits: 4, peak: 1 });
-  const other = single ? `for “${visibleText(classes[1 - place])}”` : "against it";
+  const logit = written(logits[place], { digits: 4, peak: 1 });
+  const other = classes.length === 2 ? `for “${visibleText(classes[1 - place])}”` : "against it";
   const what = methodOf(state.method).signed ? `: green words speak for it, orange words ${other}.` : ", without a sign: blue words matter, for or against it.";
   return ["The model says ", visibleText(prediction), ` (${percent(probabilities[index])}). Scores are for “${visibleText(target)}” (logit ${logit})${what}`];
 }

@@ -128,7 +128,8 @@ class AttentionClassifier:
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only mapping cannot be pickled; and tables are cheaper to make than to send.
         own = {one.name: getattr(self, one.name) for one in fields(self)}
-        return partial(type(self), **own | {"record": dict(self.record)}), ()
+        changed = {name: dict(x) for name, x in vars(self).items() if name == "capabilities"}
+        return partial(type(self), **own | {"record": dict(self.record)}), (), changed or None
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -265,8 +266,18 @@ class AttentionClassifier:
         return self.collapsed(documents, features).game
 
     def asked_about(self, features: Any, scale: str) -> "AttentionClassifier":  # noqa: ARG002
-        """Return the same: its tables answer whatever is asked."""
-        return self
+        """Return the same, which answers exactly on every scale but that of probabilities."""
+        return self._for_probabilities if scale == "probability" else self
+
+    @cached_property
+    def _for_probabilities(self) -> "AttentionClassifier":
+        """The same model without games: its probabilities are asked mask by mask."""
+        _ = self.tables  # known before, and not anew for every question
+        # No copy by `replace`, which would check all weights again.
+        asked = object.__new__(type(self))
+        known = {**self.capabilities, "games": "probabilities are no quotients of sums over words"}
+        vars(asked).update(vars(self), capabilities=MappingProxyType(known))
+        return asked
 
     def collapsed(
         self, documents: Sequence[Document], features: Sequence[Features]

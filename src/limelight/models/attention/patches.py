@@ -27,7 +27,8 @@ from limelight.theory.table_rounding import ROUNDING, product_error
 
 _CHUNK = 256  # pictures at a time: their patches' rows of tables stay a few megabytes
 _MOST = 1 << 17  # pixels of a patch, and patches of a picture
-_OF_WORDS = ("tables", "table_errors", "_factored", "device_tables")  # made of the vocabulary
+# Made of the vocabulary.
+_OF_WORDS = ("tables", "table_errors", "_factored", "device_tables", "_for_probabilities")
 REMOVALS = ("mean", "black", "blurred")
 _GREY = (0.299, 0.587, 0.114)  # of red, green and blue in grey, as Pillow and television have it
 

@@ -1,0 +1,119 @@
+"""What nobody has to name works on every model: on probabilities, and of a text of one word."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.models import class_probabilities
+from limelight.serving.texts import TextQuestion, shown_text
+
+from two_classes import FAMILIES, TEXT, text_for
+
+NAMES = (*FAMILIES, "shipped")
+
+
+@pytest.fixture(scope="module")
+def families(shipped):
+    made = {"shipped": shipped}
+
+    def family(name):
+        if name not in made:
+            made[name] = FAMILIES[name]()
+        return made[name]
+
+    return family
+
+
+def explained_by_default(model, text, folder, **asked):
+    """Return what each verb says without a method, as explanations, and what judge says."""
+    found = [limelight.explain(model, text, **asked), *limelight.compare(model, text, **asked)]
+    found += limelight.explain_classes(model, text, **asked).values()
+    found.append(limelight.explain(model, text, budget="60 calls", **asked))
+    run = limelight.explain_data(model, [text], output=folder, progress=False, **asked)
+    assert len(list(run)) == 1
+    return [*found, *run], limelight.judge(model, [text], columns=[], **asked).methods
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_default_explains_probabilities(families, name, tmp_path):
+    pytest.importorskip("pyarrow")
+    model, text = families(name), TEXT if name == "shipped" else text_for(name)
+    found, judged = explained_by_default(model, text, tmp_path / "run", scale="probability")
+    chances = dict(zip(model.classes, model.predict_proba([text])[0], strict=True))
+    for e in found:
+        assert e.scale == "probability"
+        assert e.explained_value == pytest.approx(chances[e.target], abs=1e-6)
+        if e.method == "shapley":
+            change = e.explained_value - e.base_value
+            assert e.scores.sum() == pytest.approx(change, abs=1e-5)
+    assert {"shapley", "lime", "loo"} <= {e.method for e in found}
+    assert all(one.share is not None for one in judged)
+
+
+@pytest.mark.parametrize("name", ["attention, two outputs", "naive Bayes", "function of logits"])
+def test_the_page_shows_every_method_on_probabilities(families, name):
+    asked = {"tab": "a", "place": "b", "text": text_for(name), "scale": "probability"}
+    question = TextQuestion(**asked, methods=["shapley", "lime", "loo"])
+    answer = shown_text(families(name), question, lambda *_: None)
+    assert answer["refused"] == {}
+    assert len(answer["explanations"]) == 3
+
+
+@pytest.mark.parametrize("method", ["shapley", "lime", "banzhaf", "loo"])
+def test_probabilities_of_the_paper_s_classifier_are_those_of_all_subsets(families, method):
+    """Against the same model as a function, which is asked for its probabilities."""
+    model = families("attention, two outputs")
+    text = text_for("attention, two outputs")
+    asked = limelight.wrap(
+        lambda texts: class_probabilities(model.logits(texts)),
+        classes=list(model.classes),
+        mask="never",
+    )
+    exact = limelight.explain(model, text, method, scale="probability")
+    other = limelight.explain(asked, text, method, scale="probability")
+    np.testing.assert_allclose(exact.scores, other.scores, atol=1e-9)
+    assert exact.stderr is None
+
+
+def test_a_model_that_is_asked_for_probabilities_travels_as_such(shipped):
+    asked = shipped.asked_about("words", "probability")
+    again = pickle.loads(pickle.dumps(asked))
+    assert again.capabilities == asked.capabilities != shipped.capabilities
+    assert again.fingerprint == shipped.fingerprint
+    assert pickle.loads(pickle.dumps(shipped)).capabilities == shipped.capabilities
+
+
+@pytest.mark.parametrize("scale", ["logit", "probability"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_default_explains_a_text_of_one_word(families, name, scale, tmp_path):
+    pytest.importorskip("pyarrow")
+    model = families(name)
+    word = "w1" if name.startswith("attention") else "superb"
+    found, judged = explained_by_default(model, word, tmp_path / "run", scale=scale)
+    for e in found:
+        assert len(e) == 1
+        if e.method in ("lime", "shapley", "loo"):
+            lost = e.explained_value - e.base_value
+            assert e.scores[0] == pytest.approx(lost, abs=1e-5)
+    assert judged  # a text without room for an order has no share, and is no error
+
+
+def test_lime_of_one_word_goes_through_the_text_with_and_without_it(shipped):
+    e = limelight.explain(shipped, "superb", "lime", fit=True, per_head=True)
+    lost = limelight.explain(shipped, "superb", "loo")
+    assert e.scores[0] == lost.scores[0]
+    assert e.bound == pytest.approx(lost.bound, rel=1e-3)
+    assert e.intercept == e.base_value
+    assert e.heads.mean() == pytest.approx(e.scores[0])
+    assert "the line through the text with and without it" in e.notices[-1]
+    # The untouched text among the samples makes it so for any number of them.
+    fit = limelight.explain(shipped, "superb", "lime", rows=50)
+    assert fit.scores[0] == e.scores[0]
+    # Among others in a batch nothing changes.
+    several = limelight.explain(shipped, ["a film", "superb", "superb superb"], "lime")
+    assert several[1].scores[0] == pytest.approx(e.scores[0], abs=1e-9)
+    assert len(several[2]) == 1
+    with pytest.raises(limelight.DomainError, match="at least 2 words"):
+        limelight.explain(shipped, "superb", "lime", penalty=0.1)
