@@ -205,7 +205,7 @@ def test_segments_of_a_gray_picture_follow_its_edges():
 
 
 FOREIGN = {
-    "PostScript": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n",
+    "PostScript": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n%%EOF\n",
     "PDF": b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n",
     "Photoshop": b"8BPS\0\1" + bytes(6) + b"\0\3\0\0\0\4\0\0\0\4\0\x08\0\3" + bytes(80),
     "FITS": b"SIMPLE  =                    T" + b" " * 2850,
