@@ -31,6 +31,7 @@ from limelight.models.hugging_face.pieces import (
     ids_moved,
     in_windows,
     longest_input,
+    names_types,
     pieces_of,
     rows_read,
     windows_in,
@@ -280,7 +281,8 @@ class HuggingFace:
 
     def _check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Refuse tokens that the embedding does not know; not every network has one table."""
-        rows, most = forward.embedding_rows(self.network), int(ids.max(initial=0))
+        rows = forward.embedding_rows(self.network)
+        most = int(forward.plain_ids(ids).max(initial=0))
         if rows is not None and most >= rows:
             token = self.tokenizer.convert_ids_to_tokens(most)
             raise InputError(
@@ -507,7 +509,7 @@ class HuggingFace:
 
     @cached_property
     def _nothing(self) -> int:
-        """The token that stands for a text of no pieces at all: one that begins or ends others."""
+        """What stands in a row for a text of no pieces: a token that begins or ends others."""
         writes = isinstance(self.network, AnswerForSequenceClassification)
         sources = (self.tokenizer, self.network.config) if writes else (self.tokenizer,)
         # The padding last: decoders look for the last piece that is not padding.
@@ -519,7 +521,8 @@ class HuggingFace:
                 "an answer is written after a token at least; this model has none that begins or "
                 "ends a text (bos, eos), so put words into the template before {text}."
             )
-        return known[0] if known else 0
+        segment = 1 if names_types(self.tokenizer) else 0
+        return (known[0] if known else 0) + int(forward.with_segments(np.array(0), segment, 0))
 
     @cached_property
     def engine(self) -> Engine:
