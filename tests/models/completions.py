@@ -225,6 +225,8 @@ RIGHT = {
     "noise of 0.02": each(lambda log: min(log + _NOISE.uniform(-0.02, 0.02), 0.0)),
     "two digits": each(lambda log: round(log, 2)),
     "half precision": each(lambda log: float(np.float16(log))),
+    # A logit of some tens has steps of a sixteenth, and a batch of another size moves it by one.
+    "bfloat16": each(lambda log: min(log + 0.0625 * _NOISE.choice([0] * 14 + [1, -1]), 0.0)),
     "a little above 0": each(lambda log: 0.001 if log > -0.001 else log),
 }
 WRONG = {

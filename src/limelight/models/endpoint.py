@@ -46,14 +46,16 @@ _MARKS = ">]}|"  # end what marks a turn of a chat, after which an answer begins
 _LARGEST = 1 << 26  # bytes of an answer that are read
 _ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT = 5, 0.5, 120.0  # times, seconds
 _AGAIN = (408, 425, 429)  # and all from 500
-# By which two log-probabilities of one token after the same words may differ: a number, and a part
-# of the value. Half precision moves that of a probable token by 0.02, of an improbable one by more.
-_SAME, _SAME_PART = 0.05, 0.01
+# By which two log-probabilities of one token after the same words may differ, beside a part of the
+# value: each token, all tokens together once more, and any at most. Half precision moves them by
+# 0.02, and bfloat16 rounds a logit of 8 to 16 to a sixteenth, and may round one otherwise.
+_SAME, _SAME_PART, _SAME_ONCE, _SAME_AT_MOST = 0.05, 0.01, 1 / 16, 0.25
 _POSITIVE = 0.01  # half precision rounds the log-probability of a sure token to a little above 0
 _CERTAIN = math.exp(_SAME) + _SAME  # what probabilities of different tokens may add up to
 _TIED = 1e-6  # log-probabilities of two tokens that are closer belong to neither
-# Tokens that are written to check a server, alternatives to each, and how many of these are tried.
-_PROBE, _ALTERNATIVES, _TRIED = 8, 5, 2
+# Tokens that are written to check a server, alternatives to each, how many of these are tried, and
+# how many are enough.
+_PROBE, _ALTERNATIVES, _TRIED, _ENOUGH = 8, 5, 3, 2
 # Improbable after any prompt. The second is for a model that begins with the first.
 _IMPROBABLE = ("zebra", "seven")
 _QUOTED = 80  # characters of what a server sent that a message shows
@@ -269,21 +271,23 @@ class Endpoint:
         end = self.template.split(_TEXT)[1].rstrip(" ")[-1:]
         return "" if adjoins(answer) or end.isspace() or (end and end in _MARKS) else " "
 
-    def _written(self, prompt: str, most: int, given: "_Echo | None" = None) -> tuple[str, str]:
+    def _written(
+        self, prompt: str, most: int, answer_echo: "_Echo | None" = None
+    ) -> tuple[str, str]:
         """Return what the server writes, and what must be said about it.
 
         What it says of the same answer as a given one must agree: one server gives every token of
-        a prompt the log-probability of the next. A server that writes nothing is checked by the
-        answer that was ``given``.
+        a prompt the log-probability of the next. A server that writes nothing is checked by
+        ``answer_echo``, an answer as it reads it.
         """
         stop = {"stop": list(self.stop)} if self.stop else {}
         asked = {"prompt": prompt, "max_tokens": most, "logprobs": _ALTERNATIVES}
         found = self._posted({**asked, **stop})
-        text, wrote = found["choices"][0]["text"], self._shown(found)
+        text, wrote = found["choices"][0]["text"], self._read_logprobs(found)
         answer = text.removeprefix(self._gap(text.lstrip(" ")))
         cut = found["choices"][0].get("finish_reason") == "length"
         notes = [cut_after(most, "max_new_tokens")] if cut else []
-        echo = given
+        echo = answer_echo
         if answer.strip():
             echo = self._echoed(prompt, answer)
             # A server may also show the token that ends an answer.
@@ -291,11 +295,11 @@ class Endpoint:
             if [token for _, token, _ in own] != echo.tokens:
                 notes.append(OTHER_TOKENS)
                 own = []  # there is nothing to compare
-            for (_, token, log), read in zip(own, echo.logs, strict=False):
-                if log is None or not _agree(log, read):
-                    raise self._disagreement(token, log, read)
+            # The server may stop before the end of a token that is read.
+            pairs = zip(own, echo.logs, strict=False)
+            self._check_agreement([(token, log, read) for (_, token, log), read in pairs])
         if not self._traffic.checked:
-            self._check_improbable(prompt, echo, _alternatives(found))
+            self._check_improbable(prompt, echo, _first_alternatives(found))
             self._traffic.checked = True
         return answer, " ".join(notes)
 
@@ -312,11 +316,18 @@ class Endpoint:
             raise self._refusal(
                 "gives next tokens log-probabilities that stand for more than 100 % together"
             )
-        if probable is None or (echo := self._improbable(prompt, probable, alternatives)) is None:
+        if (
+            probable is None
+            or (echo := self._read_improbable(prompt, probable, alternatives)) is None
+        ):
             return
         # Both echoes begin with the prompt, and no token depends on what follows it.
         before, after = probable.before, echo.before
-        if before is not None and after is not None and not _agree(before, after):
+        if (
+            before is not None
+            and after is not None
+            and abs(before - after) > _SAME_AT_MOST + _SAME_PART * abs(after)
+        ):
             raise self._refusal(
                 "changes the log-probability of the last token of a prompt with what follows it, "
                 f"from {before:.2f} to {after:.2f}"
@@ -324,38 +335,54 @@ class Endpoint:
         first, other = probable.logs[0], echo.logs[0]
         tied = abs(first - other) <= _TIED
         if tied or math.exp(first) + math.exp(other) > _CERTAIN:
+            quoted = [self._quote_token(tokens[0]) for tokens in (probable.tokens, echo.tokens)]
             raise self._refusal(
-                f"gives {self._quoted(probable.tokens[0])} the log-probability {first:.2f} and "
-                f"{self._quoted(echo.tokens[0])} {other:.2f} in the same place"
+                f"gives {quoted[0]} the log-probability {first:.2f} and {quoted[1]} {other:.2f} in "
+                "the same place"
             )
 
-    def _improbable(
+    def _read_improbable(
         self, prompt: str, probable: "_Echo", alternatives: Mapping[str, float]
     ) -> "_Echo | None":
         """Return an improbable continuation as the server reads it after the prompt.
 
         If it is one of the ``alternatives``, both log-probabilities must agree.
         """
-        first = probable.tokens[0]
-        usable = [one for one in alternatives if one.strip() and one.isprintable() and one != first]
-        for token in sorted(usable, key=lambda token: alternatives[token])[:_TRIED]:
-            echo, _ = self._echo(prompt, token)
+        first, echoes = probable.tokens[0], list[_Echo]()
+        words = [word for word in alternatives if word.strip() and word.isprintable()]
+        words = sorted(set(words) - {first}, key=lambda word: (alternatives[word], word))
+        for token in words[:_TRIED]:
+            echo, _ = self._read_echo(prompt, token)
+            # Together with the prompt it may be read as other tokens.
             if echo is not None and echo.tokens == [token]:
-                if not _agree(alternatives[token], echo.logs[0]):
-                    raise self._disagreement(token, alternatives[token], echo.logs[0])
-                return echo
-        for word in _IMPROBABLE:
-            echo, _ = self._echo(prompt, self._gap(word) + word)
+                echoes.append(echo)
+            if len(echoes) == _ENOUGH:
+                break
+        self._check_agreement([(e.tokens[0], alternatives[e.tokens[0]], e.logs[0]) for e in echoes])
+        for word in _IMPROBABLE if not echoes else ():
+            echo, _ = self._read_echo(prompt, self._gap(word) + word)
             if echo is not None and echo.tokens[0] != first:
                 return echo
-        return None
+        return echoes[0] if echoes else None
 
-    def _disagreement(self, token: str, log: float | None, given: float) -> InputError:
-        wrote_it = "none" if log is None else f"{log:.2f}"
-        return self._refusal(
-            f"writes {self._quoted(token)} with log-probability {wrote_it}, and says that it has "
-            f"{given:.2f} there"
-        )
+    def _check_agreement(self, tokens: Sequence[tuple[str, float | None, float]]) -> None:
+        """Raise an error if tokens have other log-probabilities as written than as read.
+
+        Each of ``tokens`` comes with its log-probability as written, which may be missing, and as
+        read.
+        """
+        differences = [
+            math.inf if log is None else max(abs(log - read) - _SAME_PART * abs(read), 0.0)
+            for _, log, read in tokens
+        ]
+        worst = max(differences, default=0.0)
+        if worst > _SAME_AT_MOST or sum(differences) > _SAME * len(differences) + _SAME_ONCE:
+            token, log, read = tokens[differences.index(worst)]
+            wrote_it = "none" if log is None else f"{log:.2f}"
+            raise self._refusal(
+                f"writes {self._quote_token(token)} with log-probability {wrote_it}, and says that "
+                f"it has {read:.2f} there"
+            )
 
     def _answers(self, items: list[tuple[str, tuple[Answer, ...]]]) -> Float[np.ndarray, "n S"]:
         with ThreadPoolExecutor(self.parallel) as pool:
@@ -379,7 +406,7 @@ class Endpoint:
     def _echoed(self, prompt: str, answer: str) -> "_Echo":
         """Return the tokens of a given answer as the server reads it after a prompt."""
         gap = self._gap(answer)
-        echo, last = self._echo(prompt, gap + answer, gap=len(gap))
+        echo, last = self._read_echo(prompt, gap + answer, gap=len(gap))
         if echo is None:
             if not prompt:
                 raise self._refusal(
@@ -388,11 +415,13 @@ class Endpoint:
                 )
             raise self._refusal(
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
-                f"the last tokens that it shows are {self._cut(repr(last))}"
+                f"the last tokens that it shows are {self._shorten_reply(repr(last))}"
             )
         return echo
 
-    def _echo(self, prompt: str, whole: str, *, gap: int = 0) -> "tuple[_Echo | None, list[str]]":
+    def _read_echo(
+        self, prompt: str, whole: str, *, gap: int = 0
+    ) -> "tuple[_Echo | None, list[str]]":
         """Return the tokens of ``whole`` after a prompt, and the last tokens that are shown.
 
         There are none of ``whole`` if what the server shows there does not spell it. ``gap`` is the
@@ -400,14 +429,14 @@ class Endpoint:
         """
         # One token is written and left out: to some servers none means as many as fit.
         found = self._posted({"prompt": prompt + whole, "max_tokens": 1, "echo": True})
-        tokens = self._shown(found)
+        tokens = self._read_logprobs(found)
         last = [token for _, token, _ in tokens[-6:]]
         match found:
             case {"usage": {"completion_tokens": int(written)}}:
                 if written < 0 or (tokens and written > len(tokens)):
+                    count = _format_number(written)
                     raise self._refusal(
-                        f"shows {len(tokens):,} tokens, and says that it wrote {_number(written)} "
-                        "of them"
+                        f"shows {len(tokens):,} tokens, and says that it wrote {count} of them"
                     )
             case _:
                 written = 1  # as many were asked for
@@ -423,7 +452,7 @@ class Endpoint:
         for start, token, log in own:
             if not math.isfinite(log):
                 raise self._refusal(
-                    f"gives {self._quoted(token)} the logarithm {log}, which is not finite"
+                    f"gives {self._quote_token(token)} the logarithm {log}, which is not finite"
                 )
             letter = len(token) - len(token.lstrip()) if token.strip() else 0
             letters.append(max(start - gap + letter, 0))
@@ -431,17 +460,17 @@ class Endpoint:
         logs = [log for *_, log in own]
         return _Echo(letters, [token for _, token, _ in own], logs, len(tokens), before), last
 
-    def _shown(self, found: dict[str, Any]) -> list[tuple[int, str, Any]]:
+    def _read_logprobs(self, found: dict[str, Any]) -> list[tuple[int, str, Any]]:
         """Return offset, token and log-probability of all that a server shows.
 
         A log-probability may be missing, and is then None.
         """
-        tokens = _tokens_shown(found)
+        tokens = _parse_logprobs(found)
         for _, token, log in tokens:
             if log is not None and log > _POSITIVE:
                 raise self._refusal(
-                    f"gives {self._quoted(token)} the log-probability {_number(log)}, and none can "
-                    "be above 0"
+                    f"gives {self._quote_token(token)} the log-probability {_format_number(log)}, "
+                    "and none can be above 0"
                 )
         return tokens
 
@@ -455,7 +484,7 @@ class Endpoint:
             try:
                 status, headers, data = self._sent(payload)
             except (OSError, http.client.HTTPException) as error:
-                failed = f"does not answer ({self._named(error)})"
+                failed = f"does not answer ({self._describe_error(error)})"
             else:
                 match found := _json(data):
                     case {"choices": [{"text": str()}, *_]} if status == 200:
@@ -467,7 +496,7 @@ class Endpoint:
                 if status != 200 and ("echo" in told or status not in (*_AGAIN, *range(500, 600))):
                     raise self._refusal(failed, status)
                 if (wait := _retry_after(headers, wait)) > _LONGEST_WAIT:
-                    raise self._refusal(f"asks to wait {_number(wait)} s ({failed})")
+                    raise self._refusal(f"asks to wait {_format_number(wait)} s ({failed})")
             if attempt + 1 < _ATTEMPTS:
                 _sleep(wait)
         raise self._refusal(f"{failed}, {_ATTEMPTS} times")
@@ -482,10 +511,10 @@ class Endpoint:
         # Not by urllib, which follows redirects and takes proxies from the environment.
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = kind(str(address.hostname), address.port, timeout=self.timeout)
-        late, sockets = threading.Event(), list[socket.socket]()
+        expired, sockets = threading.Event(), list[socket.socket]()
 
         def hang_up() -> None:
-            late.set()
+            expired.set()
             for connected in sockets:
                 with contextlib.suppress(OSError):  # the server was quicker
                     # Not by its own method: that of TLS takes away what a reader still needs.
@@ -499,14 +528,14 @@ class Endpoint:
             connection.connect()
             sockets.append(connection.sock)  # which the connection forgets before the last byte
             # Nobody hung up on a connection that took too long to make.
-            if not late.is_set():
+            if not expired.is_set():
                 connection.request("POST", address.path, payload, headers)
                 answer = connection.getresponse()
                 content = answer.read(_LARGEST)
-                if not late.is_set():
+                if not expired.is_set():
                     return answer.status, dict(answer.headers), content
         except (OSError, http.client.HTTPException):
-            if not late.is_set():
+            if not expired.is_set():
                 raise
         finally:
             alarm.cancel()
@@ -520,22 +549,22 @@ class Endpoint:
                 pass
             case _:
                 text = data.decode("utf-8", "replace")
-        return self._cut(text).rstrip(".")
+        return self._shorten_reply(text).rstrip(".")
 
-    def _cut(self, text: str) -> str:
+    def _shorten_reply(self, text: str) -> str:
         """Return the beginning of what the server sent on one line, without the key."""
         # Before it is cut: a part of the key is a secret too.
-        return one_line(self._without_key(text), _QUOTED)
+        return one_line(self._remove_key(text), _QUOTED)
 
-    def _quoted(self, token: str) -> str:
-        token = self._without_key(token)  # with its spaces, which tell tokens apart
+    def _quote_token(self, token: str) -> str:
+        token = self._remove_key(token)  # with its spaces, which tell tokens apart
         return repr(token if len(token) <= _QUOTED else f"{token[: _QUOTED - 1]}…")
 
-    def _named(self, error: BaseException) -> str:
+    def _describe_error(self, error: BaseException) -> str:
         """Return an error as a clause; the status line of a server may stand in it."""
-        return f"{type(error).__name__}: {self._cut(str(error))}".rstrip(".")
+        return f"{type(error).__name__}: {self._shorten_reply(str(error))}".rstrip(".")
 
-    def _without_key(self, text: str) -> str:
+    def _remove_key(self, text: str) -> str:
         if self.key_variable is not None:  # some servers repeat what they were sent
             with contextlib.suppress(InputError):  # the variable may have changed meanwhile
                 text = text.replace(_key(self.key_variable), "…")
@@ -552,7 +581,7 @@ class Endpoint:
             advice = " Nothing is sent to another address; give the one to which it leads."
         elif "echo" in failed or "log-probabilit" in failed:
             advice = _WHO_CAN
-        failed = shown(self._without_key(failed))
+        failed = shown(self._remove_key(failed))
         found = InputError(f"the server at {self.url} {failed}.{advice}")
         found.__cause__ = ConnectionError(failed)
         return found
@@ -597,7 +626,7 @@ class _Echo(NamedTuple):
     before: float | None
 
 
-def _tokens_shown(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
+def _parse_logprobs(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
     match found["choices"][0].get("logprobs"):
         case {"tokens": [*tokens], "token_logprobs": [*logs], **rest}:
             strings = [str(token) for token in tokens]
@@ -605,15 +634,15 @@ def _tokens_shown(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
             if not isinstance(offsets, list) or not all(isinstance(x, int) for x in offsets):
                 offsets = list(accumulate(map(len, strings), initial=0))[:-1]
             if len(logs) == len(offsets) == len(strings):
-                return list(zip(offsets, strings, map(_log, logs), strict=True))
+                return list(zip(offsets, strings, map(_parse_log, logs), strict=True))
     return []
 
 
-def _alternatives(found: dict[str, Any]) -> dict[str, float]:
+def _first_alternatives(found: dict[str, Any]) -> dict[str, float]:
     """Return the log-probabilities of first tokens that a server shows while it writes."""
     match found["choices"][0].get("logprobs"):
         case {"top_logprobs": [{**tokens}, *_]}:
-            known = {str(token): _log(log) for token, log in tokens.items()}
+            known = {str(token): _parse_log(log) for token, log in tokens.items()}
             return {
                 token: log
                 for token, log in known.items()
@@ -622,7 +651,7 @@ def _alternatives(found: dict[str, Any]) -> dict[str, float]:
     return {}
 
 
-def _log(value: Any) -> float | None:
+def _parse_log(value: Any) -> float | None:
     """Return a number of JSON as a float; None for what is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -632,16 +661,11 @@ def _log(value: Any) -> float | None:
         return math.inf if value > 0 else -math.inf
 
 
-def _number(value: int | float) -> str:
+def _format_number(value: int | float) -> str:
     """Return a number in a few characters, however large it is."""
     if abs(value) < 1_000_000:
         return f"{value:,.6g}"
     return "over a million" if value > 0 else "under minus a million"
-
-
-def _agree(log: float, other: float) -> bool:
-    """Whether two log-probabilities of one token differ by no more than rounding."""
-    return abs(log - other) <= _SAME + _SAME_PART * abs(other)
 
 
 def _stands(answer: str, start: int, token: str, log: float | None) -> bool:
