@@ -80,7 +80,9 @@ def test_labels_and_template_may_come_with_the_pipeline():
     expected = probabilities(classifier, [TEXT], multi_label=True)
     np.testing.assert_allclose(model.predict_proba([TEXT]), expected, rtol=1e-5)
     plain = limelight.wrap(zero_shot(), classes=LABELS, multi_label=True)
-    assert len({model.fingerprint, plain.fingerprint}) == 2
+    named = limelight.wrap(classifier, name="mine")
+    assert len({model.fingerprint, plain.fingerprint, named.fingerprint}) == 3
+    assert named.fingerprint.startswith("mine ")
 
 
 def test_a_text_that_is_cut_is_reported():
@@ -98,6 +100,10 @@ def test_a_text_that_is_cut_is_reported():
         (lambda: limelight.wrap(zero_shot(), labels=LABELS), "does not take labels"),
         (lambda: limelight.wrap(zero_shot(), pairs=True), "does not take pairs"),
         (lambda: limelight.wrap(zero_shot(), classes=["x"]), "two names or more"),
+        (
+            lambda: limelight.wrap(zero_shot(hypothesis_template="It."), classes=LABELS),
+            "must have {} for the label in it, not 'It.'",
+        ),
         (
             lambda: limelight.wrap(zero_shot(("no", "yes")), classes=LABELS),
             "begins with 'entail'; this one has no, yes",

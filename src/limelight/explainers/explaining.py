@@ -132,7 +132,7 @@ def metered(
     each = [aims * sum(one.expected_calls(d) for one in chosen) for d in sizes]
     expected = sum(each)
     if writer is not None and expected:
-        # A text has so many versions, and the answer to each is remembered for all methods.
+        # A text of d features has 2^d versions, and all methods share the answer to each.
         writer.ahead(sum(min(calls, 2**d) for calls, d in zip(each, sizes, strict=True)))
     if progress is None or not expected:
         return _UNMETERED

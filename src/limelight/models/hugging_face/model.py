@@ -552,8 +552,8 @@ class HuggingFace:
                 "an answer is written after a token at least; this model has none that begins or "
                 "ends a text (bos, eos), so put words into the template before {text}."
             )
-        segment = 1 if names_types(self.tokenizer) else 0
-        return (known[0] if known else 0) + int(forward.with_segments(np.array(0), segment, 0))
+        segment = np.array(int(names_types(self.tokenizer)))
+        return int(forward.with_segments(np.array(known[0] if known else 0), segment, 0))
 
     @cached_property
     def engine(self) -> Engine:

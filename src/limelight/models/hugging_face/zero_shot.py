@@ -49,14 +49,16 @@ class ZeroShotFunction(Function):
         """The weights of the network, and what it is asked about a text."""
         asked: Any = self.function
         words = repr((asked.hypotheses, asked.entailment, asked.contradiction))
-        return f"{asked.network.fingerprint} asked {sha256(words.encode()).hexdigest()[:12]}"
+        digest = sha256(words.encode()).hexdigest()[:12]
+        return f"{self.name} {asked.network.fingerprint} asked {digest}".lstrip()
 
     def read(self, text: Any, *, pieces: bool = False) -> Document:
         """Return the words of a text, with a warning if the network does not read all of it."""
         document = super().read(text, pieces=pieces)
         asked: Any = self.function
         longest = max(asked.hypotheses, key=len)
-        return replace(document, notices=asked.network.read((document.text, longest)).notices)
+        read = asked.network.read((document.text, longest))
+        return replace(document, notices=(*document.notices, *read.notices))
 
 
 def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:
@@ -68,8 +70,8 @@ def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:
     Raises
     ------
     InputError
-        If there are no labels, if an option does not apply, or if no class of the network means
-        entailment.
+        If there are no labels, if an option does not apply, if the template has no place for a
+        label, or if no class of the network means entailment.
     """
     for name in options:
         if name not in ("classes", "multi_label", "mask", "words", "batch_size", "name"):
@@ -79,6 +81,11 @@ def wrap_zero_shot(pipeline: Any, options: Mapping[str, Any]) -> Function:
     if not labels:
         raise InputError(f"A zero-shot pipeline needs its candidate labels. {_ADVICE}")
     template = made_with.get("hypothesis_template", _TEMPLATE)
+    if template == template.format("label"):
+        raise InputError(
+            f"hypothesis_template must have {{}} for the label in it, not {template!r}. Make the "
+            "pipeline again with such a template."
+        )
     independent = getattr(pipeline, "_postprocess_params", {}).get("multi_label", False)
     independent = bool(options.get("multi_label", independent))
     if (entailment := pipeline.entailment_id) < 0:
