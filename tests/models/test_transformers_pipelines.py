@@ -90,6 +90,34 @@ def test_texts_without_words_are_read_with_token_types_too(family):
     )
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("family", ["bert", "gpt2", "gpt_neo", "xlm", "ctrl"])
+def test_gradients_are_those_at_the_embedded_words_beside_token_types(family):
+    network, tokenizer = network_and_tokenizer(family, types=True)
+    model = limelight.wrap(network, tokenizer=tokenizer)
+    given = dict(tokenizer("good film bad plot", return_tensors="pt"))
+    ids = given.pop("input_ids")
+    table = network.get_input_embeddings()
+    points = table(ids).detach().requires_grad_()
+    calls = []
+
+    def in_place(_module, asked, rows):
+        is_text = asked[0].shape == ids.shape and bool((asked[0] == ids).all())
+        calls.append(is_text)
+        return points.clone() if is_text else rows  # CTRL scales it in place
+
+    handle = table.register_forward_hook(in_place)
+    output = network(input_ids=ids, **given).logits[0, 1]
+    handle.remove()
+    (gradient,) = torch.autograd.grad(output, points)
+    assert sum(calls) == 1
+    expected = (gradient * points).sum(-1)[0].detach().double().numpy()
+    e = limelight.explain(model, "good film bad plot", "gxi", target=1, features="tokens")
+    words = model.places(model.read("good film bad plot", pieces=True))
+    own = np.bincount(words[words >= 0], weights=expected[words >= 0])
+    np.testing.assert_allclose(e.scores, own, rtol=1e-4, atol=1e-5)
+
+
 def test_taggers_are_asked_with_token_types():
     torch.manual_seed(1)
     tokenizer = animals.word_pieces("xlm")
