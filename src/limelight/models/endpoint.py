@@ -330,15 +330,15 @@ class Endpoint:
         ):
             raise self._refusal(
                 "changes the log-probability of the last token of a prompt with what follows it, "
-                f"from {before:.2f} to {after:.2f}"
+                f"from {_format_log(before)} to {_format_log(after)}"
             )
         first, other = probable.logs[0], echo.logs[0]
         tied = abs(first - other) <= _TIED
         if tied or math.exp(first) + math.exp(other) > _CERTAIN:
             quoted = [self._quote_token(tokens[0]) for tokens in (probable.tokens, echo.tokens)]
             raise self._refusal(
-                f"gives {quoted[0]} the log-probability {first:.2f} and {quoted[1]} {other:.2f} in "
-                "the same place"
+                f"gives {quoted[0]} the log-probability {_format_log(first)} and {quoted[1]} "
+                f"{_format_log(other)} in the same place"
             )
 
     def _read_improbable(
@@ -378,10 +378,9 @@ class Endpoint:
         worst = max(differences, default=0.0)
         if worst > _SAME_AT_MOST or sum(differences) > _SAME * len(differences) + _SAME_ONCE:
             token, log, read = tokens[differences.index(worst)]
-            wrote_it = "none" if log is None else f"{log:.2f}"
             raise self._refusal(
-                f"writes {self._quote_token(token)} with log-probability {wrote_it}, and says that "
-                f"it has {read:.2f} there"
+                f"writes {self._quote_token(token)} with log-probability {_format_log(log)}, and "
+                f"says that it has {_format_log(read)} there"
             )
 
     def _answers(self, items: list[tuple[str, tuple[Answer, ...]]]) -> Float[np.ndarray, "n S"]:
@@ -659,6 +658,13 @@ def _parse_log(value: Any) -> float | None:
         return float(value)
     except OverflowError:  # whole numbers of JSON have any number of digits
         return math.inf if value > 0 else -math.inf
+
+
+def _format_log(log: float | None) -> str:
+    """Return a log-probability with two digits, or in words."""
+    if log is None:
+        return "none"
+    return f"{log:.2f}" if abs(log) < 1_000_000 else _format_number(log)
 
 
 def _format_number(value: int | float) -> str:
