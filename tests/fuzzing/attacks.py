@@ -203,7 +203,8 @@ def damaged_result(rng, content):
 
 def _change_somewhere(rng, value):
     odd = (None, -1, 0, 10**30, 10**399, -0.5, float("nan"), float("inf"), 1e308, "x", "inf", "",
-           [], {}, [[0, 99]], [[5, 1]], [-1], [99], True, "DEEP", "\ud800", {"text": "inf"})  # fmt: skip
+           [], {}, [[0, 99]], [[5, 1]], [-1], [99], True, "DEEP", "\ud800",
+           {"text": "inf"})  # fmt: skip
     while True:
         keys = sorted(value) if isinstance(value, dict) else list(range(len(value)))
         if not keys:
