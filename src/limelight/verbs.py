@@ -1,6 +1,7 @@
 """What limelight does: explain, compare, play the game behind it, list the methods."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack, cast, overload
 from warnings import warn
@@ -177,13 +178,17 @@ def _answers(
     answers: Callable[[list[Chosen], Reading], list[Any]],
     *,
     strict: bool = True,
+    warning: str = "",
 ) -> Any:
     """Return one of the ``answers`` for each text, or the one for a text that was given alone.
 
-    Unless ``strict``, a method that cannot work for a text is no error before it is tried.
+    Unless ``strict``, a method that cannot work for a text is no error before it is tried. The
+    first of several texts that a language model answers has the warning about that; a ``warning``
+    takes its place.
     """
     model, question, several, budget, progress = request
     texts, found = listed(text), list[Any]()
+    warning = warning or _list_warning(request, texts)
     refuses = budget is not None or any(one.way.feasible for one in several)
     for reading in readings(
         model,
@@ -194,6 +199,10 @@ def _answers(
         feasible=partial(checked_counts, budget, several) if strict and refuses else None,
         alone=budget is not None,
     ):
+        if warning:
+            first, *others = reading.documents
+            first = replace(first, notices=(*first.notices, warning))
+            reading, warning = replace(reading, documents=(first, *others)), ""
         within = allotted(budget, several, reading)
         with metered(progress, within, reading, total=len(texts)):
             found += answers(within, reading)
@@ -277,6 +286,19 @@ def explain_sentences(
     return _of_parts(request, text)
 
 
+def _list_warning(request: _Request, texts: list[Any]) -> str:
+    """Return a warning if a list may have been meant as the documents of one question."""
+    answer = request.question.answer
+    # Answers in a list say that texts are apart.
+    one_for_all = answer is None or isinstance(answer, str)
+    if len(texts) < 2 or not one_for_all or why_not(request.model, "answers") is not None:
+        return ""
+    return (
+        f"This list was read as {len(texts)} texts with an answer each. If they are documents for "
+        "one answer, pass '\\n\\n'.join(documents) as the text, with features='paragraphs'."
+    )
+
+
 def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExplanations]:
     """Return what is explained of all that can be asked of each text: its spans, or sentences."""
 
@@ -286,6 +308,7 @@ def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExpla
     model, progress = request.model, request.progress
     texts, found = listed(text), list[SpanExplanations]()
     of_each, question = request.question.of_each(texts)
+    warning = _list_warning(request, texts)
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
         with about_text(number if len(texts) > 1 else None):
@@ -294,7 +317,7 @@ def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExpla
             if parts.asked:
                 heard = None if progress is None else _after(progress, number, len(texts))
                 asked = request._replace(question=question, progress=heard)
-                several = _answers(asked, [parts], of_text)
+                several, warning = _answers(asked, [parts], of_text, warning=warning), ""
             found.append(SpanExplanations(joined(one)[0], tuple(several[0])))
     return found[0] if is_one(text) else found
 

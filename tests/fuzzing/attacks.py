@@ -1,8 +1,8 @@
-"""Attacks: seeded cases for the command line, model folders and JSON results.
+"""Attacks: seeded cases for the command line, model folders, JSON results and servers.
 
-``python tests/fuzzing/attacks.py commands|folders|results|pretrained COUNT [SEED]`` runs COUNT of
-them, with tests and tests/models on the path, and says how many ended with which exit code;
-anything but 0 and 2 is printed with its case. "pretrained" are Hugging Face folders.
+``python tests/fuzzing/attacks.py commands|folders|results|answers|pretrained COUNT [SEED]`` runs
+COUNT of them, with tests and tests/models on the path, and says how many ended with which exit
+code; anything but 0 and 2 is printed with its case. "pretrained" are Hugging Face folders.
 """
 
 import contextlib
@@ -16,12 +16,15 @@ import traceback
 import warnings
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
+from completions import completions
 from safetensors.numpy import load, save
 
 from limelight.cli import main
 from limelight.errors import InputError
+from limelight.models import endpoint
 from limelight.models.attention import save_folder
 from limelight.results import Comparison, Explanation
 
@@ -202,8 +205,9 @@ def damaged_result(rng, content):
 
 
 def _change_somewhere(rng, value):
-    odd = (None, -1, 0, 10**30, -0.5, float("nan"), float("inf"), 1e308, "x", "inf", "", [], {},
-           [[0, 99]], [[5, 1]], [-1], [99], True, "DEEP", "\ud800", {"text": "inf"})  # fmt: skip
+    odd = (None, -1, 0, 10**30, 10**399, -0.5, float("nan"), float("inf"), 1e308, "x", "inf", "",
+           [], {}, [[0, 99]], [[5, 1]], [-1], [99], True, "DEEP", "\ud800",
+           {"text": "inf"})  # fmt: skip
     while True:
         keys = sorted(value) if isinstance(value, dict) else list(range(len(value)))
         if not keys:
@@ -263,6 +267,35 @@ def result_cases(count, seed):
         yield content, *read_back(content)
 
 
+def answer_cases(count, seed):
+    """Yield (case, code, sentence) of damaged answers of a server with a language model."""
+    import limelight
+
+    # A broken answer is asked for again, after a wait.
+    with completions() as server, mock.patch.object(endpoint, "_sleep"):
+        whole = server.completion
+        for i in range(count):
+            rng = np.random.default_rng([seed, i])
+            server.completion = lambda body, rng=rng: _perhaps_damaged(rng, whole(body))
+            options = {"answer": "mars is red ."} if i % 2 else {}
+            model = limelight.wrap_endpoint(
+                server.url, model="tiny", template="{text}\nanswer :", estimate=None, parallel=1
+            )
+            try:
+                limelight.explain(model, "mars is red . the moon is cold .", "loo", **options)
+                yield i, 0, ""
+            except InputError as error:
+                yield i, 2 if str(error).isprintable() and len(str(error)) < 520 else -1, str(error)
+            except BaseException:
+                yield i, -1, traceback.format_exc()
+
+
+def _perhaps_damaged(rng, completion):
+    if rng.random() < 0.3:
+        _change_somewhere(rng, completion)
+    return completion
+
+
 @contextlib.contextmanager
 def _elsewhere():
     """Work in an empty folder: a random command may write files."""
@@ -275,7 +308,12 @@ def _elsewhere():
             os.chdir(before)
 
 
-CASES = {"commands": command_cases, "folders": folder_cases, "results": result_cases}
+CASES = {
+    "commands": command_cases,
+    "folders": folder_cases,
+    "results": result_cases,
+    "answers": answer_cases,
+}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")

@@ -9,7 +9,7 @@ import attacks
 import pytest
 
 TIMES = int(os.environ.get("LIMELIGHT_FUZZ", "1"))
-COUNTS = {"commands": 60, "folders": 60, "results": 150}
+COUNTS = {"commands": 60, "folders": 60, "results": 150, "answers": 80}
 CHOSEN = [
     ["explain", attacks.TEXT, "--model", "a\0b"],
     ["explain", attacks.TEXT, "--output", "a\0b.json"],

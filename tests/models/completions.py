@@ -16,18 +16,24 @@ import torch
 
 KEY = "sk-very-secret-4711"
 _TOKEN = re.compile(r":\)| ?\w+| ?[^\w\s]|\s")  # a smile is one token
-_EOS = "<eos>"
+_EOS, _UNKNOWN = "<eos>", "<unk>"
 
 
 class TinyLanguageModel:
-    """What comes next depends on the token before, and on how often a word was read."""
+    """What comes next depends on the token before, and on how often a word was read.
+
+    With a large ``sureness`` the likeliest token has nearly all of the probability.
+    """
+
+    _unwritten = (1,)  # the unknown token, which no model writes
 
     def __init__(self, words="the a sky is blue red mars moon dark cold far answer it and . , :"):
         plain = words.split()
-        self.vocabulary = [_EOS, "<unk>", *plain, *(f" {word}" for word in plain), "\n"]
+        self.vocabulary = [_EOS, _UNKNOWN, *plain, *(f" {word}" for word in plain), "\n"]
         self._number = {token: i for i, token in enumerate(self.vocabulary)}
         size = len(self.vocabulary)
         self._after = np.random.default_rng(0).normal(size=(size, size))
+        self.sureness = 1.0
 
     def tokens(self, text):
         return _TOKEN.findall(text)
@@ -41,6 +47,8 @@ class TinyLanguageModel:
         z = self._after[self._ids(tokens)[-1] if tokens else 0].copy()
         for token, count in read.items():
             z[token] += 1.5 * np.log1p(count)  # what was read is likely to come again
+        z *= self.sureness
+        z -= z.max()
         return z - np.log(np.exp(z).sum())
 
     def logs(self, tokens):
@@ -55,7 +63,9 @@ class TinyLanguageModel:
     def greedy(self, prompt, most):
         tokens, found = self.tokens(prompt), []
         while len(found) < most:
-            token = self.vocabulary[int(self.next_logs(tokens + found).argmax())]
+            logs = self.next_logs(tokens + found)
+            logs[list(self._unwritten)] = -np.inf
+            token = self.vocabulary[int(logs.argmax())]
             if token == _EOS or (found and found[-1].endswith(".")):
                 return found, "stop"
             found.append(token)
@@ -64,6 +74,8 @@ class TinyLanguageModel:
 
 class NetworkLanguageModel(TinyLanguageModel):
     """A causal network of transformers with a tokenizer that shows all characters of a text."""
+
+    _unwritten = ()
 
     def __init__(self, network, tokenizer):
         self._network, self._tokenizer = network, tokenizer
@@ -94,7 +106,9 @@ class Completions(ThreadingHTTPServer):
     """The server: ``faults`` are what it does with the next requests instead of answering.
 
     ``shows`` says how it writes tokens: plainly, with the one that begins a text, without offsets,
-    with the log-probability of the next token, or a character cut in two.
+    with the log-probability of the next token, or a character cut in two. ``says`` is what becomes
+    of its log-probabilities (see ``ALTERED``), and ``alternatives`` whether it shows those of
+    other tokens while it writes.
     """
 
     daemon_threads = True
@@ -103,7 +117,13 @@ class Completions(ThreadingHTTPServer):
     def __init__(self, shows="plain", name="tiny"):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.lm, self.shows, self.name = TinyLanguageModel(), shows, name
+        self.says, self.alternatives = "the truth", True
         self.faults, self.bodies, self.headers, self.paths = [], [], [], []
+        self.drips, self.pause = (
+            None,
+            None,
+        )  # the part that comes in two, and what is called between
+        self.status_line = None  # what is sent instead of one
         self.meeting = None  # a barrier at which requests wait for each other
 
     @property
@@ -115,7 +135,7 @@ class Completions(ThreadingHTTPServer):
         read = self.lm.tokens(prompt)
         written, reason = self.lm.greedy(prompt, body["max_tokens"])
         tokens = read + written
-        logs = [None, *self.lm.logs(tokens)[1:]]
+        logs = self._altered([None, *self.lm.logs(tokens)[1:]], tokens, body)
         offsets = np.cumsum([0, *map(len, tokens)]).tolist()[:-1]
         if not body.get("echo"):
             tokens, logs, offsets = (one[len(read) :] for one in (tokens, logs, offsets))
@@ -135,12 +155,93 @@ class Completions(ThreadingHTTPServer):
             written = written * 2
         text = (prompt if body.get("echo") else "") + "".join(written[: body["max_tokens"]])
         found = {"tokens": tokens, "token_logprobs": logs, "text_offset": offsets}
+        shows = self.alternatives and body.get("logprobs", 0) > 1
+        if shows and written and not body.get("echo"):
+            found["top_logprobs"] = self._alternatives(read, written, body)
         if self.shows == "no offsets":
             del found["text_offset"]
         return {
             "choices": [{"text": text, "logprobs": found, "finish_reason": reason}],
             "usage": {"prompt_tokens": len(read), "completion_tokens": len(written)},
         }
+
+    def _altered(self, logs, tokens, body):
+        return ALTERED[self.says](logs, _Place(self.lm, tokens, bool(body.get("echo"))))
+
+    def _alternatives(self, read, written, body):
+        """The likeliest tokens at each place, and what the server says of them there."""
+        found = []
+        for i in range(len(written)):
+            before = read + written[:i]
+            logs = self.lm.next_logs(before)
+            best = [int(j) for j in np.argsort(-logs)[: body["logprobs"]]]
+            own = {}
+            for token in [self.lm.vocabulary[j] for j in best]:
+                tokens = [*before, token]
+                said = self._altered([None, *self.lm.logs(tokens)[1:]], tokens, body)
+                own[token] = said[-1]
+            found.append(own)
+        return found
+
+
+class _Place:
+    """What a server is about to say log-probabilities of."""
+
+    def __init__(self, lm, tokens, echo):
+        self.lm, self.tokens, self.echo = lm, tokens, echo
+
+    def best(self, i):
+        return float(self.lm.next_logs(self.tokens[:i]).max())
+
+
+_NOISE = np.random.default_rng(1)
+
+
+def each(change):
+    """Change every log-probability by itself."""
+    return lambda logs, _: [None if log is None else change(log) for log in logs]
+
+
+def in_prompts(change):
+    """Change those of prompts only."""
+    return lambda logs, place: change(logs, place) if place.echo else logs
+
+
+def ahead(logs, _):
+    return [None, *logs[2:], -1.0] if len(logs) > 1 else logs
+
+
+def behind(logs, _):
+    return [None, -1.0, *logs[1:-1]] if len(logs) > 1 else logs
+
+
+def best(logs, place):
+    return [None, *(place.best(i) for i in range(1, len(logs)))]
+
+
+# What servers make of their log-probabilities, by name: those of RIGHT are only rounded.
+RIGHT = {
+    "the truth": lambda logs, _: logs,
+    "noise of 0.02": each(lambda log: min(log + _NOISE.uniform(-0.02, 0.02), 0.0)),
+    "two digits": each(lambda log: round(log, 2)),
+    "half precision": each(lambda log: float(np.float16(log))),
+    # A logit of some tens has steps of a sixteenth, and a batch of another size moves it by one.
+    "bfloat16": each(lambda log: min(log + 0.0625 * _NOISE.choice([0] * 14 + [1, -1]), 0.0)),
+    "a little above 0": each(lambda log: 0.001 if log > -0.001 else log),
+}
+WRONG = {
+    "the next token in prompts": in_prompts(ahead),
+    "the next token everywhere": ahead,
+    "the token before in prompts": in_prompts(behind),
+    "the token before everywhere": behind,
+    "the likeliest token in prompts": in_prompts(best),
+    "0 everywhere": each(lambda _: 0.0),
+    "-1.5 everywhere": each(lambda _: -1.5),
+    "above 0": each(lambda log: -log + 0.02),
+    "a third more in prompts": in_prompts(each(lambda log: log - 0.33)),
+    "another temperature in prompts": in_prompts(each(lambda log: 1.25 * log)),
+}
+ALTERED = {**RIGHT, **WRONG}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -164,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, b'{"choices": [{"te')
         elif fault == "no log-probabilities":
             self._send(200, {"choices": [{"text": body["prompt"], "logprobs": None}]})
-        elif isinstance(fault, dict):
+        elif isinstance(fault, dict | bytes):
             self._send(200, fault)
         elif fault is not None:
             status, said, more = fault
@@ -177,11 +278,31 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status, answer, more=()):
         data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        if self.server.status_line is not None:
+            self.wfile.write(self.server.status_line.encode() + b"\r\n\r\n")
+            return
+        if self.server.drips is not None:
+            self._send_in_two(data)
+            return
         self.send_response(status)
         for name, value in dict(more, **{"Content-Length": str(len(data))}).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
+
+    def _send_in_two(self, data):
+        """Send an answer, with a pause in the part of it that ``drips`` names."""
+        parts = {
+            "status": b"HTTP/1.1 200 OK\r\n",
+            "headers": b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(data),
+            "body": data,
+        }
+        for name, content in parts.items():
+            half = len(content) // 2
+            self.wfile.write(content[:half])
+            if name == self.server.drips:
+                self.server.pause()
+            self.wfile.write(content[half:])
 
 
 @contextmanager

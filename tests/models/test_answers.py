@@ -695,3 +695,45 @@ def test_a_model_is_called_what_its_user_calls_it():
     assert repr(writer("t5")) == "<HuggingFace T5ForConditionalGeneration of answer on cpu>"
     with pytest.raises(InputError, match="T5ForConditionalGeneration"):
         limelight.explain(writer("t5"), TEXT, "alpha-avg", answer=ANSWER)
+
+
+DOCUMENTS = ["The film is good.", "The plot is bad. A film.", "Superb."]
+
+
+@pytest.mark.parametrize(
+    ("ask", "notices"),
+    [
+        (limelight.explain, lambda e: e.notices),
+        (limelight.compare, lambda c: c.explanations[0].notices),
+        (limelight.explain_sentences, lambda s: s[0].notices),
+        (limelight.explain_classes, lambda by_class: by_class["answer"].notices),
+    ],
+)
+def test_a_list_of_texts_is_reported_once_where_documents_may_be_meant(ask, notices):
+    model = writer()
+    options = {"methods": ["loo"]} if ask is limelight.compare else {"method": "loo"}
+    results = ask(model, DOCUMENTS, answer="good film.", **options)
+    warned = [[n for n in notices(one) if "3 texts with an answer each" in n] for one in results]
+    assert [len(found) for found in warned] == [1, 0, 0]
+    for alone in (DOCUMENTS[0], [DOCUMENTS[0]]):
+        result = ask(model, alone, answer="good film.", **options)
+        result = result[0] if isinstance(alone, list) else result
+        assert not any("texts with an answer" in n for n in notices(result))
+    results = ask(model, DOCUMENTS, answer=["good film."] * 3, **options)
+    assert not any("texts with an answer" in n for one in results for n in notices(one))
+
+
+def test_the_advice_about_a_list_of_documents_works():
+    model = writer()
+    first, *_ = limelight.explain(model, DOCUMENTS, "loo", answer="good film.")
+    (advice,) = (notice for notice in first.notices if "documents" in notice)
+    text, unit = re.search(r"pass (.*) as the text, with features='(\w+)'\.", advice).groups()
+    text = eval(text, {"documents": DOCUMENTS})
+    e = limelight.explain(model, text, "loo", features=unit, answer="good film.")
+    assert e.features == tuple(DOCUMENTS)
+
+
+def test_a_list_of_texts_for_a_classifier_has_no_such_warning():
+    model = limelight.wrap(lambda texts: [[0.2, 0.8]] * len(texts), classes=["a", "b"])
+    results = limelight.explain(model, DOCUMENTS, "loo")
+    assert not any("texts with an answer" in n for e in results for n in e.notices)

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import re
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -10,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from all_subsets import shapley_by_subsets
-from completions import KEY, NetworkLanguageModel, completions
+from completions import KEY, RIGHT, WRONG, NetworkLanguageModel, completions
 from scipy.stats import spearmanr
 from test_next_token import language_model
 
@@ -110,6 +111,42 @@ def test_a_server_that_counts_from_the_next_token_on_is_found_out():
             limelight.explain(wrapped(server), CONTEXT, "loo")
 
 
+def ask_about(server, *, given, sure, alternatives, says, shows="plain"):
+    """Explain an answer on a server that says so, which is written by it or given."""
+    server.says, server.shows, server.alternatives = says, shows, alternatives
+    server.lm.sureness = 30.0 if sure else 1.0
+    answer = {"answer": ANSWER} if given else {}
+    return limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", **answer)
+
+
+@pytest.mark.parametrize("alternatives", [True, False])
+@pytest.mark.parametrize("sure", [True, False])
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("says", WRONG)
+def test_a_server_that_says_wrong_log_probabilities_is_refused(
+    server, says, given, sure, alternatives
+):
+    if says == "another temperature in prompts" and sure and not alternatives:
+        pytest.skip("what it writes has log-probability 0 at any temperature")
+    with pytest.raises(InputError, match=r"the server at .* vLLM does"):
+        ask_about(server, given=given, sure=sure, alternatives=alternatives, says=says)
+
+
+@pytest.mark.parametrize("alternatives", [True, False])
+@pytest.mark.parametrize("sure", [True, False])
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("says", RIGHT)
+def test_a_server_that_rounds_is_not_refused(server, says, given, sure, alternatives):
+    e = ask_about(server, given=given, sure=sure, alternatives=alternatives, says=says)
+    assert len(e.scores) == 5
+
+
+@pytest.mark.parametrize("shows", ["begins", "hides the first", "no offsets", "in halves"])
+def test_a_server_that_writes_tokens_in_another_way_is_not_refused(server, shows):
+    for given in (True, False):
+        ask_about(server, given=given, sure=False, alternatives=True, says="the truth", shows=shows)
+
+
 def test_what_the_server_writes_is_explained_and_is_the_same_when_it_is_given(server):
     model = wrapped(server, max_new_tokens=1)
     written, reason = server.lm.greedy(TEMPLATE.replace("{text}", CONTEXT), 1)
@@ -166,7 +203,7 @@ def test_what_fails_for_now_is_asked_again(server, slept, faults, waits):
     answer = model.written(CONTEXT)
     assert slept == waits
     assert answer.text.strip()
-    assert len(server.bodies) == len(faults) + 2
+    assert len(server.bodies) == len(faults) + 4  # written, read, and two improbable ones read
 
 
 def test_a_date_to_wait_for_is_understood(server, slept):
@@ -311,7 +348,7 @@ def test_numbers_that_are_missing_or_not_finite_are_told_by_name(server):
     written = server.completion({"prompt": prompt, "max_tokens": 1})
     written["choices"][0]["logprobs"]["token_logprobs"] = [None]
     server.faults = [written]
-    with pytest.raises(InputError, match=r"wrote '.*' with log-probability none, .*\. The s"):
+    with pytest.raises(InputError, match=r"writes '.*' with log-probability none, .*\. The s"):
         limelight.explain(wrapped(server), CONTEXT, "loo")
     for log in (float("-inf"), float("nan")):
         echoed = server.completion({"prompt": f"{prompt} {ANSWER}", "max_tokens": 1, "echo": True})
@@ -383,8 +420,8 @@ def test_requests_are_spread_over_the_minute(server, slept, monkeypatch):
     monkeypatch.setattr(endpoint, "_now", lambda: sum(slept))
     model = wrapped(server, requests_per_minute=30, parallel=1)
     model.outputs([model.read(CONTEXT, asked=(Answer(ANSWER),))] * 2)
-    assert len(server.bodies) == 3  # equal texts are asked once; the others see whether it is right
-    assert slept == pytest.approx([2.0, 2.0])
+    assert len(server.bodies) == 5  # equal texts are asked once; the others see whether it is right
+    assert slept == pytest.approx([2.0, 2.0, 2.0, 2.0])
 
 
 def test_requests_are_under_way_together(server):
@@ -403,7 +440,7 @@ def test_the_cost_is_told_before_anything_is_asked_about_parts(server):
     model = wrapped(server, estimate=lambda cost: told.append((cost, len(server.bodies))))
     limelight.explain(model, CONTEXT, "shapley", features="sentences", answer=ANSWER)
     ((cost, before),) = told
-    assert before <= 4
+    assert before <= 5
     assert cost.calls >= len(server.bodies) - before >= 28
     longest = max(len(server.lm.tokens(body["prompt"])) + 1 for body in server.bodies)
     assert cost.tokens == cost.calls * longest
@@ -470,3 +507,189 @@ def test_the_shell_judges_the_answers_of_a_column(server, request, tmp_path):
     for one, other in zip(found.texts, expected.texts, strict=True):  # an empty cell is no answer
         assert one.deletion.areas == other.deletion.areas
     assert found.texts[0].deletion.areas != found.texts[1].deletion.areas
+
+
+def test_a_server_that_says_the_same_whatever_it_reads_is_reported(server):
+    prompt = TEMPLATE.replace("{text}", CONTEXT)
+    whole = server.completion
+
+    def forgetful(body):
+        """Answer about the same text whatever text came."""
+        _, _, after = body["prompt"].rpartition("\nanswer :")
+        return whole(body | {"prompt": prompt + after})
+
+    server.completion = forgetful
+    e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
+    assert (e.scores == 0).all()
+    assert sum("the same log-probability after every version" in n for n in e.notices) == 1
+    server.completion = whole
+    e = limelight.explain(wrapped(server), CONTEXT, "loo", features="sentences", answer=ANSWER)
+    assert not any("every version" in notice for notice in e.notices)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"methods": ["shapley", "loo"]}, {}, {"methods": ["shapley", "loo"], "budget": "60 calls"}],
+)
+def test_a_comparison_announces_the_calls_that_it_makes(server, options):
+    told = []
+    model = wrapped(server, estimate=lambda cost: told.append((cost.calls, len(server.bodies))))
+    limelight.compare(model, CONTEXT, features="sentences", **options)
+    ((calls, before),) = told
+    assert calls == len(server.bodies) - before == 2**5
+
+
+def test_a_template_that_is_missing_is_asked_for(server):
+    with pytest.raises(InputError, match=r"needs template=, .* such as template='(.*)'") as refused:
+        limelight.wrap_endpoint(server.url, model="tiny")
+    template = refused.value.args[0].partition("template='")[2].partition("'")[0]
+    assert "{text}" in limelight.wrap_endpoint(server.url, model="tiny", template=template).template
+
+
+HUGE = int("9" * 400)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"token_logprobs": HUGE}, "log-probability over a million, and none can be above 0"),
+        ({"token_logprobs": -HUGE}, "the logarithm -inf, which is not finite"),
+        ({"text_offset": HUGE}, "gives no log-probability for each token"),
+        ({"text_offset": -HUGE}, "gives no log-probability for each token"),
+        ({"completion_tokens": HUGE}, "says that it wrote over a million of them"),
+        ({"completion_tokens": -HUGE}, "says that it wrote under minus a million of them"),
+        ({"completion_tokens": -1}, "says that it wrote -1 of them"),
+        ({"completion_tokens": 1000}, "says that it wrote 1,000 of them"),
+        ({"prompt_tokens": -HUGE}, None),  # which nobody uses
+    ],
+)
+def test_numbers_that_no_server_should_send_are_one_sentence(server, changed, sentence):
+    whole = server.completion
+
+    def wrong(body):
+        found = whole(body)
+        logprobs = found["choices"][0]["logprobs"]
+        for name, number in changed.items():
+            if name in logprobs and body.get("echo"):
+                logprobs[name][-3] = number
+            elif name in found["usage"]:
+                found["usage"][name] = number
+        return found
+
+    server.completion = wrong
+    if sentence is None:
+        limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+        return
+    with pytest.raises(InputError, match=sentence) as refused:
+        limelight.explain(wrapped(server), CONTEXT, "loo", answer=ANSWER)
+    assert len(str(refused.value)) < 500
+
+
+def test_a_wait_that_no_one_can_wait_is_one_sentence(server, slept):
+    for header in ("9" * 300, "9" * 400, "Mon, 01 Jan 999999 00:00:00 GMT", "²", "-5"):
+        server.faults = [(429, "no", {"Retry-After": header.encode().decode("latin-1")})]
+        if header.startswith("9"):
+            with pytest.raises(InputError, match="asks to wait over a million s"):
+                wrapped(server).written(CONTEXT)
+        else:
+            assert wrapped(server).written(CONTEXT).text.strip()
+    assert all(seconds <= 120 for seconds in slept)
+
+
+@pytest.mark.parametrize("part", ["status", "headers", "body"])
+def test_a_server_that_drips_is_given_up_when_the_time_is_over(server, monkeypatch, part):
+    alarms, given_up = [], threading.Event()
+
+    class Alarm:
+        """A timer that goes off when the server calls it."""
+
+        def __init__(self, seconds, function):
+            self.seconds, self.ring = seconds, function
+            alarms.append(self)
+
+        def start(self):
+            pass
+
+        cancel = start
+
+    monkeypatch.setattr(endpoint, "_Timer", Alarm)
+    monkeypatch.setattr(endpoint, "_ATTEMPTS", 1)
+    model = wrapped(server, timeout=30)
+    server.drips, server.pause = part, lambda: None
+    assert model.written(CONTEXT).text.strip()  # a pause alone does no harm
+    in_time, ended = [], threading.Event()
+
+    def pause():
+        alarms[-1].ring()
+        in_time.append(given_up.wait(20))  # for as long as bytes come, nothing else would end it
+        ended.set()
+
+    server.pause = pause
+    with pytest.raises(InputError, match=r"TimeoutError: no whole answer within 30 s\), 1 times"):
+        model.written(CONTEXT)
+    given_up.set()
+    assert alarms[-1].seconds == 30
+    assert ended.wait(20)
+    assert in_time == [True]
+
+
+LONG = "x\x1b[31m\u202e" + "y" * 5000
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        (400, f"{KEY}{LONG}{KEY}", {}),
+        (400, "y" * 60 + KEY * 200, {}),
+        f"{KEY}{LONG}".encode(),  # no JSON
+        ("status", f"{LONG} {KEY}"),
+        ("tokens", f" {KEY}{LONG}"),
+        ("tokens", f"{LONG}{KEY}"),
+        ("finite", f" {KEY}{LONG}"),
+        ("positive", f" {KEY}{LONG}"),
+        ("alternative", f" {KEY}{LONG}"),
+    ],
+)
+def test_messages_show_little_of_what_a_server_sent_and_never_a_key(
+    server, slept, monkeypatch, fault
+):
+    monkeypatch.setenv("TINY_KEY", KEY)
+    whole = server.completion
+    match fault:
+        case ("status", line):
+            server.status_line = line
+        case (str(kind), token):
+
+            def wrong(body):
+                found = whole(body)
+                logprobs = found["choices"][0]["logprobs"]
+                if kind == "alternative" and "top_logprobs" in logprobs:
+                    logprobs["top_logprobs"][0] = {token: -0.1, " mars": -5.0}
+                elif kind in ("finite", "positive") and body.get("echo"):
+                    answer = body["prompt"].rpartition("answer :")[2]
+                    log = {"finite": float("-inf"), "positive": 3.0}[kind]
+                    logprobs |= {
+                        "tokens": [*body["prompt"].removesuffix(answer), answer, "x"],
+                        "token_logprobs": [
+                            *[-1.0] * len(body["prompt"].removesuffix(answer)),
+                            log,
+                            -1,
+                        ],
+                        "text_offset": None,
+                    }
+                elif kind == "tokens" and body.get("echo"):
+                    logprobs["tokens"][-2] = token
+                return found
+
+            server.completion = wrong
+        case _:
+            server.faults = [fault] * 5
+    model = wrapped(server, key_variable="TINY_KEY")
+    with pytest.raises(InputError) as refused:
+        model.outputs([model.read(CONTEXT, asked=(Answer(ANSWER),))])
+    for shown in (str(refused.value), str(refused.value.__cause__)):
+        assert KEY not in shown
+        assert KEY[:12] not in shown
+        assert shown.isprintable()
+        assert max(map(len, re.findall("y+", shown)), default=0) <= 80
+        assert len(shown) < 520

@@ -217,8 +217,68 @@ def test_several_labels_have_a_probability_each():
         assert e.diagnostics["holds"] == ("" if chance > 0.5 else "not ") + f"LABEL_{i}"
 
 
+IDENTITY, SIGMOID = (f"torch.nn.modules.{one}" for one in ("linear.Identity", "activation.Sigmoid"))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "is_score", "warned"),
+    [
+        ({}, True, True),  # rerankers and reward models, which transformers trains as regressions
+        ({"sentence_transformers": {"activation_fn": IDENTITY, "version": "5.0"}}, True, False),
+        ({"sbert_ce_default_activation_function": IDENTITY}, True, False),
+        ({"sentence_transformers": {"activation_fn": SIGMOID, "version": "5.0"}}, False, False),
+        ({"sbert_ce_default_activation_function": SIGMOID}, False, False),
+        ({"problem_type": "regression"}, True, False),
+        ({"problem_type": "multi_label_classification"}, False, False),
+        (
+            {"problem_type": "regression", "sbert_ce_default_activation_function": SIGMOID},
+            True,
+            False,
+        ),
+    ],
+)
+@pytest.mark.parametrize("window", [None, 9])
+def test_one_output_is_a_score_unless_the_configuration_says_otherwise(
+    recorded, is_score, warned, window
+):
+    model = loaded.__wrapped__(labels=1, **recorded)
+    e = limelight.explain(model, TEXT, "loo", window=window)
+    said = any("one output and no problem_type" in notice for notice in e.notices)
+    assert (e.scale == "score", said) == (is_score, warned)
+    output = model.logits([TEXT])[0, 0]
+    if is_score:
+        assert (model.classes, e.target) == (("score",), "score")
+        if window is None:
+            assert e.prediction == {"score": pytest.approx(output, abs=1e-5)}
+    else:
+        assert model.classes == ("not LABEL_0", "LABEL_0")
+        chance = 1 / (1 + np.exp(-output))
+        np.testing.assert_allclose(model.predict_proba([TEXT]), [[1 - chance, chance]], rtol=1e-6)
+
+
+def test_the_advice_about_one_output_works(tmp_path):
+    network, tokenizer = tiny("bert", labels=1)
+    network.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = limelight.load(tmp_path)
+    (advice,) = (n for n in limelight.explain(model, TEXT, "loo").notices if "problem_type" in n)
+    name, value = re.search(r"set (\w+)='(\w+)' in its configuration", advice).groups()
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {name: value}))
+    model = limelight.load(tmp_path)
+    e = limelight.explain(model, TEXT, "loo")
+    assert (e.scale, model.classes) == ("logit", ("not LABEL_0", "LABEL_0"))
+    assert not any("problem_type" in notice for notice in e.notices)
+
+
+def test_several_outputs_of_a_cross_encoder_have_a_sigmoid_each_if_it_records_one():
+    model = loaded.__wrapped__(sbert_ce_default_activation_function=SIGMOID)
+    chances = model.predict_proba([TEXT])[0]
+    np.testing.assert_allclose(chances, 1 / (1 + np.exp(-by_hand(model, TEXT))), rtol=1e-4)
+
+
 def test_a_single_output_is_the_logit_of_its_label():
-    model = loaded(labels=1)
+    model = loaded(labels=1, problem_type="multi_label_classification")
     assert model.classes == ("not LABEL_0", "LABEL_0")
     up, down = (limelight.explain(model, TEXT, "gxi", target=i) for i in (1, 0))
     np.testing.assert_allclose(up.scores, -down.scores)
@@ -446,7 +506,7 @@ def test_broken_weights_get_one_sentence(tmp_path):
 
 def test_texts_are_strings_and_may_be_none_at_all():
     model = loaded()
-    for whole in (model, loaded(labels=1)):
+    for whole in (model, loaded(labels=1, problem_type="multi_label_classification")):
         for one in (whole, whole.in_windows("auto")):
             assert one.predict_proba([]).shape == (0, len(whole.classes))
             assert one.logits([]).shape == (0, one.logits([TEXT]).shape[1])

@@ -102,7 +102,8 @@ def test_what_is_no_picture_or_too_large_is_refused_in_a_sentence(serving, model
     page = serving(model)
     bad = "data:image/*;name=bad.png;base64," + base64.b64encode(b"no picture").decode()
     said = asked(page, bad, methods=["loo"])["failed"]
-    assert said == "'bad.png' cannot be read as a picture, such as PNG or JPEG: it is none."
+    formats = "PNG, JPEG, GIF, BMP, WebP or TIFF"
+    assert said == f"'bad.png' cannot be read as a picture in {formats}: it is none."
     large = "data:image/*;base64," + "A" * MOST_OF_PICTURE
     assert "bytes; this one has more" in asked(page, large, methods=["loo"])["failed"]
 

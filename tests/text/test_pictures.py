@@ -11,7 +11,7 @@ from PIL import Image as PillowImage
 from limelight.errors import InputError
 from limelight.results import Explanation
 from limelight.text import Document, Image, Picture, features_of, is_picture, picture_of, unit_spans
-from limelight.text.pictures import Pictured, grid_boxes, segments
+from limelight.text.pictures import Pictured, grid_boxes, segments, slic_segments
 
 
 def pixels(height=6, width=10, channels=3, seed=0):
@@ -101,9 +101,11 @@ def bad_pictures(folder):
         (folder / "nothing.png", "must be a file"),
         (folder, "must be a file"),
         (pixels(1, 1), "at least 2 × 2 pixels"),
-        (pixels() * 1.0, "float pixels must lie between 0 and 1"),
-        (pixels() / 255 - 0.5, "before a processor normalises it"),
+        (pixels() * 1.0, "give array / 255"),
+        (pixels() * 257.0, "float pixels must lie between 0 and 1"),
+        (pixels() / 255 - 0.5, "before a processor normalizes it"),
         (pixels().astype(int) * 2, "whole pixels must lie between 0 and 255"),
+        (pixels().astype(np.int32) * 257, "give array.astype(np.uint16)"),
         (np.full((4, 4), np.nan), "finite"),
         (pixels(channels=2), "1, 3 or 4 channels"),
         (np.moveaxis(pixels(), -1, 0), "Channels go last"),
@@ -123,6 +125,119 @@ def test_what_cannot_be_a_picture_is_refused_in_a_sentence(tmp_path):
             picture_of(given)
         assert said in str(refused.value)
         assert str(refused.value).endswith((".", ")."))
+
+
+RAMP = np.arange(256, dtype=np.uint8)[None].repeat(4, axis=0)  # every gray of 8 bits
+
+
+def ramp(bits):
+    """Grays of so many bits: from 0 to the largest of them."""
+    return np.rint(RAMP * ((2**bits - 1) / 255)).astype(np.uint16)
+
+
+def big_endian(numbers):
+    return PillowImage.frombytes("I;16B", numbers.shape[::-1], numbers.astype(">u2").tobytes())
+
+
+@pytest.mark.parametrize("bits", [8, 10, 12, 14, 16])
+def test_a_picture_of_16_bits_has_the_brightness_of_its_bit_depth(bits):
+    deep = ramp(bits)
+    whole = PillowImage.fromarray(deep.astype(np.int32))
+    kinds = {
+        "array": deep,
+        "colors": np.repeat(deep[:, :, None], 3, axis=2),
+        "PNG": written(PillowImage.fromarray(deep)),
+        "TIFF": written(PillowImage.fromarray(deep), "TIFF"),
+        "big-endian TIFF": written(big_endian(deep), "TIFF"),
+        "32 bits": written(whole, "TIFF"),
+        "Pillow": whole,
+    }
+    for name, given in kinds.items():
+        found = picture_of(given)
+        shown = found.pixels.astype(int)
+        assert np.abs(shown - RAMP[:, :, None]).max() == 0, name
+        warned = any(f"read as {bits} bits" in notice for notice in found.notices)
+        assert warned == (bits < 16), name
+
+
+def test_every_mode_of_pillow_shows_the_grays_that_pillow_itself_shows():
+    gray = PillowImage.fromarray(RAMP)
+    modes = {
+        "1": gray.convert("1"),
+        "L": gray,
+        "LA": gray.convert("LA"),
+        "P": gray.convert("RGB").quantize(256),
+        "CMYK": gray.convert("CMYK"),
+        "YCbCr": gray.convert("RGB").convert("YCbCr"),
+        "HSV": gray.convert("RGB").convert("HSV"),
+        "I": gray.convert("I"),
+        "F": PillowImage.fromarray(RAMP.astype(np.float32) / 255),
+    }
+    for mode, image in modes.items():
+        assert image.mode == mode
+        expected = RAMP if mode in ("I", "F") else np.asarray(image.convert("L"))
+        shown = picture_of(image).pixels.astype(int).mean(axis=2)
+        # YCbCr is rounded on the way there and back.
+        assert np.abs(shown - expected).max() <= 1, mode
+        assert shown[0, -1] >= 254, mode
+
+
+def test_arrays_of_16_bits_in_one_file_are_read_by_one_bit_depth(tmp_path):
+    from limelight.data.pictures import read_pictures
+
+    bright, dark = ramp(12), ramp(12) // 8
+    file = tmp_path / "scans.npz"
+    np.savez(file, images=np.array([bright, dark]), labels=np.array(["lung", "hand"]))
+    found = read_pictures(file, ["hand", "lung"]).texts
+    assert [int(picture.pixels.max()) for picture in found] == [255, 32]
+
+
+def test_segments_of_a_gray_picture_follow_its_edges():
+    y, x = np.mgrid[:120, :160]
+    disc = (x - 80) ** 2 + (y - 60) ** 2 < 35**2
+    gray = np.where(disc, 190, 40).astype(np.uint8)[:, :, None]
+    found = slic_segments(gray)
+    assert 20 < len(np.unique(found)) < 60
+    crossed = [k for k in np.unique(found) if len(np.unique(disc[found == k])) > 1]
+    assert crossed == []
+    # A gray picture is the same picture in three equal colors.
+    assert (found == slic_segments(np.repeat(gray, 3, axis=2))).all()
+
+
+FOREIGN = {
+    "PostScript": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n%%EOF\n",
+    "PDF": b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n",
+    "Photoshop": b"8BPS\0\1" + bytes(6) + b"\0\3\0\0\0\4\0\0\0\4\0\x08\0\3" + bytes(80),
+    "FITS": b"SIMPLE  =                    T" + b" " * 2850,
+    "portable": b"P5 4 4 255\n" + bytes(16),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_file_of_another_format_is_refused_and_starts_no_program(kind, tmp_path, monkeypatch):
+    from PIL import EpsImagePlugin
+
+    started, program = tmp_path / "started", tmp_path / "gs"
+    program.write_text(f"#!/bin/sh\ntouch '{started}'\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # what Pillow remembers of the program
+    file = tmp_path / "photo.png"
+    file.write_bytes(FOREIGN[kind])
+    for given in (file, file.read_bytes()):
+        with pytest.raises(InputError, match="PNG, JPEG, GIF, BMP, WebP or TIFF: it is none"):
+            picture_of(given)
+    assert not started.exists()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"])
+def test_a_file_that_ends_too_early_is_one_sentence(kind):
+    file = written(PillowImage.fromarray(pixels(40, 60)), kind)
+    assert picture_of(file).size == (60, 40)
+    for end in (4, 12, 30, len(file) // 2):
+        with pytest.raises(InputError, match="cannot be read as a picture in") as refused:
+            picture_of(file[:end])
+        assert "\n" not in str(refused.value)
 
 
 def test_a_file_of_more_pixels_than_pillow_trusts_is_refused(monkeypatch):

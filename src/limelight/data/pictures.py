@@ -20,7 +20,7 @@ from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.errors import InputError, about_text
 from limelight.text import picture_of
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.pictures import has_ending
+from limelight.text.pictures import bit_depth, has_ending
 
 _BATCH = 256
 _FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # how they begin
@@ -145,9 +145,16 @@ def arrays_at(path: Path) -> Source:
         )
     (images,) = pictures.values()
     labels = [one.tolist() for one in found.values() if one.shape == (len(images),)]
+    # By the largest number of all: pictures of one camera must not differ in brightness.
+    most = (1 << bit_depth(images)) - 1 if images.dtype == np.uint16 else None
+
+    def address_of_row(row: int) -> str:
+        pixels = images[row] if most is None else images[row] / most
+        return address(picture_of(pixels).png(longest=1 << 16))
+
     return _Pictures(
         path,
         [str(i) for i in range(len(images))],
-        lambda row: address(picture_of(images[row]).png(longest=1 << 16)),
+        address_of_row,
         labels[0] if len(labels) == 1 else [],
     )

@@ -136,9 +136,11 @@ def metered(
     sizes = [len(features) for features in reading.features]
     # Methods ask anew about each class, and what the model has answered is counted again.
     aims = len(reading.model.classes) if reading.question.all_classes else 1
-    expected = aims * sum(one.expected_calls(d) for one in chosen for d in sizes)
+    each = [aims * sum(one.expected_calls(d) for one in chosen) for d in sizes]
+    expected = sum(each)
     if writer is not None and expected:
-        writer.ahead(expected)
+        # A text of d features has 2^d versions, and all methods share the answer to each.
+        writer.ahead(sum(min(calls, 2**d) for calls, d in zip(each, sizes, strict=True)))
     if progress is None or not expected:
         return _UNMETERED
     meter = Meter(progress, total=total)

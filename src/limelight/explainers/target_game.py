@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight.explainers.reading import Reading
+from limelight.models import why_not
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE
 from limelight.results import Finding, Pairs
@@ -35,6 +36,8 @@ class TargetGame:
         # The game of all outputs, of which this one is about the target's.
         self.of_outputs, self._targets = one.game(replacement), one.targets
         self._watched = one.targets.scale == "logit"
+        # Log-probabilities of a language model move with every word, those of a threshold need not.
+        self._answers = why_not(one.model, "answers") is None
         self._asked = self._held = 0
         self._stood_in = self.of_outputs.stood_in
         self._whole = float(one.targets.value(one.outputs)[0])
@@ -94,6 +97,11 @@ class TargetGame:
                 f"The model answered the same text with {whole:.4g} and with {again:.4g}: its "
                 "answers are partly noise, which no standard error here accounts for. Switch off "
                 "whatever is random in it.",
+            )
+        if self._answers and game.is_constant:
+            notices += (
+                "The model gave the answer the same log-probability after every version of the "
+                "text, so no part of it has an effect. Check that the model reads the text.",
             )
         if self._held:
             notices += (

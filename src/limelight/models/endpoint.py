@@ -1,10 +1,12 @@
 """Language models behind a server with OpenAI's completions interface, asked over HTTP."""
 
+import contextlib
 import http.client
 import json
 import math
 import os
 import re
+import socket
 import sys
 import threading
 import time
@@ -19,8 +21,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from limelight.errors import InputError, check_count
-from limelight.models.engine import Engine, said
+from limelight.errors import InputError, check_count, shown
+from limelight.models.engine import Engine
 from limelight.models.functions import Function, segments
 from limelight.models.protocol import (
     CAPABILITIES,
@@ -44,9 +46,19 @@ _MARKS = ">]}|"  # end what marks a turn of a chat, after which an answer begins
 _LARGEST = 1 << 26  # bytes of an answer that are read
 _ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT = 5, 0.5, 120.0  # times, seconds
 _AGAIN = (408, 425, 429)  # and all from 500
-# By which the log-probability of a token that a server wrote may differ from that of the same one
-# in a prompt: half precision and batches of other sizes move it by a tenth, another token by more.
-_SAME, _PROBE = 0.5, 8
+# By which two log-probabilities of one token after the same words may differ, beside a part of the
+# value: each token, all tokens together once more, and any at most. Half precision moves them by
+# 0.02, and bfloat16 rounds a logit of 8 to 16 to a sixteenth, and may round one otherwise.
+_SAME, _SAME_PART, _SAME_ONCE, _SAME_AT_MOST = 0.05, 0.01, 1 / 16, 0.25
+_POSITIVE = 0.01  # half precision rounds the log-probability of a sure token to a little above 0
+_CERTAIN = math.exp(_SAME) + _SAME  # what probabilities of different tokens may add up to
+_TIED = 1e-6  # log-probabilities of two tokens that are closer belong to neither
+# Tokens that are written to check a server, alternatives to each, how many of these are tried, and
+# how many are enough.
+_PROBE, _ALTERNATIVES, _TRIED, _ENOUGH = 8, 5, 3, 2
+# Improbable after any prompt. The second is for a model that begins with the first.
+_IMPROBABLE = ("zebra", "seven")
+_QUOTED = 80  # characters of what a server sent that a message shows
 # How texts are cut into words, and lose them: as those of any function.
 _WORDS = Function(function=len, classes=("answer",), scale="score")
 _WHO_CAN = (
@@ -54,7 +66,7 @@ _WHO_CAN = (
     "llama-cpp-python with logits_all; llama.cpp's own llama-server does not."
 )
 # By names of our own, so that tests wait for no clock.
-_sleep, _now = time.sleep, time.monotonic
+_sleep, _now, _Timer = time.sleep, time.monotonic, threading.Timer
 
 
 class Cost(NamedTuple):
@@ -107,9 +119,9 @@ class Endpoint:
     requests_per_minute
         How many are sent in a minute, at most.
     timeout
-        Seconds to wait for an answer. A request that gets none, or 429, or a fault of the server,
-        is sent again up to four times, after what the server asks for (Retry-After), else 0.5, 1,
-        2 and 4 seconds.
+        Seconds to wait for the last byte of an answer. A request that gets none, or 429, or a fault
+        of the server, is sent again up to four times, after what the server asks for (Retry-After),
+        else 0.5, 1, 2 and 4 seconds.
     estimate
         Called before each explanation with a :class:`Cost`, the calls and tokens that it will take;
         by default it is written to standard error where that is a terminal or a notebook.
@@ -121,8 +133,8 @@ class Endpoint:
 
     url: str
     _: KW_ONLY
-    model: str
-    template: str
+    model: str = ""
+    template: str = ""
     key_variable: str | None = None
     per_token: bool = False
     max_new_tokens: int = 64
@@ -137,6 +149,11 @@ class Endpoint:
         if not isinstance(self.model, str) or not self.model.strip():
             raise InputError(
                 f"model must be the name of a model on the server; got {self.model!r}."
+            )
+        if self.template == "":
+            raise InputError(
+                "an endpoint needs template=, what the model is asked with {text} in it, such as "
+                "template='{text} Question: where does Clara work? Answer:'."
             )
         if not isinstance(self.template, str) or self.template.count(_TEXT) != 1:
             raise InputError(f"template must be a string that has {_TEXT} in it once.")
@@ -196,8 +213,7 @@ class Endpoint:
         prompt, notices = self._prompt(document.text), notes_of_one(asked)
         echo = self._echoed(prompt, asked[0].text)
         if not self._traffic.checked:  # once, where all answers are given
-            self._written(prompt, _PROBE)
-            self._traffic.checked = True
+            self._written(prompt, _PROBE, echo)
         counts = [len(tokens_of(one, echo.letters)) for one in asked]
         known = [
             replace(one, length=count, per_token=self.per_token)
@@ -255,18 +271,23 @@ class Endpoint:
         end = self.template.split(_TEXT)[1].rstrip(" ")[-1:]
         return "" if adjoins(answer) or end.isspace() or (end and end in _MARKS) else " "
 
-    def _written(self, prompt: str, most: int) -> tuple[str, str]:
+    def _written(
+        self, prompt: str, most: int, answer_echo: "_Echo | None" = None
+    ) -> tuple[str, str]:
         """Return what the server writes, and what must be said about it.
 
         What it says of the same answer as a given one must agree: one server gives every token of
-        a prompt the log-probability of the next.
+        a prompt the log-probability of the next. A server that writes nothing is checked by
+        ``answer_echo``, an answer as it reads it.
         """
         stop = {"stop": list(self.stop)} if self.stop else {}
-        found = self._posted({"prompt": prompt, "max_tokens": most, **stop})
-        text, wrote = found["choices"][0]["text"], _shown(found)
+        asked = {"prompt": prompt, "max_tokens": most, "logprobs": _ALTERNATIVES}
+        found = self._posted({**asked, **stop})
+        text, wrote = found["choices"][0]["text"], self._read_logprobs(found)
         answer = text.removeprefix(self._gap(text.lstrip(" ")))
         cut = found["choices"][0].get("finish_reason") == "length"
         notes = [cut_after(most, "max_new_tokens")] if cut else []
+        echo = answer_echo
         if answer.strip():
             echo = self._echoed(prompt, answer)
             # A server may also show the token that ends an answer.
@@ -274,15 +295,93 @@ class Endpoint:
             if [token for _, token, _ in own] != echo.tokens:
                 notes.append(OTHER_TOKENS)
                 own = []  # there is nothing to compare
-            for (_, token, log), given in zip(own, echo.logs, strict=False):
-                if log is None or abs(log - given) > _SAME:
-                    wrote_it = "none" if log is None else f"{log:.2f}"
-                    raise self._refusal(
-                        f"wrote {token!r} with log-probability {wrote_it}, and says that it has "
-                        f"{given:.2f} there"
-                    )
+            # The server may stop before the end of a token that is read.
+            pairs = zip(own, echo.logs, strict=False)
+            self._check_agreement([(token, log, read) for (_, token, log), read in pairs])
+        if not self._traffic.checked:
+            self._check_improbable(prompt, echo, _first_alternatives(found))
             self._traffic.checked = True
         return answer, " ".join(notes)
+
+    def _check_improbable(
+        self, prompt: str, probable: "_Echo | None", alternatives: Mapping[str, float]
+    ) -> None:
+        """Raise an error if the server is wrong about a continuation that it would not write.
+
+        Tokens that a model writes may all have log-probabilities near 0, which show neither a shift
+        by one token nor a server that always says 0. ``alternatives`` are log-probabilities of
+        other first tokens, as far as the server shows them while it writes.
+        """
+        if sum(map(math.exp, alternatives.values())) > _CERTAIN:
+            raise self._refusal(
+                "gives next tokens log-probabilities that stand for more than 100 % together"
+            )
+        if (
+            probable is None
+            or (echo := self._read_improbable(prompt, probable, alternatives)) is None
+        ):
+            return
+        # Both echoes begin with the prompt, and no token depends on what follows it.
+        before, after = probable.before, echo.before
+        if (
+            before is not None
+            and after is not None
+            and abs(before - after) > _SAME_AT_MOST + _SAME_PART * abs(after)
+        ):
+            raise self._refusal(
+                "changes the log-probability of the last token of a prompt with what follows it, "
+                f"from {_format_log(before)} to {_format_log(after)}"
+            )
+        first, other = probable.logs[0], echo.logs[0]
+        tied = abs(first - other) <= _TIED
+        if tied or math.exp(first) + math.exp(other) > _CERTAIN:
+            quoted = [self._quote_token(tokens[0]) for tokens in (probable.tokens, echo.tokens)]
+            raise self._refusal(
+                f"gives {quoted[0]} the log-probability {_format_log(first)} and {quoted[1]} "
+                f"{_format_log(other)} in the same place"
+            )
+
+    def _read_improbable(
+        self, prompt: str, probable: "_Echo", alternatives: Mapping[str, float]
+    ) -> "_Echo | None":
+        """Return an improbable continuation as the server reads it after the prompt.
+
+        If it is one of the ``alternatives``, both log-probabilities must agree.
+        """
+        first, echoes = probable.tokens[0], list[_Echo]()
+        words = [word for word in alternatives if word.strip() and word.isprintable()]
+        words = sorted(set(words) - {first}, key=lambda word: (alternatives[word], word))
+        for token in words[:_TRIED]:
+            echo, _ = self._read_echo(prompt, token)
+            # Together with the prompt it may be read as other tokens.
+            if echo is not None and echo.tokens == [token]:
+                echoes.append(echo)
+            if len(echoes) == _ENOUGH:
+                break
+        self._check_agreement([(e.tokens[0], alternatives[e.tokens[0]], e.logs[0]) for e in echoes])
+        for word in _IMPROBABLE if not echoes else ():
+            echo, _ = self._read_echo(prompt, self._gap(word) + word)
+            if echo is not None and echo.tokens[0] != first:
+                return echo
+        return echoes[0] if echoes else None
+
+    def _check_agreement(self, tokens: Sequence[tuple[str, float | None, float]]) -> None:
+        """Raise an error if tokens have other log-probabilities as written than as read.
+
+        Each of ``tokens`` comes with its log-probability as written, which may be missing, and as
+        read.
+        """
+        differences = [
+            math.inf if log is None else max(abs(log - read) - _SAME_PART * abs(read), 0.0)
+            for _, log, read in tokens
+        ]
+        worst = max(differences, default=0.0)
+        if worst > _SAME_AT_MOST or sum(differences) > _SAME * len(differences) + _SAME_ONCE:
+            token, log, read = tokens[differences.index(worst)]
+            raise self._refusal(
+                f"writes {self._quote_token(token)} with log-probability {_format_log(log)}, and "
+                f"says that it has {_format_log(read)} there"
+            )
 
     def _answers(self, items: list[tuple[str, tuple[Answer, ...]]]) -> Float[np.ndarray, "n S"]:
         with ThreadPoolExecutor(self.parallel) as pool:
@@ -306,39 +405,73 @@ class Endpoint:
     def _echoed(self, prompt: str, answer: str) -> "_Echo":
         """Return the tokens of a given answer as the server reads it after a prompt."""
         gap = self._gap(answer)
-        whole = gap + answer
-        # One token is written and left out: to some servers none means as many as fit.
-        found = self._posted({"prompt": prompt + whole, "max_tokens": 1, "echo": True})
-        match found:
-            case {"usage": {"completion_tokens": int(written)}}:
-                pass
-            case _:
-                written = 1  # as many were asked for
-        shown = _shown(found)
-        tokens, own = shown[: max(len(shown) - written, 0)], []
-        if tokens:
-            end = shown[-written][0] if written else tokens[-1][0] + len(tokens[-1][1])
-            # Counted from the end: some servers show the token that begins a text, some do not.
-            first = end - len(whole)
-            own = [(at - first, token, log) for at, token, log in tokens if at >= first]
-        if not own or own[0][0] != 0 or not all(_stands(whole, *one) for one in own):
+        echo, last = self._read_echo(prompt, gap + answer, gap=len(gap))
+        if echo is None:
             if not prompt:
                 raise self._refusal(
                     "says nothing about the first token that it reads, which is the answer's where "
                     f"no text is left: put words into the template before {_TEXT}"
                 )
-            last = [token for _, token, _ in shown[-6:]]
             raise self._refusal(
                 f"gives no log-probability for each token of the answer {one_line(answer, 40)!r}; "
-                f"the last tokens that it shows are {one_line(repr(last), 80)}"
+                f"the last tokens that it shows are {self._shorten_reply(repr(last))}"
             )
+        return echo
+
+    def _read_echo(
+        self, prompt: str, whole: str, *, gap: int = 0
+    ) -> "tuple[_Echo | None, list[str]]":
+        """Return the tokens of ``whole`` after a prompt, and the last tokens that are shown.
+
+        There are none of ``whole`` if what the server shows there does not spell it. ``gap`` is the
+        number of spaces before the answer in ``whole``.
+        """
+        # One token is written and left out: to some servers none means as many as fit.
+        found = self._posted({"prompt": prompt + whole, "max_tokens": 1, "echo": True})
+        tokens = self._read_logprobs(found)
+        last = [token for _, token, _ in tokens[-6:]]
+        match found:
+            case {"usage": {"completion_tokens": int(written)}}:
+                if written < 0 or (tokens and written > len(tokens)):
+                    count = _format_number(written)
+                    raise self._refusal(
+                        f"shows {len(tokens):,} tokens, and says that it wrote {count} of them"
+                    )
+            case _:
+                written = 1  # as many were asked for
+        read, own = tokens[: max(len(tokens) - written, 0)], []
+        if read:
+            end = tokens[-written][0] if written else read[-1][0] + len(read[-1][1])
+            # Counted from the end: some servers show the token that begins a text, some do not.
+            first = end - len(whole)
+            own = [(at - first, token, log) for at, token, log in read if at >= first]
+        if not own or own[0][0] != 0 or not all(_stands(whole, *one) for one in own):
+            return None, last
         letters = []
         for start, token, log in own:
             if not math.isfinite(log):
-                raise self._refusal(f"gives {token!r} the logarithm {log}, which is not finite")
+                raise self._refusal(
+                    f"gives {self._quote_token(token)} the logarithm {log}, which is not finite"
+                )
             letter = len(token) - len(token.lstrip()) if token.strip() else 0
-            letters.append(max(start - len(gap) + letter, 0))
-        return _Echo(letters, [token for _, token, _ in own], [x for *_, x in own], len(shown))
+            letters.append(max(start - gap + letter, 0))
+        before = read[-len(own) - 1][2] if len(read) > len(own) else None
+        logs = [log for *_, log in own]
+        return _Echo(letters, [token for _, token, _ in own], logs, len(tokens), before), last
+
+    def _read_logprobs(self, found: dict[str, Any]) -> list[tuple[int, str, Any]]:
+        """Return offset, token and log-probability of all that a server shows.
+
+        A log-probability may be missing, and is then None.
+        """
+        tokens = _parse_logprobs(found)
+        for _, token, log in tokens:
+            if log is not None and log > _POSITIVE:
+                raise self._refusal(
+                    f"gives {self._quote_token(token)} the log-probability {_format_number(log)}, "
+                    "and none can be above 0"
+                )
+        return tokens
 
     def _posted(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the server answers to a request; one that fails for now is sent again."""
@@ -350,7 +483,7 @@ class Endpoint:
             try:
                 status, headers, data = self._sent(payload)
             except (OSError, http.client.HTTPException) as error:
-                failed = f"does not answer ({said(error)})"
+                failed = f"does not answer ({self._describe_error(error)})"
             else:
                 match found := _json(data):
                     case {"choices": [{"text": str()}, *_]} if status == 200:
@@ -362,7 +495,7 @@ class Endpoint:
                 if status != 200 and ("echo" in told or status not in (*_AGAIN, *range(500, 600))):
                     raise self._refusal(failed, status)
                 if (wait := _retry_after(headers, wait)) > _LONGEST_WAIT:
-                    raise self._refusal(f"asks to wait {wait:,.0f} s ({failed})")
+                    raise self._refusal(f"asks to wait {_format_number(wait)} s ({failed})")
             if attempt + 1 < _ATTEMPTS:
                 _sleep(wait)
         raise self._refusal(f"{failed}, {_ATTEMPTS} times")
@@ -377,23 +510,64 @@ class Endpoint:
         # Not by urllib, which follows redirects and takes proxies from the environment.
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = kind(str(address.hostname), address.port, timeout=self.timeout)
+        expired, sockets = threading.Event(), list[socket.socket]()
+
+        def hang_up() -> None:
+            expired.set()
+            for connected in sockets:
+                with contextlib.suppress(OSError):  # the server was quicker
+                    # Not by its own method: that of TLS takes away what a reader still needs.
+                    socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+        # The timeout of a socket begins anew with every byte that comes.
+        alarm = _Timer(self.timeout, hang_up)
+        alarm.daemon = True
+        alarm.start()
         try:
-            connection.request("POST", address.path, payload, headers)
-            answer = connection.getresponse()
-            return answer.status, dict(answer.headers), answer.read(_LARGEST)
+            connection.connect()
+            sockets.append(connection.sock)  # which the connection forgets before the last byte
+            # Nobody hung up on a connection that took too long to make.
+            if not expired.is_set():
+                connection.request("POST", address.path, payload, headers)
+                answer = connection.getresponse()
+                content = answer.read(_LARGEST)
+                if not expired.is_set():
+                    return answer.status, dict(answer.headers), content
+        except (OSError, http.client.HTTPException):
+            if not expired.is_set():
+                raise
         finally:
+            alarm.cancel()
             connection.close()
+        raise TimeoutError(f"no whole answer within {self.timeout:g} s")
 
     def _told(self, data: bytes) -> str:
-        """Return what the server says of an error, on one line and without the key."""
+        """Return what the server says of an error, short and without the key."""
         match _json(data):
             case {"error": {"message": str(text)}} | {"error": str(text)} | {"message": str(text)}:
                 pass
             case _:
-                text = data[:4000].decode("utf-8", "replace")
+                text = data.decode("utf-8", "replace")
+        return self._shorten_reply(text).rstrip(".")
+
+    def _shorten_reply(self, text: str) -> str:
+        """Return the beginning of what the server sent on one line, without the key."""
+        # Before it is cut: a part of the key is a secret too.
+        return one_line(self._remove_key(text), _QUOTED)
+
+    def _quote_token(self, token: str) -> str:
+        token = self._remove_key(token)  # with its spaces, which tell tokens apart
+        return repr(token if len(token) <= _QUOTED else f"{token[: _QUOTED - 1]}…")
+
+    def _describe_error(self, error: BaseException) -> str:
+        """Return an error as a clause; the status line of a server may stand in it."""
+        return f"{type(error).__name__}: {self._shorten_reply(str(error))}".rstrip(".")
+
+    def _remove_key(self, text: str) -> str:
         if self.key_variable is not None:  # some servers repeat what they were sent
-            text = text.replace(_key(self.key_variable), "…")
-        return one_line(text, 200).rstrip(".")
+            with contextlib.suppress(InputError):  # the variable may have changed meanwhile
+                text = text.replace(_key(self.key_variable), "…")
+        return text
 
     def _refusal(self, failed: str, status: int = 0) -> InputError:
         """Return the error of a request, whose cause says that no text is at fault."""
@@ -404,8 +578,9 @@ class Endpoint:
                 advice = " Name the environment variable that holds the key: key_variable='…'."
         elif 300 <= status < 400:
             advice = " Nothing is sent to another address; give the one to which it leads."
-        elif "echo" in failed or "log-probability" in failed:
+        elif "echo" in failed or "log-probabilit" in failed:
             advice = _WHO_CAN
+        failed = shown(self._remove_key(failed))
         found = InputError(f"the server at {self.url} {failed}.{advice}")
         found.__cause__ = ConnectionError(failed)
         return found
@@ -439,17 +614,18 @@ class _Traffic:
 class _Echo(NamedTuple):
     """Tokens of an answer, each with its first letter and its log-probability.
 
-    ``length`` is how many were read, those of the prompt included.
+    ``length`` is how many were read, those of the prompt included, and ``before`` the
+    log-probability of the last token of the prompt, None if the server does not show it.
     """
 
     letters: list[int]
     tokens: list[str]
     logs: list[float]
     length: int
+    before: float | None
 
 
-def _shown(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
-    """Return offset, token and log-probability, which may be None, of all that a server shows."""
+def _parse_logprobs(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
     match found["choices"][0].get("logprobs"):
         case {"tokens": [*tokens], "token_logprobs": [*logs], **rest}:
             strings = [str(token) for token in tokens]
@@ -457,9 +633,45 @@ def _shown(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
             if not isinstance(offsets, list) or not all(isinstance(x, int) for x in offsets):
                 offsets = list(accumulate(map(len, strings), initial=0))[:-1]
             if len(logs) == len(offsets) == len(strings):
-                known = [float(log) if isinstance(log, int | float) else None for log in logs]
-                return list(zip(offsets, strings, known, strict=True))
+                return list(zip(offsets, strings, map(_parse_log, logs), strict=True))
     return []
+
+
+def _first_alternatives(found: dict[str, Any]) -> dict[str, float]:
+    """Return the log-probabilities of first tokens that a server shows while it writes."""
+    match found["choices"][0].get("logprobs"):
+        case {"top_logprobs": [{**tokens}, *_]}:
+            known = {str(token): _parse_log(log) for token, log in tokens.items()}
+            return {
+                token: log
+                for token, log in known.items()
+                if log is not None and math.isfinite(log) and log <= _POSITIVE
+            }
+    return {}
+
+
+def _parse_log(value: Any) -> float | None:
+    """Return a number of JSON as a float; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # whole numbers of JSON have any number of digits
+        return math.inf if value > 0 else -math.inf
+
+
+def _format_log(log: float | None) -> str:
+    """Return a log-probability with two digits, or in words."""
+    if log is None:
+        return "none"
+    return f"{log:.2f}" if abs(log) < 1_000_000 else _format_number(log)
+
+
+def _format_number(value: int | float) -> str:
+    """Return a number in a few characters, however large it is."""
+    if abs(value) < 1_000_000:
+        return f"{value:,.6g}"
+    return "over a million" if value > 0 else "under minus a million"
 
 
 def _stands(answer: str, start: int, token: str, log: float | None) -> bool:
@@ -483,7 +695,7 @@ def _retry_after(headers: Mapping[str, str], otherwise: float) -> float:
         if given.strip().isdigit():
             return float(given)
         return max(parsedate_to_datetime(given).timestamp() - time.time(), 0.0)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return otherwise
 
 

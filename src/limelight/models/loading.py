@@ -270,7 +270,7 @@ def wrap(
         Explain the mean log-probability of the tokens of an answer instead of their sum.
     classes
         Names of the classes of a function, in the order of its columns; of a "score" that belongs
-        to no class, such as a rating, its one name.
+        to no class, such as a rating, its one name. For a zero-shot pipeline, its candidate labels.
     scale
         What the scores of a function are: "probability" (rows sum to one), "logit", or a "score"
         that is neither, such as a margin: larger is more, and there are no probabilities.
@@ -305,6 +305,10 @@ def wrap(
     }
     if hasattr(anything, "capabilities"):
         return _with_nothing(checked_model(anything), options)
+    if getattr(anything, "task", None) == "zero-shot-classification":
+        from limelight.models.hugging_face.zero_shot import wrap_zero_shot
+
+        return wrap_zero_shot(anything, options)
     networks = ("tokenizer", "processor", "template", "labels", "max_new_tokens", "per_token")
     of_networks = {name: options.pop(name) for name in networks if name in options}
     # Known by what they have: importing transformers to ask for their classes would take seconds.

@@ -86,6 +86,12 @@ class TextGame:
         return None if self.refuses_nothing else self(~self._whole)[0]
 
     @property
+    def is_constant(self) -> bool:
+        """Whether several masks were answered so far, and all of them by the same numbers."""
+        first, *others = self._known.values() or [np.empty(0)]
+        return bool(others) and all((first == answer).all() for answer in others)
+
+    @property
     def _whole(self) -> Bool[np.ndarray, "1 d"]:
         return np.ones((1, len(self)), bool)
 

@@ -30,6 +30,11 @@ SEGMENTS = 255  # at most: what a pixel of the stored map can tell apart
 _GRID = re.compile(r"([1-9]\d{0,3}) ?[x×] ?([1-9]\d{0,3}) patches")
 _ADDRESS = re.compile(r"data:image/[\w*+.-]+(?:;name=(?P<name>[^;,]+))?;base64,")
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
+# Pillow is told to try these and no others, whatever a file is called: for EPS it would start
+# Ghostscript, and readers of rare formats are where its own faults lie.
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
+# Of an array of 16 bits nobody knows how many the camera used: the fewest that hold its numbers.
+_DEPTHS = (8, 10, 12, 14, 16)
 
 
 @final
@@ -94,7 +99,8 @@ def picture_of(given: Any, name: str | None = None) -> Picture:
     """Return a picture, an array, an image of Pillow, a path or the bytes of a file as a picture.
 
     Hugging Face's ``{"bytes", "path"}`` is one too. What a camera turned is turned back, and what
-    is transparent lies on white, with a notice; 16 bits and numbers from 0 to 1 become 8 bits.
+    is transparent lies on white, with a notice; numbers from 0 to 1 become 8 bits, and so do 16
+    bits, by the bit depth (8, 10, 12, 14 or 16) that their largest number needs.
     """
     if isinstance(given, Picture):
         return given
@@ -155,7 +161,7 @@ def _opened(file: Any, name: str) -> Picture:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             if is_pillow(file):  # somebody else's, to be closed by them; its file is read only now
                 return _of_pillow(file, name)
-            with Image.open(file) as image:
+            with Image.open(file, formats=FORMATS) as image:
                 return _of_pillow(image, name)
     except InputError:
         raise
@@ -166,9 +172,9 @@ def _opened(file: Any, name: str) -> Picture:
         ) from None
     except Exception as error:  # a broken file raises almost anything
         unknown = type(error).__name__ == "UnidentifiedImageError"  # which names an object of ours
-        why = "it is none" if unknown else str(error).rstrip(".")
+        why = "it is none" if unknown else one_line(str(error), 120).rstrip(".")
         raise InputError(
-            f"{name!r} cannot be read as a picture, such as PNG or JPEG: {why}."
+            f"{name!r} cannot be read as a picture in PNG, JPEG, GIF, BMP, WebP or TIFF: {why}."
         ) from error
 
 
@@ -183,6 +189,7 @@ def _of_pillow(image: Any, name: str) -> Picture:
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;"):
         numbers = np.asarray(image)
+        # Pillow's own mode for 16 bits has had 32 in some versions.
         fits = image.mode != "F" and numbers.min() >= 0 and numbers.max() <= 65535
         return _of_array(numbers.astype(np.uint16) if fits else numbers, name)
     if image.has_transparency_data:
@@ -206,12 +213,11 @@ def _of_array(array: np.ndarray, name: str) -> Picture:
             f"a picture needs at least 2 × 2 pixels, or there is nothing to compare; {name!r} has "
             f"{width} × {height}."
         )
-    pixels = _in_bytes(pixels, name)
-    notices: tuple[str, ...] = ()
+    pixels, notices = _in_bytes(pixels, name)
     if channels == 4:
         alpha, pixels = pixels[:, :, 3:] / 255, pixels[:, :, :3]
         if alpha.min() < 1:
-            notices = ("The picture is transparent in parts, which were laid on white.",)
+            notices += ("The picture is transparent in parts, which were laid on white.",)
             pixels = np.rint(pixels * alpha + 255 * (1 - alpha)).astype(np.uint8)
     pixels = np.array(pixels)  # a copy: freezing must not freeze the caller's
     pixels.setflags(write=False)
@@ -220,21 +226,42 @@ def _of_array(array: np.ndarray, name: str) -> Picture:
     return Picture(pixels, said or "picture", notices)
 
 
-def _in_bytes(pixels: np.ndarray, name: str) -> Num[np.ndarray, "H W C"]:
+def _in_bytes(pixels: np.ndarray, name: str) -> tuple[Num[np.ndarray, "H W C"], tuple[str, ...]]:
+    """Return pixels of 8 bits, and a warning if their bit depth had to be guessed."""
     if pixels.dtype == np.uint8:
-        return pixels
+        return pixels, ()
     whole = pixels.dtype.kind in "ui"
     if pixels.dtype.kind not in "buif" or not np.isfinite(pixels).all():
         raise InputError(f"pixels must be finite numbers; those of {name!r} are not.")
-    most = 65535 if pixels.dtype == np.uint16 else 255 if whole else 1
     low, high = pixels.min(), pixels.max()
+    notices: tuple[str, ...] = ()
+    if pixels.dtype == np.uint16:
+        depth = bit_depth(pixels)
+        most = (1 << depth) - 1
+        if depth < 16:
+            notices = (
+                f"The pixels have 16 bits and go up to {high:,}, so they were read as {depth} "
+                "bits. If they are a dark picture of 16 bits, divide them by 65535.",
+            )
+    else:
+        most = 255 if whole else 1
     if low < 0 or high > most:
+        advice = "Give the picture as it is before a processor normalizes it."
+        if whole and low >= 0 and high <= 65535:
+            advice = "If they have 16 bits, give array.astype(np.uint16)."
+        elif not whole and low >= 0 and high <= 255:
+            advice = "If they go up to 255, give array / 255."
         raise InputError(
             f"{'whole' if whole else 'float'} pixels must lie between 0 and {most}; those of "
-            f"{name!r} go from {low:.4g} to {high:.4g}. Give the picture as it is before a "
-            "processor normalises it."
+            f"{name!r} go from {low:.4g} to {high:.4g}. {advice}"
         )
-    return np.rint(pixels * (255 / most)).astype(np.uint8)
+    return np.rint(pixels * (255 / most)).astype(np.uint8), notices
+
+
+def bit_depth(pixels: Num[np.ndarray, "..."]) -> int:
+    """Return the fewest bits, as cameras have them, that hold all pixels of a 16-bit array."""
+    high = pixels.max(initial=0)
+    return next(bits for bits in _DEPTHS if high < 1 << bits)
 
 
 def blurred(pixels: Num[np.ndarray, "H W C"]) -> Num[np.ndarray, "H W C"]:
@@ -402,9 +429,10 @@ def slic_segments(pixels: Num[np.ndarray, "H W C"]) -> Labels:
             "segments need the package scikit-image (pip install scikit-image), or a function of "
             "your own from the pixels to a label for each: features=function."
         ) from None
-    gray = pixels.shape[2] == 1
-    found = slic(pixels[:, :, 0] if gray else pixels, 50, channel_axis=None if gray else -1)
-    return np.asarray(found)
+    # Gray as three equal channels: SLIC then measures brightness from 0 to 100, as for colors. Of
+    # one channel it is from 0 to 1, distances outweigh it, and the segments become squares.
+    colors = np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+    return np.asarray(slic(colors, 50))
 
 
 def segments(cutter: Callable[[np.ndarray], Any], picture: Picture, name: str) -> Pictured:

@@ -23,7 +23,8 @@ from limelight.threads import ForkSafeLock
 
 # A segment travels in the upper half of its id, and above it the mark of a piece that is asked
 # about: a row stays one array of integers, so that masks, batches, cache keys and paddings need not
-# know that there are segments and places.
+# know that there are segments and places. Segment k + 1 is the token type k of the tokenizer, and 0
+# says that it names none: XLM and GPT-2 answer otherwise to tokens of type 0 than without types.
 _BITS, _MARK_BITS = 32, 40
 _TOKEN, _SEGMENT = (1 << _BITS) - 1, (1 << (_MARK_BITS - _BITS)) - 1
 MASKED_OUT = -1  # stands for a piece that attention does not see
@@ -88,8 +89,7 @@ def is_marked(row: Int[np.ndarray, "*n L"], least: int = 1) -> Bool[np.ndarray, 
 def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dict[str, Any]:
     """Return what the network is called with; a negative id is ``filler``, and is not attended to.
 
-    Segments are given only where there are several, to networks that tell them apart, and marks
-    only where a piece has one.
+    Token types are passed to networks that read them, and marks only where a piece has one.
     """
     given = torch.as_tensor(rows).to(network.device)
     if given.dim() == 4:
@@ -104,20 +104,31 @@ def network_input(network: Any, rows: Rows, *, filler: int | None = None) -> dic
     if most >> (_MARK_BITS - _BITS):
         inputs["marks"] = (given >> _MARK_BITS).masked_fill(~there, 0)
         most = int(((rows[rows >= 0] >> _BITS) & _SEGMENT).max())
-    if most and _tells_apart(network, most):
-        inputs["token_type_ids"] = ((given >> _BITS) & _SEGMENT).masked_fill(~there, 0)
+    if 0 < most <= token_type_count(network):
+        types = ((given >> _BITS) & _SEGMENT) - 1
+        inputs["token_type_ids"] = types.clamp(min=0).masked_fill(~there, 0)
     return inputs
 
 
-def _tells_apart(network: Any, most: int) -> bool:
-    """Whether the network has segments up to ``most``; RoBERTa's table has one row only."""
-    # The table itself where there is one, rather than what a configuration says of it.
-    weights = network.named_parameters()
-    tables = [len(one) for name, one in weights if name.endswith("token_type_embeddings.weight")]
-    if tables:
-        return min(tables) > most
-    known = getattr(network.config, "type_vocab_size", most + 1)
-    return known > most and "token_type_ids" in inspect.signature(network.forward).parameters
+_TYPE_COUNTS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+
+def token_type_count(network: Any) -> int:
+    """Return how many token types the network knows, 0 if it reads none; RoBERTa's table has 1."""
+    if (count := _TYPE_COUNTS.get(network)) is None:
+        inner = getattr(network, network.held) if isinstance(network, AnotherHead) else network
+        # The table itself where there is one, rather than what a configuration says of it.
+        tables = [
+            len(weight)
+            for name, weight in inner.named_parameters()
+            if name.endswith("token_type_embeddings.weight")
+        ]
+        count = min(tables, default=getattr(inner.config, "type_vocab_size", None))
+        if not tables and "token_type_ids" not in inspect.signature(inner.forward).parameters:
+            count = 0
+        # GPT-2 and XLM look token types up among their words, and XLNet compares them.
+        _TYPE_COUNTS[network] = count = _SEGMENT if count is None else count
+    return count
 
 
 def input_table(network: Any) -> Any:

@@ -154,7 +154,8 @@ def _batches(network: Any, points: Points) -> Iterator[Any]:
 def _logits_at(network: Any, given: dict[str, Any], here: Any) -> Any:
     # By a hook and not by inputs_embeds: heads of decoders look for the last piece in input_ids,
     # and an encoder with a decoder embeds its text twice.
-    embedding = _InPlace(network, next(iter(given.values())), here)
+    types = given.get("token_type_ids")
+    embedding = _InPlace(network, next(iter(given.values())), here, types)
     with forward.restoring(network, hook=embedding):
         logits = network(**given).logits
     # A network that never asked its table answered about the text, not about the points.
@@ -167,11 +168,13 @@ class _InPlace:
     """Puts ``points`` in the place of what the embedding answers to ``ids``.
 
     A network may embed its text twice: a decoder reads it once more, moved on by one piece. The
-    gradient at a piece is then the sum over the places where it enters.
+    gradient at a piece is then the sum over the places where it enters. Token ``types``, which
+    GPT-2 looks up in the same table, stay what they are.
     """
 
-    def __init__(self, network: Any, ids: Any, points: Any) -> None:
+    def __init__(self, network: Any, ids: Any, points: Any, types: Any = None) -> None:
         self._network, self._ids, self._points, self._whole = network, ids, points, False
+        self._types = types
 
     def __call__(self, _module: Any, given: Any, rows: Any) -> Any:
         if self._ids.dim() == 4 and isinstance(rows, torch.Tensor):  # special positions come first
@@ -180,6 +183,8 @@ class _InPlace:
         asked, (n, T) = given[0] if given else None, self._ids.shape
         if asked is None or asked.ndim != 2 or rows.ndim != 3 or len(asked) != n:
             raise self._refusal()
+        if self._types is not None and torch.equal(asked, self._types):
+            return rows
         if asked.shape[1] < T:
             return rows  # what a decoder writes beside the text; the network's check tells others
         for start in (0, 1):  # where the text begins; further pieces may follow it

@@ -62,6 +62,7 @@ class PromptTokenizer:
     special: bool
     closed: bool = False
     is_fast = True
+    model_input_names = ("input_ids", "attention_mask")  # all that transformers generates from
     why_no_pairs = "a template has room for one text; write both into the template or the text"
 
     @staticmethod

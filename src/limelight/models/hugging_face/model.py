@@ -30,6 +30,7 @@ from limelight.models.hugging_face.pieces import (
     ids_moved,
     in_windows,
     longest_input,
+    names_types,
     pieces_of,
     rows_read,
     windows_in,
@@ -85,8 +86,20 @@ _IN_WINDOWS: Mapping[Capability, str] = {
     "pairs": "a pair is read whole, not in windows; leave window out",
     "signals": "a word is seen in its own window alone; leave window out",
 }
+_ONE_OUTPUT = (
+    "The model has one output and no problem_type, so the output is explained as a score. If it is "
+    "the logit of a label, set problem_type='multi_label_classification' in its configuration."
+)
 _UNNAMED = "LABEL_0"  # what transformers calls an output that nobody named
 _TOGETHER = 256  # texts that the tokenizer is given at a time, or that are differentiated
+
+
+def _activation(config: Any) -> str:
+    """Return the class that a cross-encoder of sentence-transformers applies to its outputs."""
+    recorded = getattr(config, "sentence_transformers", None)
+    path = recorded.get("activation_fn") if isinstance(recorded, Mapping) else None
+    path = path or getattr(config, "sbert_ce_default_activation_function", None)  # before its 4.0
+    return str(path or "").rpartition(".")[2]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,8 +144,9 @@ class HuggingFace:
         """Names of the classes; of a single output, the second's is the label.
 
         The first is then called what the configuration says it is (``other_label``), else "not"
-        the second. A regression has names of scores instead, which may be one. Classes of the same
-        name are told apart by their numbers.
+        the second. A regression has names of scores instead, which may be one, and so has a single
+        output of which the configuration says nothing. Classes of the same name are told apart by
+        their numbers.
         """
         config = self.network.config
         named = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
@@ -147,11 +161,29 @@ class HuggingFace:
     def link(self) -> Link:
         """How outputs become probabilities: by sigmoids of independent labels, else softmax.
 
-        A regression has none.
+        A regression has none. Without a ``problem_type`` the activation that a cross-encoder
+        records decides, and a single output is a score, as transformers trains it.
         """
         # Nothing else tells: logits of independent labels look like those of classes.
         links: dict[str, Link] = {"multi_label_classification": "sigmoid", "regression": "none"}
-        return links.get(str(getattr(self.network.config, "problem_type", None)), "softmax")
+        config, several = self.network.config, len(self.network.config.id2label) > 1
+        kind = getattr(config, "problem_type", None)
+        if kind is None:
+            unnamed: Link = "softmax" if several else "none"
+            link = "sigmoid" if _activation(config) == "Sigmoid" else unnamed
+        else:
+            link = links.get(str(kind), "softmax")
+        # One independent label has two classes: it and "not" it.
+        return "softmax" if link == "sigmoid" and not several else link
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a reader must know of every result: what the network was seen to do, its scale."""
+        config = self.network.config
+        named = getattr(config, "problem_type", None) or _activation(config)
+        if named or len(config.id2label) > 1:
+            return self.check.notices
+        return (*self.check.notices, _ONE_OUTPUT)
 
     @property
     def capabilities(self) -> Mapping[Capability, str | None]:
@@ -254,7 +286,7 @@ class HuggingFace:
         classes, if_cut = self.classes, self._head.if_cut
         for text, read in zip(texts, self._pieces(texts, limit=limit, apart=pieces), strict=True):
             document = document_of(self.tokenizer, text, *read, classes=classes, if_cut=if_cut)
-            yield replace(document, notices=document.notices + self.check.notices)
+            yield replace(document, notices=document.notices + self.notices)
 
     def _pieces(
         self, texts: Sequence[Given], *, limit: int, apart: bool = False
@@ -277,11 +309,12 @@ class HuggingFace:
         rows = [part.row for part in whole.input]
         self._check_ids(np.concatenate(rows))
         windows = Windows(size, spans, self._outputs_of(rows))
-        return replace(whole, windows=windows, notices=whole.notices + self.check.notices)
+        return replace(whole, windows=windows, notices=whole.notices + self.notices)
 
     def _check_ids(self, ids: Int[np.ndarray, " _"]) -> None:
         """Refuse tokens that the embedding does not know; not every network has one table."""
-        rows, most = forward.embedding_rows(self.network), int(ids.max(initial=0))
+        rows = forward.embedding_rows(self.network)
+        most = int(forward.plain_ids(ids).max(initial=0))
         if rows is not None and most >= rows:
             token = self.tokenizer.convert_ids_to_tokens(most)
             raise InputError(
@@ -508,7 +541,7 @@ class HuggingFace:
 
     @cached_property
     def _nothing(self) -> int:
-        """The token that stands for a text of no pieces at all: one that begins or ends others."""
+        """What stands in a row for a text of no pieces: a token that begins or ends others."""
         writes = isinstance(self.network, AnswerForSequenceClassification)
         sources = (self.tokenizer, self.network.config) if writes else (self.tokenizer,)
         # The padding last: decoders look for the last piece that is not padding.
@@ -520,7 +553,8 @@ class HuggingFace:
                 "an answer is written after a token at least; this model has none that begins or "
                 "ends a text (bos, eos), so put words into the template before {text}."
             )
-        return known[0] if known else 0
+        segment = np.array(int(names_types(self.tokenizer)))
+        return int(forward.with_segments(np.array(known[0] if known else 0), segment, 0))
 
     @cached_property
     def engine(self) -> Engine:

@@ -119,7 +119,7 @@ class HuggingFacePictures(HuggingFace):
             raise InputError("a picture has patches, and neither places nor pieces of words.")
         picture = picture_of(text)
         frame, (width, height) = self._frame(picture), picture.size
-        notices = list(self.check.notices)
+        notices = list(self.notices)
         if self._channels == 1 and picture.pixels.shape[2] == 3:
             notices.append("The model reads gray pictures; the colours were taken out of this one.")
         if (frame[2] - frame[0]) * (frame[3] - frame[1]) < 0.98 * width * height:

@@ -47,9 +47,9 @@ class Pieces:
 
     ``token`` is the place of each piece's word among ``strings``, -1 at special pieces. ``room``
     pieces that are not special fit. ``side`` is 0 at the pieces of a text, of a ``pair`` 0 or 1,
-    and -1 at special ones; ``side_of_word`` is the same of each of ``strings``. ``segment`` is what
-    the tokenizer calls the type of a token of a pair, and ``mark`` is set where a text is asked
-    about places: 0 at other pieces (see ``hugging_face.tags``).
+    and -1 at special ones; ``side_of_word`` is the same of each of ``strings``. ``segment`` is 1 +
+    the type that the tokenizer gives each token, or 0 if it gives none, and ``mark`` is set where a
+    text is asked about places: 0 at other pieces (see ``hugging_face.tags``).
     """
 
     ids: Int[np.ndarray, " L"]
@@ -225,7 +225,7 @@ def _notices(
             "pair, (first, second), if it was trained on pairs."
         )
     adjoin = (pieces.side[:-1] == 0) & (pieces.side[1:] == 1)
-    if adjoin.any() and not np.any(pieces.segment):
+    if adjoin.any() and not np.ptp(pieces.segment):
         yield (
             "The tokenizer puts nothing between the two texts of a pair, so the model sees them as "
             "one that goes on."
@@ -256,7 +256,6 @@ def pieces_of(
     token, spans = _tokens(word, side, places, text, apart=apart)
     # Words are one feature if the model cannot tell them apart, so "Good" and "good" are here.
     same = str.lower if lowers(tokenizer) else str
-    told = bool(parts) and "token_type_ids" in tokenizer.model_input_names  # else it knows of none
     pieces = Pieces(
         ids,
         token,
@@ -265,9 +264,14 @@ def pieces_of(
         side_of_word=tuple(side_at(start, parts) for start, _ in spans),
         room=max(limit - int(np.count_nonzero(side < 0)), 0),
         pair=bool(parts),
-        segment=np.array(encoding.type_ids) if told else 0,
+        segment=np.array(encoding.type_ids) + 1 if names_types(tokenizer) else 0,
     )
     return _read_first(pieces, spans) if parts else (pieces, spans)
+
+
+def names_types(tokenizer: Any) -> bool:
+    """Whether the tokenizer gives networks the type of every token, as transformers passes it."""
+    return "token_type_ids" in tokenizer.model_input_names
 
 
 def _numbers(given: Sequence[int | None]) -> Int[np.ndarray, " L"]:
@@ -419,6 +423,8 @@ def in_windows(
         # Special pieces stand in every window: no network was trained without them.
         own = (window == number) | (window < 0)
         some = {name: getattr(pieces, name)[own] for name in ("ids", "token", "side")}
+        if names_types(tokenizer):
+            some["segment"] = np.asarray(pieces.segment)[own]
         parts.append(replace(pieces, **some, room=room))
     several: tuple[str, ...] = ()
     if len(parts) > 1:

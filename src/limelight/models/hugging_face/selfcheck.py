@@ -103,7 +103,8 @@ class ExampleIds:
 def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
     """Return tokens from all over the vocabulary, between the special ones of a text."""
     pieces, _ = pieces_of(tokenizer, _TEXT, limit=limit)
-    before, after = pieces.ids[: pieces.text.start], pieces.ids[pieces.text.stop :]
+    before, after = pieces.row[: pieces.text.start], pieces.row[pieces.text.stop :]
+    segment = np.broadcast_to(pieces.segment, pieces.ids.shape)[pieces.text.start]
     count, special = tokenizer.vocab_size, set(tokenizer.all_special_ids)
     count = min(count, forward.embedding_rows(network) or count)
     usable = [i for i in range(count) if i not in special] or [0]
@@ -112,7 +113,8 @@ def example_ids(network: Any, tokenizer: Any, limit: int) -> ExampleIds:
     many = max(1, min(_MANY, pieces.room))
 
     def around(some: list[int]) -> Int[np.ndarray, " _"]:
-        return np.concatenate([before, some, after]).astype(int)
+        inner = forward.with_segments(np.array(some, dtype=int), segment, 0)
+        return np.concatenate([before, inner, after])
 
     rolled = known[1:short] + known[:1]  # distinct ids, so it differs from the first everywhere
     return ExampleIds(
@@ -184,7 +186,8 @@ def _withdrawn(
     # ordinary tokens: RoBERTa moves later words up where the padding stands, which is fine.
     hidden = example.ids.copy()
     hidden[example.middle] = MASKED_OUT
-    fillers = (int(example.ids[example.middle]), int(example.other[example.middle]))
+    pair = (example.ids[example.middle], example.other[example.middle])
+    fillers = forward.plain_ids(np.array(pair)).tolist()
     if _differ(
         lambda: [forward.network_outputs(network, hidden[None], filler=f) for f in fillers],
         rounding,
