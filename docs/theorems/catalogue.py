@@ -232,7 +232,7 @@ THEOREMS = (
         id="lime-first-order",
         title="Theorem 5.1 corrected",
         source="limelight, after Eq. 19 of the paper",
-        statement="β_j ≈ h_j = (1/K) Σ_i [A_j − B_j − f_i (a_j − b_j)]/D_i(1), f_i of the full text",
+        statement="β_j ≈ h_j = (1/K) Σ_i [A_j − B_j − f_i (a_j − b_j)]/D_i(1), f_i at full text",
         function=f"{_T}.lime_first_order:lime_first_order",
         test=f"{_TESTS}/test_lime_theorem.py::test_the_corrected_form_gains_a_power_of_the_window",
         regime="Σ|β_j − h_j| = O(T_max^{ε−1}) Σ|h_j| for each head; a bound in any game",

@@ -82,7 +82,7 @@ def write_whole_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     """
     with contextlib.ExitStack() as stack:
         # Files take their places in the reverse order of opening.
-        for name, content in reversed(contents.items()):
+        for name, content in reversed(list(contents.items())):
             file = stack.enter_context(whole_file(folder / name))
             file.write(content)
             file.flush()
