@@ -6,13 +6,14 @@ W x/‖x‖ + c. Deleting words takes their columns away, which leaves a power g
 its words where nothing is divided.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import InputError
+from limelight.models.protocol import AskInsteadError
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Tokens
 from limelight.theory.ratio_game import RatioGame
@@ -25,7 +26,8 @@ class ReadWords(NamedTuple):
     """The words of a text, and for each of its column entries the word, the column and its share.
 
     A word may have several entries, or none where the model does not read it; an entry of the word
-    -1 is there whatever the text. The entries of a column have equal shares of its value.
+    -1 is there whatever the text. The entries of a column have equal shares of its value. That
+    removed words change no others was ``checked`` on this text, or else is proven.
     """
 
     strings: tuple[str, ...]
@@ -33,6 +35,7 @@ class ReadWords(NamedTuple):
     word: Int[np.ndarray, " entries"]
     column: Int[np.ndarray, " entries"]
     value: Float[np.ndarray, " entries"]
+    checked: bool = False
 
 
 class _Entries(NamedTuple):
@@ -52,7 +55,8 @@ class Bag:
     With ``proportional`` the value of a column grows with the number of its entries alone, so that
     it may belong to several units.
     ``norm`` is "l2", "l1" or None, ``rounding`` the relative error of the numbers, and ``sizes`` at
-    least |W|: what the terms are that make up a weight.
+    least |W|: what the terms are that make up a weight. Code that is not known reads the texts of a
+    ``checked`` bag, so that each of them is tried.
     """
 
     words: Callable[[str], ReadWords]
@@ -62,6 +66,7 @@ class Bag:
     norm: str | None
     proportional: bool
     rounding: float = _ROUNDING
+    checked: bool = False
 
     def read(self, text: str) -> Document:
         """Return the words that the model reads; two that share a column are one word."""
@@ -74,7 +79,8 @@ class Bag:
         x, share = read.value, counts[part]
         weight = {"l2": x * x * share, "l1": np.abs(x), None: 0 * x}[self.norm]
         entries = _Entries(read.word, part, read.column, x, weight)
-        return Document(text, Tokens(strings, read.spans), notices=notices, input=entries)
+        tokens = Tokens(strings, read.spans)
+        return Document(text, tokens, notices=notices, input=entries, checked=read.checked)
 
     def apart(self, document: Document, features: Features) -> bool:
         """Whether every column belongs to one of the features, so that a game is exact."""
@@ -91,10 +97,9 @@ class Bag:
             entries: _Entries = document.input
             owner = _owners(entries, own)
             if not self.apart(document, own):
-                raise DomainError(
-                    "a word of this text belongs to several features, and under this norm what it "
-                    "does cannot be shared out exactly; explain features='words', or ask the "
-                    "function: limelight.wrap(pipeline.predict_proba, classes=[…])."
+                raise AskInsteadError(
+                    "a word occurs in several of its parts, and under this norm the effect of the "
+                    "word cannot be divided among them"
                 )
             terms = entries.value[:, None] * self.weights[entries.column]
             # `D[i, owner] +=` would add once where an owner comes twice.
@@ -161,11 +166,17 @@ def _merged(
 
 def blanked(document: Document, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
     """Return the text with spaces where the features stood that are not kept."""
-    # Spaces, so that the offsets of all other words stay what they are.
-    letters = list(document.text)
-    for places, stays in zip(features.spans, keep, strict=True):
-        for start, end in () if stays else places:
-            letters[start:end] = " " * (end - start)
+    pairs = zip(features.spans, keep, strict=True)
+    return blank_spans(
+        document.text, [span for spans, stays in pairs if not stays for span in spans]
+    )
+
+
+def blank_spans(text: str, spans: Iterable[Span]) -> str:
+    """Return the text with spaces in place of some spans, so that other offsets stay the same."""
+    letters = list(text)
+    for start, end in spans:
+        letters[start:end] = " " * (end - start)
     return "".join(letters)
 
 

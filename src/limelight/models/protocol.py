@@ -332,7 +332,8 @@ def check_needed(model: Model, needs: Capability, what: str, instead: str = "") 
 class AskInsteadError(InputError):
     """A model whose removals are known does not know those of a text: ``why``, in a clause.
 
-    ``asked`` is the same model, which answers instead.
+    ``asked`` is the same model, which answers instead. A game of features that the model cannot
+    compute raises it too, without ``asked``.
     """
 
     asked: Model
