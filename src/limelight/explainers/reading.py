@@ -27,7 +27,7 @@ from limelight.models.protocol import (
 )
 from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, target_indices
-from limelight.results import Finding
+from limelight.results import BoundKind, Finding
 from limelight.shapes import Float
 from limelight.text import (
     FEATURES,
@@ -241,6 +241,7 @@ class Reading:
                 "scale": targets.scale,
                 "prediction": self.prediction(i),
                 "cut": document.cut,
+                "bound_kind": bound_kind(document),
                 "notices": self.notices(i),
                 "settings": self.asked(i),
                 "diagnostics": self._windows(document.windows),
@@ -291,6 +292,11 @@ class Reading:
         if not shown or unit == "positions":
             return "none"
         return "sum over occurrences" if unit == "words" else "sum over tokens"
+
+
+def bound_kind(document: Document) -> BoundKind:
+    """Return what bounds and ceilings of a text that a model has read rest on."""
+    return "checked" if document.checked else "proven"
 
 
 def has_exact_game(model: Model, scale: str) -> bool:

@@ -202,6 +202,11 @@ class Function:
         return replace(self, bag=None, asked_because=why)
 
     @property
+    def rests_on_checks(self) -> bool:
+        """Whether removals of words are tried on each text, because they are not proven."""
+        return self.bag is not None and self.bag.checked
+
+    @property
     def together(self) -> int:
         """How many documents are computed at a time where none is asked about."""
         return _TOGETHER

@@ -343,6 +343,12 @@ class AskInsteadError(InputError):
         self.why = why
 
 
+def rests_on_checks(model: Model) -> bool:
+    """Whether what is exact of ``model`` is checked on each text, and not proven."""
+    # Only few families have such checks, and a family of somebody else's need not know of them.
+    return bool(getattr(model, "rests_on_checks", False))
+
+
 def collapsing(model: Model) -> bool:
     """Whether ``model`` collapses into tables, and need not be asked."""
     return why_not(model, "collapses") is None
