@@ -83,8 +83,8 @@ class WordReader:
         """
         if self.is_known and self._is_even(text):
             # A text of single letters and marks may hold no token. Its words then do nothing.
-            nothing: Words = [(span, text[slice(*span)], []) for span in word_spans(text)]
-            return self._matches(text) or nothing, False
+            words = self._matches(text)
+            return words or [(span, text[slice(*span)], []) for span in word_spans(text)], False
         tokens = list(self._analyze(text))
         for words in self._cuts(text):
             if words and _tokens(words) == tokens and self._survives_removals(text, words):
