@@ -19,6 +19,7 @@ from limelight.text import Document, Features, Span, Tokens
 from limelight.theory.ratio_game import RatioGame
 
 _ROUNDING = 2.0**-52
+_MASKS = 4096  # that are computed at a time
 _POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any power will do
 
 
@@ -52,21 +53,28 @@ class _Entries(NamedTuple):
 class Bag:
     """How texts become rows of columns, and the linear classifier of these rows.
 
-    With ``proportional`` the value of a column grows with the number of its entries alone, so that
-    it may belong to several units.
-    ``norm`` is "l2", "l1" or None, ``rounding`` the relative error of the numbers, and ``sizes`` at
-    least |W|: what the terms are that make up a weight. Code that is not known reads the texts of a
-    ``checked`` bag, so that each of them is tried.
+    ``growth`` is how the value of a column grows with the number of its entries: "count", "log" or
+    "presence"; None where signs may cancel or nobody knows. ``norm`` is "l2", "l1" or None,
+    ``rounding`` the relative error of the numbers, ``sizes`` at least |W|: what the terms are that
+    make up a weight, and ``intercept_size`` the same of the intercept. Code that is not known reads
+    the texts of a ``checked`` bag, so that each of them is tried.
     """
 
     words: Callable[[str], ReadWords]
     weights: Float[np.ndarray, "columns C"]
     sizes: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
+    intercept_size: Float[np.ndarray, " C"]
     norm: str | None
-    proportional: bool
+    growth: str | None
     rounding: float = _ROUNDING
     checked: bool = False
+
+    @property
+    def proportional(self) -> bool:
+        """Whether a column may belong to several units, each of which has its part of the value."""
+        # Of l2 the square of a column counts, so that two words in one column do not add up.
+        return self.growth == "count" and self.norm != "l2"
 
     def read(self, text: str) -> Document:
         """Return the words that the model reads; two that share a column are one word."""
@@ -124,6 +132,29 @@ class Bag:
             power=_POWERS[self.norm],
         )
 
+    def outputs(
+        self, document: Document, features: Features, keep: Bool[np.ndarray, "n d"]
+    ) -> Float[np.ndarray, "n C"]:
+        """Return the outputs without some features, which may share columns; needs a growth."""
+        entries: _Entries = document.input
+        owner, counts = _owners(entries, features), np.bincount(entries.part)
+        members = np.zeros((len(features) + 1, len(counts)))
+        np.add.at(members, (owner, entries.part), 1.0)  # at -1 the last: what always stays
+        column = np.zeros(len(counts), dtype=int)
+        column[entries.part] = entries.column
+        whole = np.bincount(entries.part, entries.value)
+        outputs = np.empty((len(keep), len(self.intercept)))
+        for start in range(0, len(keep), _MASKS):
+            rows = slice(start, start + _MASKS)
+            left = keep[rows] @ members[:-1] + members[-1]
+            x = whole * _grown(left, self.growth) / _grown(counts, self.growth)
+            size = {"l2": np.sqrt((x * x).sum(axis=1)), "l1": np.abs(x).sum(axis=1), None: 1.0}
+            norm = np.broadcast_to(size[self.norm], len(x))[:, None]
+            # A row of zeros is not divided.
+            x = x / np.where(norm > 0, norm, 1.0)
+            outputs[rows] = x @ self.weights[column] + self.intercept
+        return outputs
+
     def _rounding(self, entries: _Entries) -> Float[np.ndarray, " C"]:
         """Return what rounding does in the pipeline and here, whatever is removed."""
         # Σ|x_c w_c|/‖x‖ is at most the norm of w that is dual to the one of x, and of fewer columns
@@ -136,7 +167,16 @@ class Bag:
         else:
             most = np.abs(entries.value) @ size
         steps = 4 * len(entries.word) + 64
-        return self.rounding * (steps * most + 4 * np.abs(self.intercept))
+        return self.rounding * (steps * most + 4 * self.intercept_size)
+
+
+def _grown(counts: Float[np.ndarray, "*n"], growth: str | None) -> Float[np.ndarray, "*n"]:
+    """Return how large the value of a column is with so many entries, up to a factor."""
+    if growth == "presence":
+        return (counts > 0).astype(np.float64)
+    if growth == "log":
+        return np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0.0)
+    return counts
 
 
 def _merged(

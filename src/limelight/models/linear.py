@@ -49,7 +49,8 @@ _AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\(\?P=")  # lookarounds, and what stoo
 class _Linear(NamedTuple):
     """A classifier of rows: outputs = rows @ weights + intercept.
 
-    ``sizes`` are those of the terms that make up the weights. With ``presence`` only whether a
+    ``sizes`` are those of the terms that make up the weights, ``intercept_size`` that of the terms
+    of the intercept. With ``presence`` only whether a
     value is above 0 counts.
     """
 
@@ -57,6 +58,7 @@ class _Linear(NamedTuple):
     intercept: Float[np.ndarray, " C"]
     outputs: Callable[[Any], Any]
     sizes: Float[np.ndarray, "columns C"]
+    intercept_size: Float[np.ndarray, " C"]
     presence: bool = False
 
 
@@ -85,7 +87,7 @@ def _linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
     _check_words(vectorizer)
     classifier = _classifier(last)
     # A norm divides by what all columns hold together, so nothing before it can join the weights.
-    norm, nonlinear, cut = _norms(vectorizer, middle, whole=classifier.presence)
+    norm, growth, cut = _norms(vectorizer, middle, whole=classifier.presence)
     before, after = middle[:cut], middle[cut:]
     weights, sizes = classifier.weights, classifier.sizes
     for step in reversed(after):
@@ -107,11 +109,10 @@ def _linear_pipeline(pipeline: Any) -> Mapping[str, Any]:
         weights=np.ascontiguousarray(weights, dtype=np.float64),
         sizes=np.ascontiguousarray(sizes, dtype=np.float64),
         intercept=np.asarray(classifier.intercept, dtype=np.float64),
+        intercept_size=classifier.intercept_size,
         # No norm changes whether a value is above 0.
         norm=None if classifier.presence else norm,
-        # Of l2 the square of a column counts, so that two words in one column do not add up; nor
-        # do they where counts become logarithms or signs cancel.
-        proportional=not (nonlinear or signed or classifier.presence or norm == "l2"),
+        growth="presence" if classifier.presence else None if signed else growth,
         rounding=2.0**-23 if single else 2.0**-52,
         checked=not read.reader.is_known,
     )
@@ -168,7 +169,9 @@ class _Vectors:
         if (found := self.reader.read(text)) is None:
             if not text.strip():
                 raise InputError("the text has no words; give at least one word.")
-            raise AskInsteadError("its vectorizer reads a word otherwise among others than alone")
+            raise AskInsteadError(
+                "its vectorizer reads some words differently if others are removed"
+            )
         words, checked = found
         if not words:
             raise InputError("the text has no words; give at least one word.")
@@ -258,14 +261,17 @@ def _check_words(vectorizer: Any) -> None:
         raise _NotLinearError("its vectorizer reads files")
 
 
-def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | None, bool, int]:
-    """Return the last norm, whether values grow otherwise than counts, and where the norm stands.
+def _norms(
+    vectorizer: Any, middle: list[Any], *, whole: bool
+) -> tuple[str | None, str | None, int]:
+    """Return the last norm, how values grow with counts, and where the norm stands.
 
     That is the number of steps in the middle that are left to scikit-learn; with ``whole`` all.
     """
     norm = getattr(vectorizer, "norm", None)
-    # What stands there twice counts once then, or less than twice.
-    nonlinear = bool(getattr(vectorizer, "binary", False) or getattr(vectorizer, "sublinear_tf", 0))
+    growth: str | None = "log" if getattr(vectorizer, "sublinear_tf", False) else "count"
+    if vectorizer.binary:
+        growth = "presence"
     cut, mixed = 0, False
     for number, step in enumerate(middle, start=1):
         kind = scikit_class(step)
@@ -275,7 +281,10 @@ def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | No
             if getattr(step, "sublinear_tf", False):
                 if norm is not None:
                     raise _NotLinearError("it takes logarithms of what was divided by a norm")
-                nonlinear = True
+                # Logarithms of counts are known, those of anything else are not. A column that is
+                # there or not stays so.
+                if growth != "presence":
+                    growth = "log" if (growth, number) == ("count", 1) else None
             if step.norm is None and norm is not None:
                 raise _NotLinearError("its columns are weighed after they were divided by a norm")
             norm, cut = step.norm, number
@@ -285,7 +294,7 @@ def _norms(vectorizer: Any, middle: list[Any], *, whole: bool) -> tuple[str | No
                 raise _NotLinearError(f"{type(step).__name__} is no linear step that is known here")
     if norm not in ("l1", "l2", None):
         raise _NotLinearError(f"its rows are divided by their {norm!r} norm")
-    return norm, nonlinear, len(middle) if whole else cut
+    return norm, growth, len(middle) if whole else cut
 
 
 def _is_selection(step: Any) -> bool:
@@ -325,12 +334,12 @@ def _classifier(last: Any) -> _Linear:
         parts = [_classifier(one) for one in last.estimators_]
         if any(part.weights.shape[1] != 1 or part.presence for part in parts):
             raise _NotLinearError("its parts are not all linear with one output")
-        weights, sizes = (
-            np.concatenate([getattr(part, name) for part in parts], axis=1)
-            for name in ("weights", "sizes")
+        weights, intercept, sizes, intercept_size = (
+            np.concatenate([getattr(part, name) for part in parts], axis=-1)
+            for name in ("weights", "intercept", "sizes", "intercept_size")
         )
-        intercept = np.concatenate([part.intercept for part in parts])
-        return _Linear(weights, intercept, partial(_side_by_side, parts), sizes)
+        outputs = partial(_side_by_side, parts)
+        return _Linear(weights, intercept, outputs, sizes, intercept_size)
     if kind not in (*_LINEAR, *_KERNEL_MACHINES):
         raise _NotLinearError(f"{kind} is not linear")
     is_machine = kind in _KERNEL_MACHINES
@@ -350,8 +359,8 @@ def _classifier(last: Any) -> _Linear:
     # A regressor has no such method, and predicts what is linear.
     answer = last.decision_function if hasattr(last, "decision_function") else last.predict
     # Without an intercept scikit-learn has a single 0 for all classes.
-    intercept = np.broadcast_to(np.ravel(last.intercept_), (len(coef),))
-    return _Linear(coef.T, intercept.astype(np.float64), answer, sizes.T)
+    intercept = np.broadcast_to(np.ravel(last.intercept_), (len(coef),)).astype(np.float64)
+    return _Linear(coef.T, intercept, answer, sizes.T, np.abs(intercept))
 
 
 def _array(values: Any) -> Float[np.ndarray, "n columns"]:
@@ -363,7 +372,7 @@ def _naive_bayes(last: Any, kind: str) -> _Linear:
     """Return the joint log-likelihoods, which are linear; of two classes, their difference."""
     log_prob = np.asarray(last.feature_log_prob_, dtype=np.float64)
     prior = np.asarray(last.class_log_prior_, dtype=np.float64)
-    presence = False
+    presence, prior_size = False, np.abs(prior)
     if kind == "BernoulliNB":
         if last.binarize is not None and last.binarize != 0:
             raise _NotLinearError(f"BernoulliNB asks whether a value passes {last.binarize}")
@@ -372,18 +381,21 @@ def _naive_bayes(last: Any, kind: str) -> _Linear:
         # takes its own back. log1p: 1 − p of a rare word has lost the digits of p.
         absent = np.log1p(-np.exp(log_prob))
         log_prob, prior = log_prob - absent, prior + absent.sum(axis=1)
+        # scikit-learn rounds every 1 − p, and a sum over all columns in blocks of 128.
+        prior_size += absent.shape[1] + 32 * np.abs(absent).sum(axis=1)
     elif kind == "ComplementNB" and len(prior) > 1:
         # scikit-learn adds the prior of this one only where there is a single class.
-        prior = np.zeros_like(prior)
+        prior = prior_size = np.zeros_like(prior)
     answer = last.predict_joint_log_proba
     if len(prior) != 2:
-        return _Linear(log_prob.T, prior, answer, np.abs(log_prob.T), presence)
+        return _Linear(log_prob.T, prior, answer, np.abs(log_prob.T), prior_size, presence)
     # Their softmax is the sigmoid of the difference, which is one game and not two.
     return _Linear(
         (log_prob[1:] - log_prob[:1]).T,
         prior[1:] - prior[:1],
         partial(_second_less_first, answer),
         np.abs(log_prob).sum(axis=0)[:, None],
+        prior_size.sum(keepdims=True),
         presence,
     )
 

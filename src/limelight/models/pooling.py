@@ -97,8 +97,9 @@ def pooling_classifier(
         weights=mean.weights,
         sizes=np.abs(table) @ np.abs(rows).T,
         intercept=shift,
+        intercept_size=np.abs(shift),
         norm="l1",
-        proportional=True,
+        growth="count",
     )
     # All that an output depends on, the cutter too: a run goes on only with the same.
     parts = [known, table, rows, shift, counts, list(always), words, lowercase, scale]

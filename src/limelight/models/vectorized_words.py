@@ -79,16 +79,19 @@ class WordReader:
     def read(self, text: str) -> tuple[Words, bool] | None:
         """Return the words of a text, and whether they were checked and not proven.
 
-        None if a word is read otherwise among others than alone.
+        None if removed words change how others are read.
         """
         if self.is_known and self._is_even(text):
             # A text of single letters and marks may hold no token. Its words then do nothing.
             words = self._matches(text)
             return words or [(span, text[slice(*span)], []) for span in word_spans(text)], False
-        tokens = list(self._analyze(text))
-        for words in self._cuts(text):
-            if words and _tokens(words) == tokens and self._survives_removals(text, words):
-                return words, True
+        try:
+            tokens = list(self._analyze(text))
+            for words in self._cuts(text):
+                if words and _tokens(words) == tokens and self._survives_removals(text, words):
+                    return words, True
+        except Exception:  # the user's own code may refuse a shorter text, such as an empty one
+            return None
         return None
 
     def _is_even(self, text: str) -> bool:
@@ -130,11 +133,7 @@ class WordReader:
             spans = [span for (span, _, _), stays in zip(words, keep, strict=True) if not stays]
             # With a gap and closed up: a tokenizer may join what stood on both sides.
             for shortened in (blank_spans(text, spans), _close_up(text, spans)):
-                try:
-                    tokens = list(self._analyze(shortened))
-                except Exception:  # the user's own code may refuse a text, such as an empty one
-                    return False
-                if tokens != expected:
+                if list(self._analyze(shortened)) != expected:
                     return False
         return True
 
