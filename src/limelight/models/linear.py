@@ -436,7 +436,8 @@ def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
         found = value(one_document(games, 0), keep).T
         answer = read.outputs([blanked(document, features, row) for row in keep])
         # The room is the bound that results claim, whatever the size of the outputs.
-        if not np.all(np.abs(found - answer) <= games.error[0].T):
+        room = np.asarray(games.error)[0].T
+        if not np.all(np.abs(found - answer) <= room):
             raise _NotLinearError("its answers are not those of a linear classifier of words")
         compared = True
     if unread is not None and not compared:
