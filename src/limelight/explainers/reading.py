@@ -45,7 +45,7 @@ from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_o
 
 # Asked of a model as it reads these texts: one in windows, say, shows less.
 _LEARNED: tuple[Capability, str] = ("signals", "a learned method")
-_SAME = 1e-6  # of the largest output; single precision is ten times better
+_SAME = 1e-6  # of the largest output, or of 1 where nothing is known of rounding
 
 
 @final
@@ -171,9 +171,9 @@ class Reading:
         if self.shared.played is None:
             game = cast(Capable, self.model).games(self.documents, self.features)
             # A game is made of what a model held when it was wrapped, its answers are of today.
-            room = _SAME * np.abs(self.outputs).max()
-            if game.error is not None:  # outputs near 0 may be differences of large terms
-                room += float(host_array(game.error).max())
+            # Outputs near 0 may be differences of large terms, whose rounding a game may know.
+            rounding = _SAME if game.error is None else float(host_array(game.error).max())
+            room = _SAME * np.abs(self.outputs).max() + rounding
             if not np.all(np.abs(full_value(game) - self.outputs) <= room):
                 raise DomainError(
                     "this model no longer answers as it did when it was wrapped; wrap it again."
