@@ -399,8 +399,8 @@ def outputs_of(pipeline, texts):
     """Return what the pipeline itself says, as one column or one per class."""
     last = pipeline[-1]
     if hasattr(last, "predict_joint_log_proba"):
-        found = last.predict_joint_log_proba(pipeline[:-1].transform(texts))
-        return found[:, 1:] - found[:, :1] if found.shape[1] == 2 else found
+        joint = last.predict_joint_log_proba(pipeline[:-1].transform(texts))
+        return joint[:, 1:] - joint[:, :1] if joint.shape[1] == 2 else joint
     answer = getattr(pipeline, "decision_function", None) or pipeline.predict
     return np.asarray(answer(texts), dtype=np.float64).reshape(len(texts), -1)
 
@@ -481,9 +481,12 @@ def tried(seed):
     if len(places) <= FEW:  # of which several may share a column
         keep = all_keeps(len(places))
         texts = [bags.blanked(model.read(text), places, row) for row in keep]
-        f, said = outputs_of(pipeline, texts), model.game(model.read(text), places, "delete")(keep)
+        f, computed = (
+            outputs_of(pipeline, texts),
+            model.game(model.read(text), places, "delete")(keep),
+        )
         room = model.bag.rounding * 1e6 * max(np.abs(f).max(), np.abs(model.bag.intercept).max())
-        ratio = max(ratio, np.abs(f - said).max() / room)
+        ratio = max(ratio, np.abs(f - computed).max() / room)
     return Tried(f"exact: {getattr(e, 'bound_kind', 'proven')}", float(ratio))
 
 

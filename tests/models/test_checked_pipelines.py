@@ -245,3 +245,16 @@ def test_random_pipelines_are_within_their_bounds_of_all_subsets():
     assert max(outcome.ratio for outcome in outcomes) <= 1
     kinds = {outcome.kind for outcome in outcomes}
     assert kinds >= {"exact: proven", "exact: checked", "sampled: the model"}
+
+
+@pytest.mark.parametrize("pipeline", [fitted(TfidfVectorizer()), own_tokenizer()])
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_a_text_without_words_is_refused_whoever_reads_it(pipeline, text):
+    with pytest.raises(limelight.InputError, match="no words"):
+        limelight.explain(limelight.wrap(pipeline), text, "shapley")
+
+
+def test_single_letters_and_marks_are_words_that_do_nothing():
+    e = limelight.explain(limelight.wrap(fitted(TfidfVectorizer())), "a !", "shapley")
+    assert e.features == ("a", "!")
+    assert (np.abs(e.scores) <= e.bound).all()

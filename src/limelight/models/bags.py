@@ -142,16 +142,15 @@ class Bag:
         np.add.at(members, (owner, entries.part), 1.0)  # at -1 the last: what always stays
         column = np.zeros(len(counts), dtype=int)
         column[entries.part] = entries.column
-        whole = np.bincount(entries.part, entries.value)
+        full = np.bincount(entries.part, entries.value)
         outputs = np.empty((len(keep), len(self.intercept)))
         for start in range(0, len(keep), _MASKS):
             rows = slice(start, start + _MASKS)
-            left = keep[rows] @ members[:-1] + members[-1]
-            x = whole * _grown(left, self.growth) / _grown(counts, self.growth)
-            size = {"l2": np.sqrt((x * x).sum(axis=1)), "l1": np.abs(x).sum(axis=1), None: 1.0}
-            norm = np.broadcast_to(size[self.norm], len(x))[:, None]
-            # A row of zeros is not divided.
-            x = x / np.where(norm > 0, norm, 1.0)
+            remaining = keep[rows] @ members[:-1] + members[-1]
+            x = full * _grown(remaining, self.growth) / _grown(counts, self.growth)
+            if self.norm is not None:
+                norm = np.linalg.norm(x, {"l2": 2, "l1": 1}[self.norm], axis=1, keepdims=True)
+                x = x / np.where(norm > 0, norm, 1.0)  # a row of zeros is not divided
             outputs[rows] = x @ self.weights[column] + self.intercept
         return outputs
 

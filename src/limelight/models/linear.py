@@ -166,15 +166,14 @@ class _Vectors:
 
     def words(self, text: str) -> ReadWords:
         """Return the words of a text as the vectorizer cuts it, with the columns of each."""
-        if (found := self.reader.read(text)) is None:
-            if not text.strip():
-                raise InputError("the text has no words; give at least one word.")
+        reading = self.reader.read(text)
+        if not text.strip() or (reading is not None and not reading[0]):
+            raise InputError("the text has no words; give at least one word.")
+        if reading is None:
             raise AskInsteadError(
                 "its vectorizer reads some words differently if others are removed"
             )
-        words, checked = found
-        if not words:
-            raise InputError("the text has no words; give at least one word.")
+        words, checked = reading
         flat = [(i, token) for i, (_, _, tokens) in enumerate(words) for token in tokens]
         column = self._columns([token for _, token in flat])
         word = np.array([i for i, _ in flat], dtype=int)

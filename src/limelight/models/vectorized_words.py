@@ -27,8 +27,8 @@ _CHARACTER = r"(?:\\[wdS]|\[\^?(?:[A-Za-z0-9_'-]|\\[wds])+\])"
 _COUNT = r"(?:[+*?]|\{\d+(?:,\d*)?\})?"
 # A whole run of word characters: \b\w\w+\b.
 _WHOLE_RUN = re.compile(rf"(?:\(\?u\))?\\b(?P<body>(?:{_CHARACTER}{_COUNT})+)\\b")
-# The longest run of characters of one kind: \S+, [a-z]{{2,}}.
-_LONGEST_RUN = re.compile(rf"(?:\(\?u\))?(?P<one>{_CHARACTER})(?P=one)*(?:\+|\{{\d+,\}})")
+# The longest run of characters of one kind: \S+, [a-z]{2,}.
+_LONGEST_RUN = re.compile(rf"(?:\(\?u\))?(?P<kind>{_CHARACTER})(?P=kind)*(?:\+|\{{\d+,\}})")
 # Python writes a capital sigma in lower case by what stands around it, and a dotted capital I as
 # two characters. All other letters become small one by one.
 _UNEVEN = re.compile("[\u03a3\u0130]")
@@ -53,7 +53,7 @@ def is_known_pattern(pattern: Any) -> bool:
             if kind.fullmatch(character)
         )
     if match := _LONGEST_RUN.fullmatch(pattern):
-        kind = re.compile(match["one"])
+        kind = re.compile(match["kind"])
         # Spaces stand where a token was removed, and must not be part of another.
         spaces = [chr(code) for code in range(0x3001) if chr(code).isspace()]
         return not any(kind.fullmatch(space) for space in spaces)
@@ -112,8 +112,8 @@ class WordReader:
         for spans in (word_spans(text), [match.span() for match in re.finditer(r"\S+", text)]):
             tokens = [list(self._analyze(text[start:end])) for start, end in spans]
             yield [
-                ((start, end), " ".join(own) or text[start:end], own)
-                for (start, end), own in zip(spans, tokens, strict=True)
+                ((start, end), " ".join(parts) or text[start:end], parts)
+                for (start, end), parts in zip(spans, tokens, strict=True)
             ]
 
     def _matches(self, text: str) -> Words:
@@ -139,8 +139,8 @@ class WordReader:
 
     @cached_property
     def _cuts_by_pattern(self) -> bool:
-        own = (getattr(self.vectorizer, name, None) for name in ("tokenizer", "preprocessor"))
-        return not any(own) and not callable(self.vectorizer.analyzer)
+        custom = (getattr(self.vectorizer, name, None) for name in ("tokenizer", "preprocessor"))
+        return not any(custom) and not callable(self.vectorizer.analyzer)
 
     @cached_property
     def _analyze(self) -> Callable[[str], list[str]]:
@@ -196,7 +196,7 @@ def removed_together(names: Sequence[str], text: str) -> Masks:
 
 
 def _tokens(words: Words) -> list[str]:
-    return [token for _, _, own in words for token in own]
+    return [token for _, _, tokens in words for token in tokens]
 
 
 def _close_up(text: str, spans: Sequence[Span]) -> str:
