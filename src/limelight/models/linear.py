@@ -18,7 +18,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords, blanked
 from limelight.models.protocol import AskInsteadError, class_probabilities
-from limelight.models.scikit_classes import ForeignCodeError, scikit_class
+from limelight.models.scikit_classes import ForeignCodeError, scikit_class, unwrapped
 from limelight.models.vectorized_words import WordReader
 from limelight.shapes import Float, Int
 from limelight.text import features_of
@@ -37,9 +37,6 @@ _LINEAR = (
     *("SGDRegressor", "PassiveAggressiveRegressor", "LinearSVR"),
 )
 _KERNEL_MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR")  # linear with two classes and that kernel
-_SEARCHES = (
-    *("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
-)
 _SAME = 1e-6  # of how far probabilities are from their mean
 _LEFT_OUT = 4  # words of each, one at a time
 _PROBES = 12  # words of the vocabulary in a text to try out, at most
@@ -209,22 +206,6 @@ class _Vectors:
             found = np.full(len(tokens), -1)
             found[hashed.row] = hashed.col
         return found if self._kept is None else np.where(found >= 0, self._kept[found], -1)
-
-
-def unwrapped(step: Any) -> Any:
-    """Return what a fitted search found best, or a frozen estimator holds; else the step itself."""
-    while True:
-        try:
-            kind = scikit_class(step)
-        except ForeignCodeError:  # which may predict otherwise than with what it holds
-            return step
-        # A search predicts with the best that it found, and with nothing else.
-        if kind in _SEARCHES and hasattr(step, "best_estimator_"):
-            step = step.best_estimator_
-        elif kind == "FrozenEstimator":
-            step = step.estimator
-        else:
-            return step
 
 
 def _flat(pipeline: Any) -> list[Any]:

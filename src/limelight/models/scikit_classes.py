@@ -11,6 +11,9 @@ _HARMLESS = frozenset(
         *("_sklearn_auto_wrap_output_keys", "_abc_impl"),
     )
 )
+_SEARCHES = (
+    *("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
+)
 _BASES = ("builtins", "abc", "typing")
 
 
@@ -44,6 +47,22 @@ def scikit_class(estimator: Any) -> str:
             f"not of scikit-learn's {shipped[0].__name__}"
         )
     return shipped[0].__name__
+
+
+def unwrapped(step: Any) -> Any:
+    """Return what a fitted search found best, or a frozen estimator holds; else the step itself."""
+    while True:
+        try:
+            kind = scikit_class(step)
+        except ForeignCodeError:  # which may predict otherwise than with what it holds
+            return step
+        # A search predicts with the best that it found, and with nothing else.
+        if kind in _SEARCHES and hasattr(step, "best_estimator_"):
+            step = step.best_estimator_
+        elif kind == "FrozenEstimator":
+            step = step.estimator
+        else:
+            return step
 
 
 def _changes_answers(member: str, base: type) -> bool:
