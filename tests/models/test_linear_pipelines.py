@@ -312,8 +312,13 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
             (),
             "stands around",
         ),
-        (PerLength(), LogisticRegression(), (), "not those of a linear classifier of words"),
-        (TfidfVectorizer(analyzer=pairs_of_words), LogisticRegression(), (), "among others than"),
+        (PerLength(), LogisticRegression(), (), "has transform of its own"),
+        (
+            TfidfVectorizer(analyzer=pairs_of_words),
+            LogisticRegression(),
+            (),
+            "reads some words differently",
+        ),
         (TfidfVectorizer(), BernoulliNB(binarize=0.1), (), "whether a value passes 0.1"),
         (
             TfidfVectorizer(),
@@ -336,7 +341,7 @@ def test_a_text_whose_words_change_others_is_asked_and_says_so(tmp_path):
     model, texts = limelight.wrap(pipeline), ["good film", "not very good film", "dull plot"]
     found = limelight.explain(model, texts, "shapley", tolerance=1e-9)
     assert [e.bound is None for e in found] == [False, True, False]
-    assert "reads a word otherwise among others than alone" in found[1].notices[0]
+    assert "reads some words differently if others are removed" in found[1].notices[0]
     assert not found[0].notices
     words = np.array(texts[1].split())
     f = pipeline.decision_function([" ".join(words[row]) for row in all_keeps(4)])

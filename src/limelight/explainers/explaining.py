@@ -253,7 +253,7 @@ def _read(
             return
         reading = read(error.asked, texts, first=first)
         (document,) = reading.documents
-        said = f"The model is asked about this text, and nothing is exact: {error.why}."
+        said = f"This text is sampled, and no score is exact: {error.why}."
         document = replace(document, notices=(*document.notices, said))
         yield replace(reading, documents=(document,))
 

@@ -27,6 +27,7 @@ from limelight.explainers.shapley import (
     sampled_shapley,
 )
 from limelight.explainers.target_game import TargetGame, seen_errors
+from limelight.models.protocol import AskInsteadError
 from limelight.results import Finding
 from limelight.sampling.all_masks import nested_count, owen_of_all_masks
 from limelight.sampling.masks import text_rng
@@ -113,7 +114,10 @@ def _players(one: Reading, within: Sequence[str]) -> _Players:
 
 
 def _in_sentences(settings: Owen, one: Reading) -> Finding:
-    """Score every feature by its Owen value; one that spans sentences is a player in each."""
+    """Score every feature by its Owen value; one that spans sentences is a player in each.
+
+    The values are sampled if the game of these players has no exact formula.
+    """
     if len(settings.units) > 1:
         raise InputError(
             f"Owen values of this model are exact, of words within one kind of unit; got within="
@@ -122,9 +126,16 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     players, d = _players(one, settings.units), len(one.features[0])
     refined = _of_features(one, players.parts)
     several = np.bincount(players.feature, minlength=d)
+    try:
+        game = one_document(refined.ratio_game, 0)
+    except AskInsteadError as error:
+        # Such a model answers in a fraction of a millisecond.
+        sampled = _in_nested_orders(settings, one, usual_pairs=ENOUGH)
+        reason = f"Owen values of this text are sampled: {error.why}."
+        return replace(sampled, notices=(reason, *sampled.notices))
     # A score is the sum of that many values at most, and so is its error.
     tolerance = cast(float, settings.tolerance) / int(several.max())
-    found = owen(one_document(refined.ratio_game, 0), players.levels[0], tolerance=tolerance)
+    found = owen(game, players.levels[0], tolerance=tolerance)
     values = host_array(found.scores)[0]
     said, known = _of_units(one, players, values @ players.sums)
     return Finding(
@@ -135,8 +146,11 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     )
 
 
-def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
-    """Score every feature by what it adds in orders that keep the units around it together."""
+def _in_nested_orders(settings: Owen, one: Reading, *, usual_pairs: int = FEWEST_PAIRS) -> Finding:
+    """Score every feature by what it adds in orders that keep the units around it together.
+
+    ``usual_pairs`` of orders or more are drawn unless the settings say how many.
+    """
     players, d, draws = _players(one, settings.units), len(one.features[0]), settings.draws
     n, asked = len(players.parts), draws.first(d)
     refined = _of_features(one, players.parts)
@@ -147,7 +161,7 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
         return game.found(totals[:d], said=said, masks=nested_count(players.levels), **known)
     pairs = (asked - 2) // (2 * max(n - 1, 1))  # both ends are those of every order
     if settings.samples is None:
-        pairs = max(pairs, FEWEST_PAIRS)
+        pairs = max(pairs, usual_pairs)
     if pairs < FEWEST_PAIRS:
         raise DomainError(
             f"Owen values of {d} words, {n} parts within {settings.within}, take at least "
@@ -378,7 +392,18 @@ ROWS = (
         cost="milliseconds, exact to quadrature precision with a bound",
         settings=Owen,
         ways=(
-            by_quadrature(each(_in_sentences), ("tolerance", "within"), within=_WITHIN),
+            replace(
+                by_quadrature(
+                    each(_in_sentences),
+                    ("tolerance", "within", "samples", "seed"),
+                    within=_WITHIN,
+                    samples="masks that are drawn for a text that is sampled, because a word of "
+                    "several sentences cannot be divided among them; None: as many as "
+                    f"{ENOUGH} pairs of orders take",
+                    seed="same seed, same scores, where they are sampled",
+                ),
+                unsaid=("samples", "seed"),
+            ),
             by_draws(
                 _in_nested_orders,
                 {

@@ -26,7 +26,7 @@ from limelight.models.protocol import (
 )
 from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, target_indices
-from limelight.results import Finding
+from limelight.results import BoundKind, Finding
 from limelight.shapes import Float
 from limelight.text import (
     FEATURES,
@@ -39,13 +39,13 @@ from limelight.text import (
     unit_spans,
 )
 from limelight.text.document import Windows
-from limelight.theory.namespace import array_like
+from limelight.theory.namespace import array_like, host_array
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 from limelight.threads import cached_property
 
 # Asked of a model as it reads these texts: one in windows, say, shows less.
 _LEARNED: tuple[Capability, str] = ("signals", "a learned method")
-_SAME = 1e-6  # of the largest output, or of 1; single precision is ten times better
+_SAME = 1e-6  # of the largest output, or of 1 where nothing is known of rounding
 
 
 @final
@@ -171,7 +171,9 @@ class Reading:
         if self.shared.played is None:
             game = cast(Capable, self.model).games(self.documents, self.features)
             # A game is made of what a model held when it was wrapped, its answers are of today.
-            room = _SAME * (1 + np.abs(self.outputs).max())
+            # Outputs near 0 may be differences of large terms, whose rounding a game may know.
+            rounding = _SAME if game.error is None else float(host_array(game.error).max())
+            room = _SAME * np.abs(self.outputs).max() + rounding
             if not np.all(np.abs(full_value(game) - self.outputs) <= room):
                 raise DomainError(
                     "this model no longer answers as it did when it was wrapped; wrap it again."
@@ -241,6 +243,7 @@ class Reading:
                 "scale": targets.scale,
                 "prediction": self.prediction(i),
                 "cut": document.cut,
+                "bound_kind": bound_kind(document),
                 "notices": self.notices(i),
                 "settings": self.asked(i),
                 "diagnostics": self._windows(document.windows),
@@ -291,6 +294,11 @@ class Reading:
         if not shown or unit == "positions":
             return "none"
         return "sum over occurrences" if unit == "words" else "sum over tokens"
+
+
+def bound_kind(document: Document) -> BoundKind:
+    """Return what bounds and ceilings of a text that a model has read rest on."""
+    return "checked" if document.checked else "proven"
 
 
 def has_exact_game(model: Model, scale: str) -> bool:

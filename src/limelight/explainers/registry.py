@@ -19,6 +19,7 @@ from limelight.explainers.method import (
     setting_defaults,
 )
 from limelight.models import CAPABILITIES, Model, why_not
+from limelight.models.protocol import rests_on_checks
 from limelight.question import Question
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
@@ -231,6 +232,12 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
     return MethodTable(tuple(_row(row, model) for row in rows))
 
 
+def exactness_on(way: Way, model: Model | None) -> str:
+    """Return how exact a way is on ``model``: its bound may rest on checks of each text."""
+    is_checked = way.needs == "games" and model is not None and rests_on_checks(model)
+    return "checked" if is_checked else way.exactness
+
+
 def _row(method: Method, model: Model | None) -> MethodRow:
     ways, why, cost = method.ways, None, method.cost
     if model is not None:
@@ -244,7 +251,7 @@ def _row(method: Method, model: Model | None) -> MethodRow:
     for way in ways:
         own = defaults | {k: getattr(x, "digest", x) for k, x in way.defaults.items()}
         settings = (SettingRow(name, own[name], means) for name, means in way.settings.items())
-        rows.append(WayRow(way.needs, way.exactness, tuple(settings)))
+        rows.append(WayRow(way.needs, exactness_on(way, model), tuple(settings)))
     facts = {one.name: getattr(method, one.name) for one in fields(MethodFacts)}
     return MethodRow(**facts | {"cost": cost}, ways=tuple(rows), refused=why)
 

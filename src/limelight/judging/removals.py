@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.reading import Reading
+from limelight.explainers.reading import Reading, bound_kind
 from limelight.explainers.target_game import TargetGame
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
@@ -290,6 +290,7 @@ class ExactRemovals:
 
     game: RatioGame
     rng: np.random.Generator
+    ceiling_kind: str
     notices: tuple[str, ...] = ()
     refused: None = None  # by nobody: sums over tables answer everything
 
@@ -321,7 +322,7 @@ class ExactRemovals:
 
     @property
     def lowest(self) -> Float[np.ndarray, " d"]:
-        """The least that the explained number can be without k words, k = 1..d; proven."""
+        """The least that the explained number can be without k words, k = 1..d."""
         return self._extremes.low
 
     def values(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
@@ -371,7 +372,7 @@ class ExactRemovals:
         return self
 
     def levels(self, *, change: bool, seconds: float) -> Levels:  # noqa: ARG002
-        """Return exact chance and proven ceilings, of |change| a sampled one; no budget ends it."""
+        """Return exact chance and ceilings, of |change| a sampled one; no budget ends it."""
         left, (low, high) = float(mean_removed_value(self.game).value), self._extremes
         bound = self._full.bound  # a ceiling holds whatever was rounded
         most = self.full + float(bound) - float(low.mean())
@@ -391,7 +392,7 @@ class ExactRemovals:
             )
             of["change"] = float(mean), float(error), ceiling
         greedy = deletion_curves(self.game, greedy_order(self.game)[None])
-        return Levels(of, "proven", float(deletion_area(greedy)[0]))
+        return Levels(of, self.ceiling_kind, float(deletion_area(greedy)[0]))
 
 
 Removals = AskedRemovals | ExactRemovals
@@ -412,6 +413,7 @@ def removals_of(
     if one.exact and own_way:
         reading, i = (one, 0) if among is None else among
         # NumPy's arrays: orders are sorted and drawn here.
-        return ExactRemovals(mapped(one_document(reading.ratio_game, i), host_array), rng)
+        game = mapped(one_document(reading.ratio_game, i), host_array)
+        return ExactRemovals(game, rng, bound_kind(one.documents[0]))
     full = float(one.targets.value(one.outputs)[0])
     return AskedRemovals(TargetGame(one, replacement), len(one.features[0]), full, rng)

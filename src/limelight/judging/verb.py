@@ -252,8 +252,8 @@ def _judgement(
     """Return what follows over the texts."""
     room = [text for text in texts if text.has_room]
     methods, pairs, (greedy, interval) = judged_rows(setup.candidates, room, seed=setup.seed)
-    # One text that had to be asked is enough: a mean of proven and found ceilings proves nothing.
-    proven = all(text.ceiling_kind == "proven" for text in room)
+    # One text that had to be asked is enough: a mean of ceilings and found orders is no ceiling.
+    is_ceiling = all(text.ceiling_kind != "best found" for text in room)
     question, fingerprint = setup.question, setup.model.fingerprint
     foreign = [one.name for one in setup.candidates if one.model not in ("", fingerprint)]
     units = unit_name(question.features)
@@ -267,7 +267,7 @@ def _judgement(
             [(m.method, m.share, m.interval) for m in methods],
             pairs,
             texts=len(room),
-            measure="share" if proven else "share of the best found",
+            measure="share" if is_ceiling else "share of the best found",
         ),
         notices=tuple(judging_notices(methods, texts, noun=name_of_one(units), foreign=foreign)),
         settings={

@@ -6,18 +6,20 @@ W x/‖x‖ + c. Deleting words takes their columns away, which leaves a power g
 its words where nothing is divided.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight.errors import InputError
+from limelight.models.protocol import AskInsteadError
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Tokens
 from limelight.theory.ratio_game import RatioGame
 
 _ROUNDING = 2.0**-52
+_MASKS = 4096  # that are computed at a time
 _POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any power will do
 
 
@@ -25,7 +27,8 @@ class ReadWords(NamedTuple):
     """The words of a text, and for each of its column entries the word, the column and its share.
 
     A word may have several entries, or none where the model does not read it; an entry of the word
-    -1 is there whatever the text. The entries of a column have equal shares of its value.
+    -1 is there whatever the text. The entries of a column have equal shares of its value. That
+    removed words change no others was ``checked`` on this text, or else is proven.
     """
 
     strings: tuple[str, ...]
@@ -33,6 +36,7 @@ class ReadWords(NamedTuple):
     word: Int[np.ndarray, " entries"]
     column: Int[np.ndarray, " entries"]
     value: Float[np.ndarray, " entries"]
+    checked: bool = False
 
 
 class _Entries(NamedTuple):
@@ -49,19 +53,28 @@ class _Entries(NamedTuple):
 class Bag:
     """How texts become rows of columns, and the linear classifier of these rows.
 
-    With ``proportional`` the value of a column grows with the number of its entries alone, so that
-    it may belong to several units.
-    ``norm`` is "l2", "l1" or None, ``rounding`` the relative error of the numbers, and ``sizes`` at
-    least |W|: what the terms are that make up a weight.
+    ``growth`` is how the value of a column grows with the number of its entries: "count", "log" or
+    "presence"; None where signs may cancel or nobody knows. ``norm`` is "l2", "l1" or None,
+    ``rounding`` the relative error of the numbers, ``sizes`` at least |W|: what the terms are that
+    make up a weight, and ``intercept_size`` the same of the intercept. Code that is not known reads
+    the texts of a ``checked`` bag, so that each of them is tried.
     """
 
     words: Callable[[str], ReadWords]
     weights: Float[np.ndarray, "columns C"]
     sizes: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
+    intercept_size: Float[np.ndarray, " C"]
     norm: str | None
-    proportional: bool
+    growth: str | None
     rounding: float = _ROUNDING
+    checked: bool = False
+
+    @property
+    def proportional(self) -> bool:
+        """Whether a column may belong to several units, each of which has its part of the value."""
+        # Of l2 the square of a column counts, so that two words in one column do not add up.
+        return self.growth == "count" and self.norm != "l2"
 
     def read(self, text: str) -> Document:
         """Return the words that the model reads; two that share a column are one word."""
@@ -74,7 +87,8 @@ class Bag:
         x, share = read.value, counts[part]
         weight = {"l2": x * x * share, "l1": np.abs(x), None: 0 * x}[self.norm]
         entries = _Entries(read.word, part, read.column, x, weight)
-        return Document(text, Tokens(strings, read.spans), notices=notices, input=entries)
+        tokens = Tokens(strings, read.spans)
+        return Document(text, tokens, notices=notices, input=entries, checked=read.checked)
 
     def apart(self, document: Document, features: Features) -> bool:
         """Whether every column belongs to one of the features, so that a game is exact."""
@@ -91,10 +105,9 @@ class Bag:
             entries: _Entries = document.input
             owner = _owners(entries, own)
             if not self.apart(document, own):
-                raise DomainError(
-                    "a word of this text belongs to several features, and under this norm what it "
-                    "does cannot be shared out exactly; explain features='words', or ask the "
-                    "function: limelight.wrap(pipeline.predict_proba, classes=[…])."
+                raise AskInsteadError(
+                    "a word occurs in several of its parts, and under this norm the effect of the "
+                    "word cannot be divided among them"
                 )
             terms = entries.value[:, None] * self.weights[entries.column]
             # `D[i, owner] +=` would add once where an owner comes twice.
@@ -119,6 +132,28 @@ class Bag:
             power=_POWERS[self.norm],
         )
 
+    def outputs(
+        self, document: Document, features: Features, keep: Bool[np.ndarray, "n d"]
+    ) -> Float[np.ndarray, "n C"]:
+        """Return the outputs without some features, which may share columns; needs a growth."""
+        entries: _Entries = document.input
+        owner, counts = _owners(entries, features), np.bincount(entries.part)
+        members = np.zeros((len(features) + 1, len(counts)))
+        np.add.at(members, (owner, entries.part), 1.0)  # at -1 the last: what always stays
+        column = np.zeros(len(counts), dtype=int)
+        column[entries.part] = entries.column
+        full = np.bincount(entries.part, entries.value)
+        outputs = np.empty((len(keep), len(self.intercept)))
+        for start in range(0, len(keep), _MASKS):
+            rows = slice(start, start + _MASKS)
+            remaining = keep[rows] @ members[:-1] + members[-1]
+            x = full * _grown(remaining, self.growth) / _grown(counts, self.growth)
+            if self.norm is not None:
+                norm = np.linalg.norm(x, {"l2": 2, "l1": 1}[self.norm], axis=1, keepdims=True)
+                x = x / np.where(norm > 0, norm, 1.0)  # a row of zeros is not divided
+            outputs[rows] = x @ self.weights[column] + self.intercept
+        return outputs
+
     def _rounding(self, entries: _Entries) -> Float[np.ndarray, " C"]:
         """Return what rounding does in the pipeline and here, whatever is removed."""
         # Σ|x_c w_c|/‖x‖ is at most the norm of w that is dual to the one of x, and of fewer columns
@@ -131,7 +166,16 @@ class Bag:
         else:
             most = np.abs(entries.value) @ size
         steps = 4 * len(entries.word) + 64
-        return self.rounding * (steps * most + 4 * np.abs(self.intercept))
+        return self.rounding * (steps * most + 4 * self.intercept_size)
+
+
+def _grown(counts: Float[np.ndarray, "*n"], growth: str | None) -> Float[np.ndarray, "*n"]:
+    """Return how large the value of a column is with so many entries, up to a factor."""
+    if growth == "presence":
+        return (counts > 0).astype(np.float64)
+    if growth == "log":
+        return np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0.0)
+    return counts
 
 
 def _merged(
@@ -161,11 +205,17 @@ def _merged(
 
 def blanked(document: Document, features: Features, keep: Bool[np.ndarray, " d"]) -> str:
     """Return the text with spaces where the features stood that are not kept."""
-    # Spaces, so that the offsets of all other words stay what they are.
-    letters = list(document.text)
-    for places, stays in zip(features.spans, keep, strict=True):
-        for start, end in () if stays else places:
-            letters[start:end] = " " * (end - start)
+    pairs = zip(features.spans, keep, strict=True)
+    return blank_spans(
+        document.text, [span for spans, stays in pairs if not stays for span in spans]
+    )
+
+
+def blank_spans(text: str, spans: Iterable[Span]) -> str:
+    """Return the text with spaces in place of some spans, so that other offsets stay the same."""
+    letters = list(text)
+    for start, end in spans:
+        letters[start:end] = " " * (end - start)
     return "".join(letters)
 
 

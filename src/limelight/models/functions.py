@@ -202,6 +202,11 @@ class Function:
         return replace(self, bag=None, asked_because=why)
 
     @property
+    def rests_on_checks(self) -> bool:
+        """Whether removals of words are tried on each text, because they are not proven."""
+        return self.bag is not None and self.bag.checked
+
+    @property
     def together(self) -> int:
         """How many documents are computed at a time where none is asked about."""
         return _TOGETHER
@@ -212,10 +217,13 @@ class Function:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
-        # A column that two features share has no exact game under a norm; then it is asked.
-        if self.bag is not None and self.bag.apart(document, features):
-            known = one_document(self.bag.games([document], [features]), 0)
-            return lambda keep: value(known, keep).T
+        if (bag := self.bag) is not None:
+            if bag.apart(document, features):
+                known = one_document(bag.games([document], [features]), 0)
+                return lambda keep: value(known, keep).T
+            # A column that two features share has no such game under a norm, but known outputs.
+            if bag.growth is not None:
+                return lambda keep: bag.outputs(document, features, keep)
         if (cut := document.picture) is not None:
             shown, size = _without(cut, features, replacement), cut.picture.pixels.nbytes
             # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.

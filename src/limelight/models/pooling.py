@@ -97,8 +97,9 @@ def pooling_classifier(
         weights=mean.weights,
         sizes=np.abs(table) @ np.abs(rows).T,
         intercept=shift,
+        intercept_size=np.abs(shift),
         norm="l1",
-        proportional=True,
+        growth="count",
     )
     # All that an output depends on, the cutter too: a run goes on only with the same.
     parts = [known, table, rows, shift, counts, list(always), words, lowercase, scale]
@@ -137,9 +138,10 @@ class _Mean:
         """Return the outputs; a text without known words has the bias alone."""
         rows = []
         for text in texts:
-            *_, column, weigh = self.words(text)
+            read = self.words(text)
             # Where no word is known there is nothing to divide, and 0/0 would be NaN.
-            rows.append(weigh @ self.weights[column] / max(weigh.sum(), 1e-300) + self.bias)
+            total = max(read.value.sum(), 1e-300)
+            rows.append(read.value @ self.weights[read.column] / total + self.bias)
         return np.array(rows)
 
 

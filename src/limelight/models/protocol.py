@@ -333,7 +333,8 @@ def check_needed(model: Model, needs: Capability, what: str, instead: str = "") 
 class AskInsteadError(InputError):
     """A model whose removals are known does not know those of a text: ``why``, in a clause.
 
-    ``asked`` is the same model, which answers instead.
+    ``asked`` is the same model, which answers instead. A game of features that the model cannot
+    compute raises it too, without ``asked``.
     """
 
     asked: Model
@@ -341,6 +342,12 @@ class AskInsteadError(InputError):
     def __init__(self, why: str) -> None:
         super().__init__(f"nothing about this text is known exactly: {why}.")
         self.why = why
+
+
+def rests_on_checks(model: Model) -> bool:
+    """Whether what is exact of ``model`` is checked on each text, and not proven."""
+    # Only few families have such checks, and a family of somebody else's need not know of them.
+    return bool(getattr(model, "rests_on_checks", False))
 
 
 def collapsing(model: Model) -> bool:

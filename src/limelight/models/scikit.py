@@ -11,7 +11,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.functions import Function, wrapped_function
-from limelight.models.linear import linear_pipeline, unwrapped
+from limelight.models.linear import linear_pipeline
+from limelight.models.scikit_classes import unwrapped
 
 # Where in memory something is: vectorizers remember their stop words by that, and it differs from
 # one process to the next, so that no run of such a pipeline could be resumed.

@@ -397,6 +397,8 @@ def judgement_figure(j: Judgement) -> Any:
         axes.plot([m.share], [y], "o", color=INK, markersize=5)
     _name_ticks(axes.yaxis, [m.method for m in rows])
     _bare_rows(axes)
-    of = "the proven ceiling" if j.ceiling_kind == "proven" else "the best order found"
+    of = {"proven": "the proven ceiling", "checked": "the checked ceiling"}.get(
+        j.ceiling_kind, "the best order found"
+    )
     axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {len(j.judged)} texts, 95 % intervals")
     return figure

@@ -227,11 +227,11 @@ def _packed(text: JudgedText, names: Sequence[str]) -> str | None:
 
 
 def _meaning(j: Judgement) -> str:
-    ceiling = (
-        f"what no order of the {plural(j.noun)} exceeds, proven"
-        if j.ceiling_kind == "proven"
-        else "the best order found, which a better search might exceed"
-    )
+    limit = f"what no order of the {plural(j.noun)} exceeds"
+    ceiling = {
+        "proven": f"{limit}, proven",
+        "checked": f"{limit}, checked on each text and not proven",
+    }.get(j.ceiling_kind, "the best order found, which a better search might exceed")
     said = f"0 is what guessing reaches, 1 is {ceiling}. Intervals are 95 %, over texts."
     if j.greedy is None:
         return said

@@ -379,7 +379,8 @@ def precision_sentence(e: Explanation) -> str:
         return "No sampling; the error of the scores is not bounded."
     if e.bound is not None:
         return (
-            f"No sampling; every score is within {rounded_up(e.bound)} of the exact value (proven)."
+            f"No sampling; every score is within {rounded_up(e.bound)} of the exact value "
+            f"({BOUND_KINDS[e.bound_kind]})."
         )
     return "No sampling error."
 
@@ -571,8 +572,11 @@ def plan_sentence(plan: "SamplingPlan") -> str:
     return sentence
 
 
+# Why a bound holds: a proof, or words of this text that were removed and changed no others.
+BOUND_KINDS = {"proven": "proven", "checked": "checked on this text, not proven"}
 EXACTNESS = {
     "bound": "exact, with a proven bound",
+    "checked": "exact, with a bound that is checked on each text and not proven",
     "exact": "as defined, without sampling",
     "estimated": "by quadrature, its error estimated",
     "fitted": "fitted to sampled values, with standard errors",

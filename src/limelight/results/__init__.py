@@ -3,6 +3,7 @@
 from limelight.results.comparison import Agreement, Comparison, agreement, rank_correlation
 from limelight.results.explanation import (
     Anchor,
+    BoundKind,
     Explanation,
     Explanations,
     Finding,
@@ -11,6 +12,6 @@ from limelight.results.explanation import (
 )
 
 __all__ = [
-    "Agreement", "Anchor", "Comparison", "Explanation", "Explanations", "Finding", "Pairs",
-    "SpanExplanations", "agreement", "rank_correlation",
+    "Agreement", "Anchor", "BoundKind", "Comparison", "Explanation", "Explanations", "Finding",
+    "Pairs", "SpanExplanations", "agreement", "rank_correlation",
 ]  # fmt: skip

@@ -13,7 +13,13 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.results.comparison import Agreement, Comparison
-from limelight.results.explanation import Anchor, Explanation, Pairs, check_indices
+from limelight.results.explanation import (
+    Anchor,
+    BoundKind,
+    Explanation,
+    Pairs,
+    check_indices,
+)
 from limelight.results.plan import SamplingPlan
 from limelight.results.values import each_value, own_numbers, read_value, written_value
 from limelight.shapes import Float
@@ -132,6 +138,7 @@ class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
     asked: dict[str, Any] | None = None
     units: str = "words"
     image: Image | None = None
+    bound_kind: BoundKind = "proven"
 
     @classmethod
     def of(cls, e: Explanation) -> "ExplanationRecord":
@@ -223,7 +230,7 @@ class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
         return Anchor(features=tuple(found.pop("anchor")), **found)
 
 
-_SAME = ("text", "method", "target", "against", "base_value", "intercept")
+_SAME = ("text", "method", "target", "against", "base_value", "intercept", "bound_kind")
 _ANCHOR = ("precision", "precision_interval", "coverage")
 
 

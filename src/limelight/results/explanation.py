@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from types import EllipsisType, MappingProxyType
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight.errors import InputError, nearest
 from limelight.models.protocol import (
     are_opposite,
     class_probabilities,
@@ -33,6 +33,9 @@ from limelight.text import (
     side_names,
     with_sides,
 )
+
+# Why a bound holds: by a proof, or because removing words of the text was tried.
+BoundKind = Literal["proven", "checked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,6 +103,8 @@ def check_explanation(e: Any) -> None:
         raise InputError(f"a class is explained against another one; got {e.target!r} twice.")
     if e.bound is not None and not e.bound >= 0:  # NaN is not either
         raise InputError(f"bound must not be negative or NaN; got {e.bound}.")
+    if e.bound_kind not in get_args(BoundKind):
+        raise InputError(nearest("bound_kind", e.bound_kind, get_args(BoundKind)))
     if e.stderr is not None and (e.stderr < 0).any():
         raise InputError(f"stderr must not be negative; got {e.stderr.min()}.")
     outputs = {f"prediction of {name!r}": value for name, value in e.prediction.items()}
@@ -181,8 +186,9 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.
 
     What was found: ``scores``; ``stderr``, None exactly when they carry no sampling error;
-    ``bound``, where there is one, a proven bound on the numerical error of every score; ``heads``,
-    the same scores for each attention head alone; ``diagnostics``, how the computation went; and
+    ``bound``, where there is one, a bound on the numerical error of every score, and ``bound_kind``
+    whether it is "proven", or "checked" by removals that were tried on this text; ``heads``, the
+    same scores for each attention head alone; ``diagnostics``, how the computation went; and
     ``notices``, what the reader must know.
     """
 
@@ -198,6 +204,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     scores: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"] | None = None
     bound: float | None = None
+    bound_kind: BoundKind = "proven"
     method: str
     label: str = ""
     signed: bool = True

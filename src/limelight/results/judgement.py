@@ -265,15 +265,21 @@ class MethodColumn:
     sampling: float | None = None
 
 
+# Of what the ceiling of a text is known, from the weakest on.
+CEILING_KINDS = ("best found", "checked", "proven")
+
+
 class JudgedText(_Stored, frozen=True, kw_only=True):
     """What was found on one text; ``reason`` says why nothing was.
 
     ``chance``, ``stderr``, ``ceiling`` and ``areas`` are those of deletion, other measures stand
-    beside. ``best`` names the order that stands for the ceiling where none is proven: a method, or
-    "greedy", the order that takes the best word next, whose area is ``greedy`` (None where there
-    was no time for all of it). ``reasons`` has a sentence for each method that has no scores. A
-    text ``has_room`` where its ceiling lies above its chance; the others cannot tell a method from
-    guessing. ``curves`` has the curve of each method, of the words ``words``.
+    beside. ``ceiling_kind`` is one of :data:`CEILING_KINDS`: a "checked" ceiling rests on removals
+    that were tried on the text. ``best`` names the order that stands for the ceiling where it is
+    the "best found": a method, or "greedy", the order that takes the best word next, whose area is
+    ``greedy`` (None where there was no time for all of it). ``reasons`` has a sentence for each
+    method that has no scores. A text ``has_room`` where its ceiling lies above its chance; the
+    others cannot tell a method from guessing. ``curves`` has the curve of each method, of the words
+    ``words``.
     """
 
     id: int
@@ -524,14 +530,15 @@ class Judgement(
 
     @property
     def ceiling_kind(self) -> str:
-        """What the shares are shares of: "proven" ceilings, or the "best found"."""
+        """What the shares are shares of: "proven" or "checked" ceilings, or the "best found"."""
         kinds = {text.ceiling_kind for text in self.texts if text.ceiling_kind}
-        return "proven" if kinds == {"proven"} else "best found"
+        # The weakest of all texts: a mean of proven and other ceilings proves nothing.
+        return min(kinds, key=CEILING_KINDS.index, default="best found")
 
     @property
     def ceiling_name(self) -> str:
-        """What a share of 1 is called: a ceiling only where it is proven."""
-        return "ceiling" if self.ceiling_kind == "proven" else "best found"
+        """What a share of 1 is called: "ceiling", or "best found" if no limit is known."""
+        return "best found" if self.ceiling_kind == "best found" else "ceiling"
 
     def ranked(self) -> list[JudgedMethod]:
         """Return the methods, the most faithful first and those without a share last."""

@@ -54,6 +54,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "scores": (_list(pa.float32()), lambda e: _floats(e.scores)),
     "stderr": (_list(pa.float32()), lambda e: _map(_floats, e.stderr)),
     "bound": (pa.float32(), lambda e: _bound(e)),
+    "bound_kind": (pa.string(), lambda e: None if e.bound_kind == "proven" else e.bound_kind),
     "intercept": (pa.float32(), lambda e: e.intercept),
     "cut": (pa.uint32(), lambda e: e.cut),
     "parts": (_list(_list(pa.uint32())), lambda e: [list(part) for part in e.parts] or None),
@@ -70,13 +71,13 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
 # Their order is that of the file, which is known by its bytes.
 OWN_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
 # Older runs lack these.
-NEEDED = [name for name in OWN_COLUMNS if name not in ("parts", "asked", "shown")]
+NEEDED = [name for name in OWN_COLUMNS if name not in ("bound_kind", "parts", "asked", "shown")]
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
 # side by side compress to two thirds.
 _SPLIT = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
 _REPEATED = (
     "id", "text_hash", "text", "label", "method", "target", "against", "features.list.element",
-    "notices.list.element", "settings", "error", "shown",
+    "notices.list.element", "settings", "error", "shown", "bound_kind",
 )  # fmt: skip
 _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are stored once
 _TAKEN = (*OWN_COLUMNS, *INPUT)
@@ -218,6 +219,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         scores=np.array(scores, dtype=np.float64),
         stderr=_map(_doubles, row["stderr"]),
         bound=row["bound"],
+        bound_kind=row.get("bound_kind") or "proven",
         method=method.id,
         label=method.label,
         signed=method.signed,

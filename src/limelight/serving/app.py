@@ -21,7 +21,7 @@ from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import chosen_way
-from limelight.explainers.registry import METHODS, default_method
+from limelight.explainers.registry import METHODS, default_method, exactness_on
 from limelight.models import Model, resolved_replacement, why_not
 from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement import judgement_page
@@ -117,7 +117,7 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
             "id": name,
             "label": methods[name].label,
             "formula": methods[name].formula,
-            "exactness": way.exactness,
+            "exactness": exactness_on(way, model),
             # What asks the model many times waits until the reader pauses.
             "quick": way.calls is None,
             "pairs": name == "interactions",

@@ -74,7 +74,8 @@ class Document:
     there are none where it is one text. ``asked`` is what is asked of the text: nothing more where
     it is empty, else a place of it or an answer to it each, and the model then answers for each of
     them in turn. Words of a ``divisible`` one may be cut anywhere: the model reads whatever is left
-    of a text. Of a ``picture`` the tokens are patches or segments, and ``text`` is its label.
+    of a text. Of a ``picture`` the tokens are patches or segments, and ``text`` is its label. What
+    is exact about a ``checked`` text rests on removals that were tried, and is not proven.
     """
 
     text: str
@@ -87,6 +88,7 @@ class Document:
     asked: tuple[Asked, ...] = ()
     divisible: bool = False
     picture: Pictured | None = None
+    checked: bool = False
 
     @staticmethod
     def of_picture(cut: Pictured, **rest: Any) -> "Document":

@@ -26,10 +26,12 @@ export function boundInWords(bound) {
   return minus(up.toExponential(1));
 }
 
+const BOUND_KINDS = { proven: "proven", checked: "checked on this text, not proven" }; // as in pages/wording.py
+
 /** How far the scores of an explanation can be trusted as numbers. */
-export function precisionSentence({ bound, features, method }) {
+export function precisionSentence({ bound, bound_kind: kind = "proven", features, method }) {
   if (features.some(({ stderr }) => stderr !== null && stderr !== undefined)) return `${method === "learned" ? "Learned" : "Sampled"}: ± is one standard error.`;
   if (bound === null || bound === undefined) return "No sampling error.";
   if (bound === "inf" || !Number.isFinite(bound)) return "No sampling; the error of the scores is not bounded.";
-  return `No sampling; every score is within ${boundInWords(bound)} of the exact value (proven).`;
+  return `No sampling; every score is within ${boundInWords(bound)} of the exact value (${BOUND_KINDS[kind]}).`;
 }

@@ -26,8 +26,9 @@ function curves({ lines, words, noun, kind, chance, ceiling, chance_error: error
   curve.words = words;
   curve.lines = lines;
   const rows = methods.map(({ label, area, share }) => [label, area === null ? "–" : written(area), share === null || !room ? "–" : minus(share.toFixed(3))]);
-  const top = kind === "proven" ? "ceiling (proven: no order is above it)" : "best order found";
-  const note = `${noun[0].toUpperCase()}${pluralOf(noun).slice(1)} go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${kind === "proven" ? "ceiling" : "best order found"}.`;
+  const tops = { proven: "ceiling (proven: no order is above it)", checked: "ceiling (checked, not proven)" };
+  const top = tops[kind] ?? "best order found";
+  const note = `${noun[0].toUpperCase()}${pluralOf(noun).slice(1)} go in the order of each method's scores; the area is how far the output falls on average. Chance has ${written(chance)}${error === null ? "" : ` ± ${written(error, { signed: false })}`}, the ${top} ${written(ceiling)}; a share of 0 is chance, 1 is the ${tops[kind] ? "ceiling" : "best order found"}.`;
   const table = headedTable(["method", "area", "share"], rows, "From chance to ceiling, on this text");
   return [curve, made("p", { class: "note" }, note, room ? "" : ` No order of these ${pluralOf(noun)} is better than another.`), table];
 }
