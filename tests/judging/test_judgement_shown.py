@@ -15,7 +15,7 @@ from limelight.judging.estimate import Estimate
 
 from tiny_models import random_texts, tiny_model
 
-TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:8]
+TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:12]
 
 
 def nasty(model, text):

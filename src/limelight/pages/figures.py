@@ -398,5 +398,6 @@ def judgement_figure(j: Judgement) -> Any:
     _name_ticks(axes.yaxis, [m.method for m in rows])
     _bare_rows(axes)
     of = "the proven ceiling" if j.ceiling_kind == "proven" else "the best order found"
-    axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {len(j.judged)} texts, 95 % intervals")
+    over = f"{len(j.judged)} texts, {'95 %' if j.has_intervals else 'too few for'} intervals"
+    axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {over}")
     return figure
