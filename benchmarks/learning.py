@@ -245,7 +245,7 @@ def curve(asked: argparse.Namespace) -> None:
         some = part(source.only(np.arange(n)), signals, known)
         whole = n == sizes[-1] and signals == WITH_STATES
         learned = fitting.fit_examples(
-            some, learning.Plan(texts[:n], 3, 0).held, seed=0, curve=whole
+            some, learning.Plan(texts[:n], 3, 0).held_out, seed=0, curve=whole
         )
         predicted = learned.predicted(learned.standard(part(others, signals, known).inputs))
         scores[name] = predicted.values
@@ -272,7 +272,7 @@ def curve(asked: argparse.Namespace) -> None:
     found["greedy"] = judged.greedy
     write(asked, "curve", found)
     for row in judged.methods:
-        say(f"share {row.share:.3f} [{row.interval[0]:.3f}, {row.interval[1]:.3f}]  {row.method}")
+        say(f"share {row.share} {row.interval}  {row.method}")
 
 
 def coverage(predicted: Any, truth: fitting.Examples) -> dict[str, Any]:
@@ -529,7 +529,7 @@ def ablated(
     examples = learning.examples_of(
         model, [items[i] for i in known], [drawn[i] for i in known], question, signals
     )
-    held = plan.held[known]
+    held = plan.held_out.only(known)
 
     def reached(source: Any, left: tuple[str, ...] = ()) -> float:
         def only(x: Any) -> Any:
@@ -717,9 +717,10 @@ def store(asked: argparse.Namespace) -> None:
 
 
 def share(id: str, what: str, of: Any, **wanted: float) -> Measure:
-    """Return a share with its interval."""
-    low, high = (f"{x:.3f}".replace("-", "−") for x in of["interval"])
-    return Measure(id=id, what=what, value=of["share"], note=f"[{low}, {high}]", **wanted)
+    """Return a share with its interval, which fewer than ten texts do not have."""
+    ends = [f"{x:.3f}".replace("-", "−") for x in of["interval"] or ()]
+    note = f"[{', '.join(ends)}]" if ends else ""
+    return Measure(id=id, what=what, value=of["share"], note=note, **wanted)
 
 
 def of_curve(curve: Any) -> Iterator[Measure]:

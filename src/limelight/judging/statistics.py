@@ -127,7 +127,7 @@ class Resampled(NamedTuple):
 
 
 def resampled(
-    gain: PerMethod, room: PerText, *, seed: int, limits: Interval = SHARE_RANGE
+    gain: PerMethod, room: PerText | PerMethod, *, seed: int, limits: Interval = SHARE_RANGE
 ) -> Resampled:
     """Return shares with their studentized bootstrap over texts.
 
@@ -136,7 +136,7 @@ def resampled(
     gain
         A row per text and a column per share, NaN where a text takes no part.
     room
-        What could have been gained on each text.
+        What could have been gained on each text, by all columns or by each.
     seed
         The same seed draws the same texts, so that differences of columns are paired.
     limits
@@ -148,7 +148,7 @@ def resampled(
     there = np.isfinite(gain)
     # The room of a text counts only for methods that have scores there, so that a share is one of
     # what could have been reached; above and below the line stand the same resampled texts.
-    r = there * room[:, None]
+    r = there * room.reshape(len(room), -1)
     # What is rounding becomes a tie: it would give a column a spread of 1e-17, beside which its
     # share looked many standard errors large.
     g = np.where(there & (np.abs(gain) > _SAME * r), gain, 0.0)

@@ -45,12 +45,10 @@ from limelight.sampling.orders import order_draws, random_orders
 from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import AskedText, in_units, joined, name_of_one, picture_of, plural
-from limelight.training.fitting import Examples, fit_examples
+from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
 
 FEWEST = 20  # texts
 _BUSY = "another call of learn is writing to the folder"
-_HELD = 0.2  # of the texts, kept aside
-_MOST_HELD = 200
 _PART = 8  # texts drawn and stored together: what an interruption loses, about a minute's work
 _JUDGED = 0.25  # of the calls that drawing takes: what finding the share may take
 
@@ -246,19 +244,15 @@ class Plan:
     seed: int
 
     @cached_property
-    def held(self) -> Bool[np.ndarray, " n"]:
+    def held_out(self) -> HeldOut:
         """Which are kept aside: by the seed, whatever is drawn; all that is asked of a text."""
         own = [AskedText.of(text).given for text in self.texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(own))}
-        n = len(number)
-        count = min(max(round(_HELD * n), 4), _MOST_HELD)
-        held = np.zeros(n, bool)
-        held[np.random.default_rng([self.seed, n]).permutation(n)[:count]] = True
-        return held[[number[text] for text in own]]
+        return HeldOut.draw(np.array([number[text] for text in own]), self.seed)
 
     def pairs_of(self, i: int) -> int:
         """Return how many pairs are drawn of a text: of those kept aside, a spread is needed."""
-        return max(self.pairs, 2) if self.held[i] else self.pairs
+        return max(self.pairs, 2) if self.held_out.held[i] else self.pairs
 
 
 @dataclass(frozen=True)
@@ -314,7 +308,7 @@ def _planned(
     count = len(texts)
 
     def calls(pairs: int, count: int) -> int:
-        taken = (1 - _HELD) * pairs + _HELD * max(pairs, 2)
+        taken = (1 - HELD) * pairs + HELD * max(pairs, 2)
         return round(count * (3 + 2 * taken * (d - 1)))
 
     if most is not None:
@@ -464,9 +458,10 @@ def fitted(
     if why_not(model, "signals") is None:
         signals = (*WITH_STATES, "attention") if asks(model) else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
-    texts, held = [plan.texts[i] for i in known], plan.held[known]
+    texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
+    held, calibrates, _ = held_out
     values = [one for one in drawn if one is not None]
-    if min(np.count_nonzero(~held), np.count_nonzero(held)) < 2:
+    if min(map(np.count_nonzero, (~held, held & ~calibrates, calibrates))) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
     examples = examples_of(model, texts, values, question, signals)
     if not examples.values.any():
@@ -480,7 +475,7 @@ def fitted(
             meter.finished(len(drawn) + share * -(-len(drawn) // 4))
 
     of = learned_of(model)
-    learned = fit_examples(examples, held, seed=plan.seed, of=of, heard=heard)
+    learned = fit_examples(examples, held_out, seed=plan.seed, of=of, heard=heard)
     learned = replace(
         learned,
         record={
@@ -536,7 +531,7 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
         f"On {report['held_out']:,} {of} kept aside its scores explain {max(report['r2'], 0):.0%} "
         "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
         f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
-        f"these {of} was least, so on others both may be somewhat lower."
+        f"a quarter of these {of} was least, so on others both may be slightly lower."
     )
     share = report.get("share")
     if share and share["share"] is not None:  # None: no order of these words gains anything
@@ -553,9 +548,11 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
     yield (f"One network explains {told} {of}; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]
     yield (
-        f"±2 standard errors hold {cover['overall']:.1%} of the values kept aside, "
-        f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score; the "
-        f"errors of each half of these {of} were fitted to the other, their common factor to both."
+        f"±2 standard errors hold at least {cover['guarantee']:.0%} of the sampled values of a "
+        "further text like these, whose sampling error is counted too: split conformal prediction "
+        f"on {cover['texts']:,} texts that had no other part in the fit. There they hold "
+        f"{cover['overall']:.1%}, {min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by "
+        "size of the score."
     )
     if set(STATES).isdisjoint(signals):
         yield (
