@@ -18,6 +18,7 @@ README = Path(__file__).parent / "README.md"
 STANDARD_ERRORS = Path(__file__).parents[1] / "docs" / "standard-errors.md"
 DATASETS = Path(__file__).parents[1] / "docs" / "datasets.md"
 CHOOSING = Path(__file__).parents[1] / "docs" / "choosing.md"
+LEARNED = Path(__file__).parents[1] / "docs" / "methods" / "learned.md"
 COEFFICIENTS = Path(__file__).parents[1] / "docs" / "coefficients.md"
 ORDER = (
     "prediction",
@@ -66,6 +67,7 @@ ORDER = (
     "surrogate_rivals_cuda",
     "lime_law",
     "learning",
+    "learned_errors",
     "tags",
 )
 GAMES = {
@@ -102,6 +104,7 @@ def _tables() -> tuple[tuple[Path, str, str], ...]:
         (DATASETS, cost_table(), "results"),
         (CHOOSING, transformer_table(), "transformer"),
         (COEFFICIENTS, coefficient_table(), "results"),
+        (LEARNED, learned_errors_table(), "learned errors"),
         (DATASETS, drives_table("shipped"), "shipped model"),
         (DATASETS, drives_table("minilm"), "MiniLM"),
     )
@@ -152,6 +155,26 @@ def coefficient_table() -> str:
         *(f"| {what} | {' | '.join(cells)} |" for what, cells in rows.items()),
     ]
     return "\n" + "\n".join(lines) + f"\n\n{found['data']}.\n\n"
+
+
+def learned_errors_table() -> str:
+    """Return how often ±2 standard errors of learned methods held, by model, texts and pairs."""
+    found = json.loads((RESULTS / "learned_errors.json").read_text(encoding="utf-8"))
+    rows: dict[str, list[str]] = {}
+    pairs = dict.fromkeys(
+        measure["what"].split(", ")[2].split(":")[0] for measure in found["measures"]
+    )
+    for measure in found["measures"]:
+        row = ", ".join(measure["what"].split(", ")[:2])
+        worst, wide = (part.split() for part in measure["note"].split("; "))
+        cell = f"{measure['value']:.3f} ({worst[0]} at worst; {wide[2]} times)"
+        rows.setdefault(row, []).append(cell)
+    lines = [
+        f"| ±2 standard errors hold | {' | '.join(pairs)} |",
+        "| --- |" + " ---: |" * len(pairs),
+        *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()),
+    ]
+    return "\n" + "\n".join(lines) + f"\n\n{found['data'].capitalize()}.\n\n"
 
 
 def _cell(held: float, notices: float, either: float) -> str:
