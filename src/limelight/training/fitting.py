@@ -35,7 +35,7 @@ _HOLD, _COUNTED = 4.0, 4  # how firmly, 1/0.5²; and as how many words a text co
 HELD = 0.2  # of the texts, kept aside
 _LEAST_HELD, _MOST_HELD = 4, 200
 _TUNED = 0.25  # of these: fitting stops by them, and errors are fitted to them
-_CALIBRATING = 19  # texts, the fewest with a guarantee of 95 %: of n it is n/(n + 1) at most
+_CALIBRATING = 19  # texts, the fewest with a guarantee of 95 %: 19/20 of 20 with a further one
 _GUARANTEED = 125  # texts, of which as many are left to calibrate
 
 
@@ -198,10 +198,11 @@ def fit_examples(
             f"clearly nearer to Shapley values than 0 is. Give more {of} or more pairs; until then "
             "use 'shapley'."
         )
-    elif coverage["texts"] < _CALIBRATING:
+    elif coverage["guarantee"] is None:
         report["notice"] = (
-            f"Its standard errors rest on {coverage['texts']} {units} that were kept aside. A "
-            f"guarantee of 95 % needs {_CALIBRATING}: learn from {_GUARANTEED} {units} or more."
+            f"Its standard errors have no guarantee: they rest on {coverage['texts']} {units} that "
+            f"were kept aside, and 95 % needs {_CALIBRATING}. Learn from {_GUARANTEED} {units} or "
+            "more."
         )
     # Beyond these a text is said to be unlike the others. Of few texts it is the largest, and
     # somewhat more: the next one may well lie beyond them.
@@ -391,7 +392,7 @@ def _calibrated(
 ) -> dict[str, Any]:
     """Return the factor of squared errors by split conformal prediction, and what it reaches.
 
-    ``docs/methods/learned.md`` proves what follows: with stderr² = factor · exp(xθ) + constant, a
+    ``docs/methods/learned.md`` proves what follows from 19 texts on: with stderr² = factor · exp(xθ) + constant, a
     score lies within √(4 stderr² + 1.96² noise) of the sampled value for 95 % of the words of a
     further text.
 
@@ -416,8 +417,12 @@ def _calibrated(
     needed = (squares / 4 - _QUANTILE**2 / 4 * noise - constant) / variance
     _, bag = np.unique(text[owner], return_inverse=True)
     texts = int(bag.max()) + 1
+    guaranteed = texts >= _CALIBRATING
+    # The further text is one of texts + 1, and may exceed everything. Of fewer texts the level
+    # would be above 1, and their largest value makes errors twice as large as they need be.
+    level = _COVERED * (texts + 1) / texts if guaranteed else _COVERED
     # Noise may hide an error that is larger than it looks, so it never makes errors smaller.
-    factor = max(1.0, hierarchical_quantile(needed, bag, _COVERED))
+    factor = max(1.0, hierarchical_quantile(needed, bag, level))
     inside = needed.ravel() <= factor
     order = np.argsort(np.abs(scores).ravel(), kind="stable")
     deciles = [float(inside[part].mean()) for part in np.array_split(order, 10) if len(part)]
@@ -426,23 +431,22 @@ def _calibrated(
         "deciles": deciles,
         "factor": factor,
         "texts": texts,
-        "guarantee": min(_COVERED, texts / (texts + 1)),
+        "guarantee": _COVERED if guaranteed else None,
     }
 
 
 def hierarchical_quantile(
     values: Float[np.ndarray, "N C"], bag: Int[np.ndarray, " N"], level: float
 ) -> float:
-    """Return the least q that a part ``level`` of one bag more than there are does not exceed.
+    """Return the least q that a part ``level`` of the values does not exceed, by weight.
 
-    Every bag counts the same, whatever is in it, and one bag more counts as infinite. Where the
-    level cannot be reached, it is the largest value.
+    Every bag weighs the same, whatever is in it.
     """
     sizes = np.bincount(bag)
-    weights = np.repeat(1 / (sizes[bag] * values.shape[1]), values.shape[1]) / (len(sizes) + 1)
+    weights = np.repeat(1 / (sizes[bag] * values.shape[1]), values.shape[1]) / len(sizes)
     order = np.argsort(values, axis=None)
     reached = np.cumsum(weights[order])
-    place = int(np.searchsorted(reached, level - 1e-12))
+    place = int(np.searchsorted(reached, level - 1e-12))  # sums of thirds fall short of 1
     return float(values.ravel()[order[min(place, len(order) - 1)]])
 
 

@@ -547,13 +547,17 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
     told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
     yield (f"One network explains {told} {of}; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]
+    guaranteed = cover["guarantee"]
     yield (
-        f"±2 standard errors hold at least {cover['guarantee']:.0%} of the sampled values of a "
-        "further text like these, whose sampling error is counted too: split conformal prediction "
-        f"on {cover['texts']:,} texts that had no other part in the fit. There they hold "
-        f"{cover['overall']:.1%}, {min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by "
-        "size of the score."
+        f"On {cover['texts']:,} texts that had no other part in the fit, ±2 standard errors hold "
+        f"{cover['overall']:.1%} of the sampled values, whose sampling error is counted too, "
+        f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score."
     )
+    if guaranteed is not None:
+        yield (
+            f"Of a further text like these they hold at least {guaranteed:.0%}, in the mean over "
+            "texts and words: split conformal prediction."
+        )
     if set(STATES).isdisjoint(signals):
         yield (
             "This model shows nothing of what it holds, so each word has one weight whatever "
