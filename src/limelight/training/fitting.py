@@ -392,9 +392,9 @@ def _calibrated(
 ) -> dict[str, Any]:
     """Return the factor of squared errors by split conformal prediction, and what it reaches.
 
-    ``docs/methods/learned.md`` proves what follows from 19 texts on: with stderr² = factor · exp(xθ) + constant, a
-    score lies within √(4 stderr² + 1.96² noise) of the sampled value for 95 % of the words of a
-    further text.
+    ``docs/methods/learned.md`` proves what follows from 19 texts on: with stderr² = factor ·
+    exp(xθ) + constant, a score lies within √(4 stderr² + 1.96² noise) of the sampled value for
+    95 % of the words of a further text.
 
     Parameters
     ----------
