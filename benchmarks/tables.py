@@ -52,6 +52,7 @@ ORDER = (
     "coverage_owen",
     "coverage_owen_cuda",
     "verdicts",
+    "interval_candidates",
     "patches",
     "pictures",
     "extreme_games",

@@ -142,13 +142,13 @@ def resampled(
     limits
         Between which values a share can lie.
     """
-    # Percentiles of δ* cover 0.88 at 12 texts and BCa 0.89, dividing by s* 0.95
-    # (benchmarks/verdicts.py): few texts that miss a tail have also missed its spread.
+    # Percentiles of δ* hold 0.88 of shares at 12 texts, BCa 0.89, and deviations divided by s* 0.95
+    # (benchmarks/interval_candidates.py): texts that miss a tail have also missed its spread.
     draws = max(DRAWS, _PER_COLUMN * gain.shape[1])
     there = np.isfinite(gain)
     # The room of a text counts only for methods that have scores there, so that a share is one of
     # what could have been reached; above and below the line stand the same resampled texts.
-    r = there * room.reshape(len(room), -1)
+    r = there * (room if room.ndim == 2 else room[:, None])
     # What is rounding becomes a tie: it would give a column a spread of 1e-17, beside which its
     # share looked many standard errors large.
     g = np.where(there & (np.abs(gain) > _SAME * r), gain, 0.0)
