@@ -88,24 +88,32 @@ class Examples:
 
 
 class HeldOut(NamedTuple):
-    """Which examples are held out, and which of these calibrate the standard errors.
+    """Which examples are held out, and which of these tune the fit or calibrate its errors.
 
     ``text`` is the number of the text that an example is of: several places of one text, say, are
     not independent of each other.
     """
 
     held: Bool[np.ndarray, " n"]
+    tunes: Bool[np.ndarray, " n"]
     calibrates: Bool[np.ndarray, " n"]
     text: Int[np.ndarray, " n"]
 
     @staticmethod
     def draw(text: Int[np.ndarray, " n"], seed: int) -> "HeldOut":
-        """Return a fifth of the texts, at random: a quarter to tune with, the others calibrate."""
+        """Return a fifth of the texts, at random: a quarter to tune with, the others calibrate.
+
+        Where these would be too few for a guarantee, all of them do both.
+        """
         n = int(text.max(initial=-1)) + 1
         count = min(max(round(HELD * n), _LEAST_HELD), _MOST_HELD)
         order = np.random.default_rng([seed, n]).permutation(n)[:count]
-        tuned = max(round(_TUNED * count), 2)
-        return HeldOut(np.isin(text, order), np.isin(text, order[tuned:]), text)
+        held, tuned = np.isin(text, order), round(_TUNED * count)
+        if count - tuned < _CALIBRATING:
+            # Fitting that stopped by two texts learned nothing of 30 texts with several places.
+            return HeldOut(held, held, held, text)
+        calibrates = np.isin(text, order[tuned:])
+        return HeldOut(held, held & ~calibrates, calibrates, text)
 
     def only(self, examples: Sequence[int]) -> "HeldOut":
         """Return the same of some of the examples."""
@@ -128,7 +136,7 @@ def fit_examples(
     examples
         All texts with their signals and sampled values.
     held_out
-        Which of them are held out. Fitting stops by those that do not calibrate the errors.
+        Which of them are held out. Fitting stops by those that tune it.
     seed
         The same seed gives the same networks.
     of
@@ -138,16 +146,16 @@ def fit_examples(
     heard
         Called with the part of the work that is done.
     """
-    held, calibrates, text = held_out
+    held, tunes, calibrates, text = held_out
     units = "texts" if of in ("places", "answers") else of
     order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(~held))
     arrays, reached, n = _standards(examples.only(np.sort(order))), dict[int, float](), len(order)
     examples = examples.standard(Learned({}, arrays))
     aside, words = examples.only(np.flatnonzero(held)), len(arrays["vocabulary"]) + 1
-    # What calibrates must have no part in anything else, or a further text is not like it.
+    # What calibrates must have no part in anything else, or a further text is not like it. Where
+    # nothing is guaranteed, it tunes too.
     tuning, calibration, uncalibrated = (
-        examples.only(np.flatnonzero(some))
-        for some in (held & ~calibrates, calibrates, ~calibrates)
+        examples.only(np.flatnonzero(some)) for some in (tunes, calibrates, tunes | ~held)
     )
     fits = [(1, n), (0, n)] if not curve else [(0, n // 4), (0, n // 2), (1, n), (0, n)]
     for done, (member, count) in enumerate(fits):
@@ -177,6 +185,7 @@ def fit_examples(
         noise=level * _noise_model(learned, calibration),
         constant=learned.unseen(calibration.inputs)[:, None] + LEAST_ERROR**2,
         text=text[calibrates],
+        apart=not (tunes & calibrates).any(),
     )
     arrays["errors"] = arrays["errors"] + np.array([np.log(coverage["factor"]), 0.0, 0.0, 0.0])
     # No guarantee rests on what one pair of orders says: there all texts may have a part in it.
@@ -389,6 +398,7 @@ def _calibrated(
     noise: Float[np.ndarray, "N C"],
     constant: Float[np.ndarray, "N 1"] | float,
     text: Int[np.ndarray, " n"],
+    apart: bool,
 ) -> dict[str, Any]:
     """Return the factor of squared errors by split conformal prediction, and what it reaches.
 
@@ -410,6 +420,8 @@ def _calibrated(
         What is added to each squared error, whatever the factor.
     text
         The number of the text that each of the examples is of.
+    apart
+        Whether these texts had no other part in the fit.
     """
     owner, scores = truth.inputs.owner, members.mean(axis=0)
     variance = np.exp(error_design(members, owner) @ theta)
@@ -417,7 +429,7 @@ def _calibrated(
     needed = (squares / 4 - _QUANTILE**2 / 4 * noise - constant) / variance
     _, bag = np.unique(text[owner], return_inverse=True)
     texts = int(bag.max()) + 1
-    guaranteed = texts >= _CALIBRATING
+    guaranteed = apart and texts >= _CALIBRATING
     # The further text is one of texts + 1, and may exceed everything. Of fewer texts the level
     # would be above 1, and their largest value makes errors twice as large as they need be.
     level = _COVERED * (texts + 1) / texts if guaranteed else _COVERED

@@ -459,9 +459,9 @@ def fitted(
         signals = (*WITH_STATES, "attention") if asks(model) else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
-    held, calibrates, _ = held_out
+    held, tunes, calibrates, _ = held_out
     values = [one for one in drawn if one is not None]
-    if min(map(np.count_nonzero, (~held, held & ~calibrates, calibrates))) < 2:
+    if min(map(np.count_nonzero, (~held, tunes, calibrates))) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
     examples = examples_of(model, texts, values, question, signals)
     if not examples.values.any():
@@ -527,11 +527,13 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
     """Yield what was reached, for a reader; it is learned from what it is ``of``."""
     if notice := report.get("notice"):
         yield notice
+    guaranteed = report["coverage"]["guarantee"]
+    stopped_by = f"these {of}" if guaranteed is None else f"a quarter of these {of}"
     yield (
         f"On {report['held_out']:,} {of} kept aside its scores explain {max(report['r2'], 0):.0%} "
         "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
         f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
-        f"a quarter of these {of} was least, so on others both may be slightly lower."
+        f"{stopped_by} was least, so on others both may be somewhat lower."
     )
     share = report.get("share")
     if share and share["share"] is not None:  # None: no order of these words gains anything
@@ -547,9 +549,9 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
     told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
     yield (f"One network explains {told} {of}; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]
-    guaranteed = cover["guarantee"]
+    apart = "" if guaranteed is None else " that had no other part in the fit"
     yield (
-        f"On {cover['texts']:,} texts that had no other part in the fit, ±2 standard errors hold "
+        f"On {cover['texts']:,} texts{apart}, ±2 standard errors hold "
         f"{cover['overall']:.1%} of the sampled values, whose sampling error is counted too, "
         f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score."
     )
