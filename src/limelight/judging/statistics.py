@@ -142,7 +142,7 @@ def resampled(
     limits
         Between which values a share can lie.
     """
-    # Percentiles of δ* hold 0.88 of shares at 12 texts, BCa 0.89, and deviations divided by s* 0.95
+    # Percentiles of δ* hold 0.89 of shares at 12 texts, BCa 0.90, and deviations divided by s* 0.95
     # (benchmarks/interval_candidates.py): texts that miss a tail have also missed its spread.
     draws = max(DRAWS, _PER_COLUMN * gain.shape[1])
     there = np.isfinite(gain)
