@@ -4,7 +4,7 @@
 
 Two models whose exact values are known on short texts: a function of words that turn each other
 around, which shows nothing of what it holds, and a small BERT with random weights. Methods are
-learned from 200 texts with one or three pairs of orders each, and explain 150 others. From 125
+learned from 200 texts with one or three pairs of orders each, and explain 150 others. From 123
 texts on a method states a guarantee of 95 % for sampled values. What was wanted, 0.95 of exact
 values in the mean over seeds, was written before anything was measured.
 """
