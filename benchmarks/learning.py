@@ -13,9 +13,6 @@ python benchmarks/learning.py --speed --model minilm-imdb --texts imdb_train.jso
 python benchmarks/learning.py --others --output OUT [--sick FOLDER --sick-texts sick.jsonl.gz]
        [--gpt2 FOLDER --texts imdb_train.jsonl.gz] [--model minilm-imdb --sst2 sst2.jsonl.gz]
     pairs of sentences, a language model, and sentences under the method of reviews
-python benchmarks/learning.py --errors --output OUT
-    coverage of ±2 standard errors by pairs, texts and their length, of a function of words that
-    turn each other around: short texts against all subsets of words, long ones against 60 pairs
 python benchmarks/learning.py --families --output OUT [--vit FOLDER --pictures fashion.parquet]
        [--tagger FOLDER --tagged news.jsonl.gz] [--writer FOLDER]
     pictures, places of a tagger and answers of a language model. The rule, written before anything
@@ -70,7 +67,6 @@ def main() -> None:
         (asked.curve, curve),
         (asked.speed, speed),
         (asked.others, others),
-        (asked.errors, errors),
         (asked.families, families),
         (asked.store, store),
     ):
@@ -81,7 +77,7 @@ def main() -> None:
 def parsed() -> argparse.Namespace:
     """Return the arguments."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for name in ("curve", "speed", "others", "errors", "families", "brief", "store", "smoke"):
+    for name in ("curve", "speed", "others", "families", "brief", "store", "smoke"):
         parser.add_argument(f"--{name}", action="store_true")
     paths = ("pack", "model", "texts", "held", "sick", "sick-texts", "gpt2", "sst2")
     for name in (*paths, "vit", "pictures", "tagger", "tagged", "writer"):
@@ -246,7 +242,7 @@ def curve(asked: argparse.Namespace) -> None:
         some = part(source.only(np.arange(n)), signals, known)
         whole = n == sizes[-1] and signals == WITH_STATES
         learned = fitting.fit_examples(
-            some, learning.Plan(texts[:n], 3, 0).held, seed=0, curve=whole
+            some, learning.Plan(texts[:n], 3, 0).held_out, seed=0, curve=whole
         )
         predicted = learned.predicted(learned.standard(part(others, signals, known).inputs))
         scores[name] = predicted.values
@@ -273,7 +269,7 @@ def curve(asked: argparse.Namespace) -> None:
     found["greedy"] = judged.greedy
     write(asked, "curve", found)
     for row in judged.methods:
-        say(f"share {row.share:.3f} [{row.interval[0]:.3f}, {row.interval[1]:.3f}]  {row.method}")
+        say(f"share {row.share} {row.interval}  {row.method}")
 
 
 def coverage(predicted: Any, truth: fitting.Examples) -> dict[str, Any]:
@@ -530,7 +526,7 @@ def ablated(
     examples = learning.examples_of(
         model, [items[i] for i in known], [drawn[i] for i in known], question, signals
     )
-    held = plan.held[known]
+    held = plan.held_out.only(known)
 
     def reached(source: Any, left: tuple[str, ...] = ()) -> float:
         def only(x: Any) -> Any:
@@ -605,82 +601,6 @@ def of_families(families: Any) -> Iterator[Measure]:
                 yield Measure(id=f"{name}_r2, {kind}", what=f"{what}: R² {kind}", value=value)
 
 
-WORDS = [f"w{i}" for i in range(200)]
-LENGTHS = {"short": (4, 10), "long": (25, 36)}  # words of a text, the last left out
-
-
-def turning(texts: list[str]) -> np.ndarray:
-    """Return the logits of a function whose tenth words turn the next one around, then bend."""
-    weights = np.random.default_rng(5).standard_normal(len(WORDS))
-    found = []
-    for text in texts:
-        words = [int(word[1:]) for word in text.split() if word[0] == "w"]
-        signs = [1] + [-1 if word % 10 == 0 else 1 for word in words]
-        x = sum(sign * weights[word] for sign, word in zip(signs, words, strict=False))
-        found.append(x + 3 * np.tanh(x / 2))
-    return np.array(found)[:, None] * [-0.5, 0.5]
-
-
-def errors(asked: argparse.Namespace) -> None:
-    """Find how often ±2 standard errors hold where few texts and few pairs are drawn."""
-    model = limelight.wrap(turning, classes=["a", "b"], scale="logit", name="turning")
-    seeds, sizes, new = (1, (20,), 4) if asked.smoke else (6, (50, 200), 60)
-    chance = 1 / np.arange(5, 5 + len(WORDS))
-    found: dict[str, Any] = {}
-    for kind, (low, high) in LENGTHS.items():
-        inside: dict[str, list[Any]] = {}
-        for seed in range(seeds):
-            rng = np.random.default_rng([seed, low])
-            texts = [
-                " ".join(rng.choice(WORDS, rng.integers(low, high), False, chance / chance.sum()))
-                for _ in range(max(sizes) + new)
-            ]
-            if kind == "short":
-                truth = limelight.explain(model, texts[-new:], "shapley", target="b")
-                true, noise = np.concatenate([one.scores for one in truth]), 0.0
-            else:
-                plan = learning.Plan(texts[-new:], 60, seed)
-                drawn = learning.drawn_values(model, plan, range(new), ASKED.to(model))
-                odds = [one[:, 1] - one[:, 0] for one in drawn]  # which are explained
-                true = np.concatenate([one.mean(axis=0) for one in odds])
-                noise = np.concatenate([one.var(axis=0, ddof=1) / 60 for one in odds])
-            for count in sizes:
-                for pairs in (1, 2, 3):
-                    learned = limelight.learn(
-                        model, texts[:count], pairs=pairs, judged=0, seed=seed
-                    )
-                    mine = limelight.explain(model, texts[-new:], learned, target="b")
-                    scores, own = (
-                        np.concatenate([getattr(one, name) for one in mine])
-                        for name in ("scores", "stderr")
-                    )
-                    held = (scores - true) ** 2 <= 4 * (own**2 + noise)
-                    order = np.argsort(np.abs(scores))
-                    parts = [held[part].mean() for part in np.array_split(order, 10)]
-                    inside.setdefault(f"{count} {kind} texts, {pairs} pairs", []).append(
-                        [held.mean(), np.sqrt(np.mean(own**2) / np.mean(true**2)), *parts]
-                    )
-        for name, rows in inside.items():
-            whole, wide, *deciles = np.mean(rows, axis=0).tolist()
-            worst = float(min(row[0] for row in rows))
-            found[name] = {"covered": whole, "worst": worst, "deciles": deciles, "wide": wide}
-            say(f"{name}: ±2 hold {whole:.3f}, {worst:.3f} at worst, deciles {min(deciles):.3f}")
-        write(asked, "errors", {"cells": found, "seeds": seeds})
-
-
-def of_errors(errors: Any) -> Iterator[Measure]:
-    """Yield how often ±2 standard errors hold; 0.93 was written down before this was measured."""
-    for name, of in errors["cells"].items():
-        yield Measure(
-            id=f"errors, {name}",
-            what=f"a function, {name}: ±2 standard errors hold".replace("1 pairs", "1 pair"),
-            value=of["covered"],
-            at_least=0.93,
-            note=f"{of['worst']:.3f} at worst of {errors['seeds']} seeds; deciles "
-            f"{min(of['deciles']):.3f} or more; errors are {of['wide']:.2f} of the usual score",
-        )
-
-
 def store(asked: argparse.Namespace) -> None:
     """Write what was found in OUT as measures; what was measured before and is not there stays."""
     file = RESULTS / "learning.json"
@@ -691,7 +611,6 @@ def store(asked: argparse.Namespace) -> None:
         "speed": of_speed,
         "speed_cpu": of_two_cores,
         "others": of_others,
-        "errors": of_errors,
         "families": of_families,
     }
     for name, measures in of_part.items():
@@ -711,8 +630,7 @@ def store(asked: argparse.Namespace) -> None:
             )
     stored |= {
         "benchmark": "learning",
-        "command": "python benchmarks/learning.py --curve …; --speed …; --others …; "
-        "--errors; --store",
+        "command": "python benchmarks/learning.py --curve …; --speed …; --others …; --store",
         "smoke": asked.smoke,
         "measures": [row.as_row() for row in rows.values()],
     }
@@ -720,9 +638,10 @@ def store(asked: argparse.Namespace) -> None:
 
 
 def share(id: str, what: str, of: Any, **wanted: float) -> Measure:
-    """Return a share with its interval."""
-    low, high = (f"{x:.3f}".replace("-", "−") for x in of["interval"])
-    return Measure(id=id, what=what, value=of["share"], note=f"[{low}, {high}]", **wanted)
+    """Return a share with its interval, which fewer than ten texts do not have."""
+    ends = [f"{x:.3f}".replace("-", "−") for x in of["interval"] or ()]
+    note = f"[{', '.join(ends)}]" if ends else ""
+    return Measure(id=id, what=what, value=of["share"], note=note, **wanted)
 
 
 def of_curve(curve: Any) -> Iterator[Measure]:

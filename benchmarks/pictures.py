@@ -22,6 +22,11 @@ MODEL, DATA = SHARED / "models/vit-mini-fashion", SHARED / "data/fashion_mnist/t
 METHODS = ("loo", "lrp", "ig", "gxi", "alpha-avg", "rollout", "generic-attention")
 
 
+def interval_note(interval: tuple[float, float] | None) -> str:
+    """Return an interval in words; fewer than ten pictures have none."""
+    return "" if interval is None else f"95 % interval {interval[0]:.2f} to {interval[1]:.2f}"
+
+
 def main() -> None:
     """Judge the methods on the pictures."""
     parser = command_line(__doc__ or "")
@@ -59,7 +64,7 @@ def main() -> None:
             id=f"share_{one.method}",
             what=f"share of {one.method} between a random order and the best found",
             value=round(one.share or 0.0, 3),
-            note=one.reason or f"95 % interval {one.interval[0]:.2f} to {one.interval[1]:.2f}",
+            note=one.reason or interval_note(one.interval),
         )
         for one in judgement.methods
     ]

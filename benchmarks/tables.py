@@ -20,6 +20,7 @@ README = ROOT / "benchmarks" / "README.md"
 STANDARD_ERRORS = DOCS / "standard-errors.md"
 DATASETS = DOCS / "datasets.md"
 CHOOSING = DOCS / "choosing.md"
+LEARNED = DOCS / "methods" / "learned.md"
 COEFFICIENTS = DOCS / "coefficients.md"
 # Under a table that is written by hand: the results that its numbers come from.
 MEASURED = re.compile(r"(<!-- measured: ([\w ]+) -->\n).*?(<!-- end of measured -->\n)", re.DOTALL)
@@ -57,6 +58,7 @@ ORDER = (
     "coverage_owen",
     "coverage_owen_cuda",
     "verdicts",
+    "interval_candidates",
     "patches",
     "pictures",
     "extreme_games",
@@ -72,6 +74,7 @@ ORDER = (
     "surrogate_rivals_cuda",
     "lime_law",
     "learning",
+    "learned_errors",
     "tags",
 )
 GAMES = {
@@ -118,6 +121,7 @@ def _tables() -> tuple[tuple[Path, str, str], ...]:
         (DATASETS, cost_table(), "results"),
         (CHOOSING, transformer_table(), "transformer"),
         (COEFFICIENTS, coefficient_table(), "results"),
+        (LEARNED, learned_errors_table(), "learned errors"),
         (DATASETS, drives_table("shipped"), "shipped model"),
         (DATASETS, drives_table("minilm"), "MiniLM"),
     )
@@ -170,6 +174,27 @@ def coefficient_table() -> str:
     return (
         "\n" + "\n".join(lines) + f"\n\n{found['data']}. {measured_with('linear_coefficients')}\n\n"
     )
+
+
+def learned_errors_table() -> str:
+    """Return how often ±2 standard errors of learned methods held, by model, texts and pairs."""
+    found = read_result("learned_errors")
+    rows: dict[str, list[str]] = {}
+    pairs = dict.fromkeys(
+        measure["what"].split(", ")[2].split(":")[0] for measure in found["measures"]
+    )
+    for measure in found["measures"]:
+        row = ", ".join(measure["what"].split(", ")[:2])
+        worst, wide = (part.split() for part in measure["note"].split("; "))
+        cell = f"{measure['value']:.3f} ({worst[0]} at worst; {wide[2]} times)"
+        rows.setdefault(row, []).append(cell)
+    lines = [
+        f"| ±2 standard errors hold | {' | '.join(pairs)} |",
+        "| --- |" + " ---: |" * len(pairs),
+        *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()),
+    ]
+    measured = measured_with("learned_errors")
+    return "\n" + "\n".join(lines) + f"\n\n{found['data'].capitalize()}. {measured}\n\n"
 
 
 def _cell(held: float, notices: float, either: float) -> str:

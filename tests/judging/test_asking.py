@@ -197,7 +197,7 @@ def test_the_notice_of_a_second_replacement_says_what_turned_around():
         return rows
 
     model = limelight.wrap(answer, classes=["a", "b"], scale="logit", mask="MASK")
-    texts = ["w0 w1 w2 w3 w4" + " x" * k for k in range(8)]
+    texts = ["w0 w1 w2 w3 w4" + " x" * k for k in range(10)]
     several = {
         "first": lambda m, t: np.arange(words(m, t), 0, -1.0),
         "last": lambda m, t: [*np.arange(5.0), *(-np.ones(words(m, t) - 5))],

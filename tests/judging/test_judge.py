@@ -125,8 +125,9 @@ def test_pairs_are_paired_and_corrected(controls):
         first, second = (controls[name] for name in pair.methods)
         assert pair.difference == pytest.approx(first.share - second.share)
         assert pair.difference >= 0
-        assert pair.interval[0] <= pair.difference <= pair.interval[1]
-        assert pair.p_holm >= pair.p
+        if pair.interval is not None:  # methods that differ on five texts have none
+            assert pair.interval[0] <= pair.difference <= pair.interval[1]
+            assert pair.p_holm >= pair.p
     best = next(p for p in controls.pairs if p.methods == ("best_scores", "worst_scores"))
     assert best.p_holm < 0.05
     assert best.won == 1
@@ -328,7 +329,7 @@ def test_one_text_has_shares_without_intervals():
     assert found["shapley"].share is not None
     assert found["shapley"].interval is None
     assert found.pairs == ()
-    assert found.verdict.startswith("On this text ")
+    assert found.verdict == "Too few texts (1) to rank the methods."
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from limelight import Judgement, judge, wrap
 from limelight.data import read_texts
 from limelight.errors import InputError
 from limelight.judging.estimate import Estimate
+from limelight.pages.figures import judgement_figure
 
 from tiny_models import random_texts, tiny_model
 
-TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:8]
+TEXTS = [text for text in random_texts(60, seed=5, longest=8) if len(set(text.split())) > 3][:12]
 
 
 def nasty(model, text):
@@ -192,3 +193,31 @@ def test_a_ceiling_that_is_not_proven_is_never_called_one():
     page = re.sub(r"<(script|style).*?</(script|style)>", "", found.as_html(), flags=re.S)
     page = page.replace("No ceiling is proven here", "").replace("neither chance nor ceiling", "")
     assert "ceiling" not in page
+
+
+def test_two_texts_have_no_interval_and_no_best_method_in_any_view():
+    spans = [[[0, 2]], [[0, 2]]]
+    few = judge(tiny_model(3, T_max=31, scale=0.4), TEXTS[:2], ["loo", "gxi"], rationales=spans)
+    stored = json.loads(few.to_json())
+    assert stored["verdict"] == "Too few texts (2) to rank the methods."
+    assert "Too few texts (2) to rank the methods" in stored["plausibility"]["verdict"]
+
+    def tests_in(part):
+        """Yield every interval and p-value, wherever it stands."""
+        for name, value in part.items() if isinstance(part, dict) else enumerate(part):
+            if isinstance(value, dict | list):
+                yield from tests_in(value)
+            of_a_test = str(name) in ("p", "p_holm", "p_simultaneous", "simultaneous")
+            if of_a_test or str(name).endswith("interval"):
+                yield value
+
+    tests = list(tests_in({"judgement": stored}))
+    assert len(tests) > 20
+    assert set(map(repr, tests)) == {"None"}
+    for view in (shown(few, 140), few.to_html()):
+        assert "Too few texts (2) to rank the methods." in view
+        assert "Intervals are 95" not in view
+        assert "most faithful" not in view
+        assert not re.search(r"\d \[-?\d", view)
+    label = judgement_figure(few).axes[0].get_xlabel()
+    assert label.endswith("2 texts, too few for intervals")

@@ -207,15 +207,17 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
         examples.by_word,
     )
     number = {text: i for i, text in enumerate(dict.fromkeys(map(text_of, given)))}
-    held = np.array([number[text_of(one)] % 2 == 0 for one in given])
-    found = fitting.fit_examples(mixed, held, seed=0, curve=False)
+    text = np.array([number[text_of(one)] for one in given])
+    held = text % 2 == 0
+    held_out = fitting.HeldOut(held, held, held, text)
+    found = fitting.fit_examples(mixed, held_out, seed=0, curve=False)
     assert found.report["r2"] < 0.2
 
 
 def test_all_that_is_asked_of_a_text_is_kept_aside_together():
     model = model_of("places")
     given, _ = learning.asked_items(model, items_of("places", 30, 4), Question().to(model))
-    held = learning.Plan(given, 2, 0).held
+    held = learning.Plan(given, 2, 0).held_out.held
     assert len(given) > 60
     sides = {}
     for one, own in zip(given, held, strict=True):

@@ -41,7 +41,7 @@ STATES = ("embedding", "middle", "last", "attention", "head")
 WITH_STATES = ("embedding", "middle", "last", "head", "places", "outputs")
 WITHOUT_STATES = ("words", "places", "outputs")
 _FLOOR = 0.05  # of the usual score: below it, sizes and disagreements say no more about errors
-_LEAST = 1e-6  # of the usual score: what single precision does to it
+LEAST_ERROR = 1e-6  # of the usual score: what single precision does to it
 _MOST_BYTES = 1 << 30  # of a file, which may come from anybody
 _MEMBERS = 2  # networks: how far they are apart tells of their error
 _TOGETHER = 8  # texts that are scored at a time: their signals stay in the cache
@@ -242,12 +242,12 @@ class Learned:
         scale, members = self.arrays["scale"], self.members(inputs)
         design = error_design(members, inputs.owner)
         errors = np.exp(design @ self.arrays["errors"]) + self.unseen(inputs)[:, None]
-        stderr, draw = np.sqrt(errors + _LEAST**2), self.draw(design)
+        stderr, draw = np.sqrt(errors + LEAST_ERROR**2), self.draw(design)
         return Predicted(members.mean(axis=0) * scale, stderr * scale, draw * scale)
 
     def draw(self, design: Float[np.ndarray, "N C 4"]) -> Float[np.ndarray, "N C"]:
         """Return how far one pair of orders lies from the truth, in usual units."""
-        found = np.sqrt(np.exp(design @ self.arrays["draws"]) + _LEAST**2)
+        found = np.sqrt(np.exp(design @ self.arrays["draws"]) + LEAST_ERROR**2)
         return found * (design[..., 3] > 1)  # log d: two words have one pair of orders
 
     def unseen(self, inputs: Inputs) -> Float[np.ndarray, " N"]:

@@ -12,7 +12,12 @@ from limelight.errors import InputError, nearest
 from limelight.explainers.target_game import TargetGame
 from limelight.judging.candidates import Candidate, ScoredText, Scores
 from limelight.judging.removals import Removals, strongest_first
-from limelight.judging.statistics import means, with_intervals
+from limelight.judging.statistics import (
+    CORRELATION_RANGE,
+    PART_RANGE,
+    means,
+    with_intervals,
+)
 from limelight.results.comparison import mean_ranks, rank_correlation
 from limelight.results.judgement import AgreeingPair, MethodAgreement, TextColumn
 from limelight.shapes import Bool, Float, Int
@@ -396,12 +401,15 @@ def method_agreement(
     if not texts:
         return None
     table = np.array([text.measures for text in texts])
-    found = {name: means(table[:, i], seed=seed) for i, name in enumerate(LIKE)}
+    limits = {"rank": CORRELATION_RANGE, "sign": PART_RANGE, "top": PART_RANGE}
+    found = {
+        name: means(table[:, i], seed=seed, limits=limits[name]) for i, name in enumerate(LIKE)
+    }
     counts = np.isfinite(table).any(axis=1).sum(axis=0).tolist()
     names = [one.name for one in candidates]
     rows = []
     for c, (first, second) in enumerate(_pairs(candidates)):  # of a method with itself, two seeds
-        own = with_intervals(found, c, texts=counts[c])
+        own = with_intervals(found, c)
         both = names[first], names[second % len(names)]
         rows.append(AgreeingPair(methods=both, texts=counts[c], **own))
     between = len(names) * (len(names) - 1) // 2

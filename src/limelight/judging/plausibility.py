@@ -15,7 +15,8 @@ from limelight.judging.measures import strengths
 from limelight.judging.precision import expected_precision
 from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (
-    Resampled,
+    CORRELATION_RANGE,
+    PART_RANGE,
     few,
     means,
     pair_rows,
@@ -213,11 +214,25 @@ def token_f1(found: int | float, *, predicted: int, marked: int) -> float:
     return 2 * found / (predicted + marked)
 
 
-def f1(precision: Float[np.ndarray, "*m"], recall: Float[np.ndarray, "*m"]) -> Any:
-    """Return harmonic means; of IOU's precision and recall ERASER takes it after averaging."""
-    total = np.add(precision, recall)
-    # Where nothing matches, both are 0, and so is it.
-    return np.divide(2 * precision * recall, total, out=np.zeros(total.shape), where=total != 0)
+def mean_f1_parts(
+    precision: Float[np.ndarray, "n c"], recall: Float[np.ndarray, "n c"]
+) -> Float[np.ndarray, "n c"]:
+    """Return what each text adds to the F1 of the mean precision and the mean recall.
+
+    The mean of a column is that F1, which ERASER takes after averaging. A text adds what it moves
+    the F1 by, to first order.
+    """
+    count = np.isfinite(precision).sum(axis=0)
+    mean_precision, mean_recall = (
+        np.nansum(values, axis=0) / np.maximum(count, 1) for values in (precision, recall)
+    )
+    total = mean_precision + mean_recall
+    # Where nothing matches, both are 0, and so is F1.
+    total = np.where(total > 0, total, 1.0)
+    f1 = 2 * mean_precision * mean_recall / total
+    slopes = 2 * (mean_recall / total) ** 2, 2 * (mean_precision / total) ** 2
+    moved = slopes[0] * (precision - mean_precision) + slopes[1] * (recall - mean_recall)
+    return f1 + moved
 
 
 _REFERENCES = ("chance", "rationale", "annotators")
@@ -315,16 +330,15 @@ def plausibility(
         cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
         tables[measure] = np.array(cells, dtype=float).reshape(-1, len(every))
     precision = tables["precision"]
-    found = {name: means(table, seed=seed) for name, table in tables.items()}
+    tables["iou_f1"] = mean_f1_parts(tables.pop("iou_precision"), tables.pop("iou_recall"))
+    found = {name: means(table, seed=seed, limits=PART_RANGE) for name, table in tables.items()}
     # Less the chance of the same text: how much guessing reaches on each is then in no interval.
-    found["above"] = means(precision - precision[:, [len(names)]], seed=seed)
-    # F1 of the mean precision and the mean recall, in that order, as ERASER has it.
-    both = zip(found.pop("iou_precision"), found.pop("iou_recall"), strict=True)
-    found["iou_f1"] = Resampled(*(f1(p, r) for p, r in both))
+    above = precision - precision[:, [len(names)]]
+    found["above"] = means(above, seed=seed, limits=CORRELATION_RANGE)
     rows = []
     for i, name in enumerate(every):
         count = int(np.isfinite(precision[:, i]).sum())
-        own = with_intervals(found, i, texts=len(known))
+        own = with_intervals(found, i)
         rows.append(PlausibleMethod(method=name, texts=count, **own))
     methods, references = rows[: len(names)], rows[len(names) :]
     pairs = pair_rows(names, precision[:, : len(names)], np.ones(len(known)), seed=seed)

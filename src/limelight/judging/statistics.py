@@ -31,52 +31,151 @@ _PER_COLUMN = 100
 _CELLS = 4_000_000  # weights of texts held at a time
 _SAME = 1e-9  # of the room: values that differ by less are a tie
 _LEVEL = 0.95
-_FEWEST = 6  # texts that differ: of five, all have the same sign by chance once in sixteen times
+INTERVAL_TEXTS = 10  # at least, for an interval or a p-value: of fewer, none holds as often as said
+RANKING_TEXTS = 6  # at least, to name a best method: five texts agree by chance once in sixteen
+_DIFFERING_TEXTS = 6  # at least, for a difference to have an interval, for the same reason
 _LEAST_SPREAD = 0.2  # of the standard error, in a draw
 _NO_TEXT = "there is no text that could tell it from guessing."
 
 # A row for every text: a number of each method, NaN where it takes no part; or one of the text.
 PerMethod = Float[np.ndarray, "n c"]
 PerText = Float[np.ndarray, " n"]
-Number = tuple[float | None, Interval | None]  # None: there is none; no interval of a single text
+Number = tuple[float | None, Interval | None]  # None: there is none; no interval of few texts
+UNBOUNDED: Interval = (-math.inf, math.inf)
+SHARE_RANGE: Interval = (-math.inf, 1.0)  # no order exceeds the ceiling
+CORRELATION_RANGE: Interval = (-1.0, 1.0)
+PART_RANGE: Interval = (0.0, 1.0)
 
 
 class Resampled(NamedTuple):
-    """Σ gain/Σ room of every column, and the same for resampled texts."""
+    """Σ gain/Σ room of every column with its bootstrap over texts.
+
+    A share δ has the residuals e = gain − δ room and the standard error s = √(Σ e²)/Σ room.
+    Resampled texts have δ* and s*, and ``deviations`` are (δ* − δ)/s*. ``texts`` counts the texts
+    that take part, ``differing`` those of them whose gain is not 0.
+    """
 
     share: Float[np.ndarray, " c"]
-    draws: Float[np.ndarray, "draws c"]
+    stderr: Float[np.ndarray, " c"]
+    deviations: Float[np.ndarray, "draws c"]
+    texts: Int[np.ndarray, " c"]
+    differing: Int[np.ndarray, " c"]
+    limits: Interval
 
     def interval(self, column: int) -> Interval:
-        """Return the 95 % percentile interval of a column."""
-        # Percentiles: over few texts a ratio of sums is skewed, which ± a standard error would not
-        # be.
-        known = self.draws[np.isfinite(self.draws[:, column]), column]
-        low, high = np.quantile(known, [0.025, 0.975])
+        """Return the 95 % interval of a column, cut off where no value can lie."""
+        deviations = np.sort(self.deviations[:, column])
+        beyond = self._most_beyond()
+        lowest, highest = deviations[beyond], deviations[-1 - beyond]
+        share, stderr = self.share[column], self.stderr[column]
+        # The ends change places: where draws lie far above the share, the truth may lie far below.
+        low, high = np.clip((share - highest * stderr, share - lowest * stderr), *self.limits)
         return float(low), float(high)
 
-    def number(self, column: int, *, texts: int) -> Number:
-        """Return a column with its interval, which a single text does not have."""
+    def p(self, column: int) -> float:
+        """Return the p-value of the hypothesis that a column is 0, never less than 2/(draws + 1).
+
+        It is twice the smaller part of the deviations on either side of share/standard error, and
+        below 0.05 exactly where 0 lies outside the interval.
+        """
+        share, stderr = self.share[column], self.stderr[column]
+        if not stderr:
+            return 1.0 if share == 0 else 2 / (len(self.deviations) + 1)
+        deviations = self.deviations[:, column]
+        # The product, not the quotient: it must compare as the ends of the interval do.
+        above = np.count_nonzero(share - deviations * stderr <= 0)
+        below = np.count_nonzero(share - deviations * stderr >= 0)
+        return min(1.0, float(2 * (min(above, below) + 1) / (len(deviations) + 1)))
+
+    def number(self, column: int) -> Number:
+        """Return a column with its interval, which fewer than ten texts do not have."""
         if not np.isfinite(self.share[column]):
             return None, None
-        # Resampling one text gives it again and again, an interval of no width.
-        return float(self.share[column]), self.interval(column) if texts > 1 else None
+        enough = self.texts[column] >= INTERVAL_TEXTS
+        return float(self.share[column]), self.interval(column) if enough else None
+
+    def tested_columns(self) -> Int[np.ndarray, " tested"]:
+        """Return the columns of differences that have an interval and a p-value."""
+        enough = self.texts >= INTERVAL_TEXTS
+        return np.flatnonzero(enough & (self.differing >= _DIFFERING_TEXTS))
+
+    def simultaneous(self) -> "list[Simultaneous | None]":
+        """Return 95 % intervals that hold for all columns at once, None where there are none.
+
+        With q the 95 % point of the largest |deviation| of all columns, δ ± q s holds for all of
+        them, however they depend on each other, and so for the one that is looked at because it is
+        the largest. 0 lies outside exactly where p is below 0.05, the part of the draws whose
+        largest is at least |δ|/s.
+        """
+        # Columns of too few texts must not widen the interval of the others by wild deviations.
+        tested = self.tested_columns()
+        draws = len(self.deviations)
+        largest = np.sort(np.abs(self.deviations[:, tested]).max(axis=1, initial=0.0))[::-1]
+        allowed = math.ceil((1 - _LEVEL) * (draws + 1)) - 2  # draws above: p is still below 5 %
+        intervals: list[Simultaneous | None] = [None] * len(self.share)
+        for c in tested.tolist():
+            share, stderr = self.share[c], self.stderr[c]
+            size = abs(share) / stderr if stderr else math.inf
+            p = float((1 + np.count_nonzero(largest >= size)) / (draws + 1))
+            half = largest[allowed] * stderr
+            intervals[c] = Simultaneous((float(share - half), float(share + half)), p)
+        return intervals
+
+    def _most_beyond(self) -> int:
+        """Return how many draws may lie beyond 0 on one side with p still below 5 %."""
+        return math.ceil((1 - _LEVEL) / 2 * (len(self.deviations) + 1)) - 2
 
 
-def resampled(gain: PerMethod, room: PerText, *, seed: int) -> Resampled:
-    """Return shares with their bootstrap over texts; NaN in ``gain``: a text takes no part.
+def resampled(
+    gain: PerMethod, room: PerText | PerMethod, *, seed: int, limits: Interval = SHARE_RANGE
+) -> Resampled:
+    """Return shares with their studentized bootstrap over texts.
 
-    The same seed draws the same texts, so that differences of columns are paired.
+    Parameters
+    ----------
+    gain
+        A row per text and a column per share, NaN where a text takes no part.
+    room
+        What could have been gained on each text, by all columns or by each.
+    seed
+        The same seed draws the same texts, so that differences of columns are paired.
+    limits
+        Between which values a share can lie.
     """
+    # Percentiles of δ* hold 0.89 of shares at 12 texts, BCa 0.90, and deviations divided by s* 0.95
+    # (benchmarks/interval_candidates.py): texts that miss a tail have also missed its spread.
     draws = max(DRAWS, _PER_COLUMN * gain.shape[1])
     there = np.isfinite(gain)
-    if not there.any():  # |change| where all methods have signs, marks that nobody made
-        return Resampled(np.full(gain.shape[1], np.nan), np.full((0, gain.shape[1]), np.nan))
     # The room of a text counts only for methods that have scores there, so that a share is one of
     # what could have been reached; above and below the line stand the same resampled texts.
-    table = np.concatenate([np.where(there, gain, 0.0), there * room[:, None]], axis=1)
-    found = [_ratio(weights @ table) for weights in _redrawn(len(room), draws, seed)]
-    return Resampled(share=_ratio(table.sum(axis=0)), draws=np.concatenate(found))
+    r = there * (room if room.ndim == 2 else room[:, None])
+    # What is rounding becomes a tie: it would give a column a spread of 1e-17, beside which its
+    # share looked many standard errors large.
+    g = np.where(there & (np.abs(gain) > _SAME * r), gain, 0.0)
+    total = r.sum(axis=0)
+    share = _quotient(g.sum(axis=0), total, np.nan)
+    e = np.nan_to_num(g - share * r)
+    e[np.abs(e) <= _SAME * r] = 0.0
+    stderr = _quotient(np.sqrt((e**2).sum(axis=0)), total, 0.0)
+    table = np.concatenate([r, e, e**2, e * r, r**2], axis=1)
+    parts = [np.zeros((0, gain.shape[1]))]
+    # |change| where all methods have signs, and marks that nobody made, have nothing to draw from.
+    for weights in _redrawn(len(room), draws, seed) if there.any() else ():
+        total, shift, ee, er, rr = np.split(weights @ table, 5, axis=1)
+        # A draw may hold no text that a method explains: it deviates by nothing.
+        off = _quotient(shift, total, 0.0)  # δ* − δ
+        error = np.sqrt(np.maximum(ee - 2 * off * er + off**2 * rr, 0.0))
+        # Draws that miss the few texts which differ have next to no spread.
+        error = np.maximum(error, _LEAST_SPREAD * stderr * total)
+        parts.append(_quotient(off * total, error, 0.0))
+    return Resampled(
+        share=share,
+        stderr=stderr,
+        deviations=np.concatenate(parts),
+        texts=there.sum(axis=0),
+        differing=np.count_nonzero(g, axis=0),
+        limits=limits,
+    )
 
 
 def _redrawn(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "some n"]]:
@@ -88,38 +187,22 @@ def _redrawn(n: int, draws: int, seed: int) -> Iterator[Int[np.ndarray, "some n"
         yield rng.multinomial(n, np.full(n, 1 / n), size=min(block, draws - start))
 
 
-def means(table: PerMethod, *, seed: int) -> Resampled:
+def means(table: PerMethod, *, seed: int, limits: Interval = UNBOUNDED) -> Resampled:
     """Return the mean of each column: every text counts the same, as if all rooms were 1."""
-    return resampled(table, np.ones(len(table)), seed=seed)
+    return resampled(table, np.ones(len(table)), seed=seed, limits=limits)
 
 
-def with_intervals(found: Mapping[str, Resampled], column: int, *, texts: int) -> dict[str, Any]:
+def with_intervals(found: Mapping[str, Resampled], column: int) -> dict[str, Any]:
     """Return a column of every measure by its name, and by ``name_interval`` its interval."""
     own: dict[str, Any] = {}
     for name, one in found.items():
-        own[name], own[f"{name}_interval"] = one.number(column, texts=texts)
+        own[name], own[f"{name}_interval"] = one.number(column)
     return own
-
-
-def _ratio(sums: Float[np.ndarray, "*m both"]) -> Float[np.ndarray, "*m c"]:
-    gain, room = np.split(sums, 2, axis=-1)
-    # A draw may hold no text that a method explains: it has no share then, not an infinite one.
-    return _quotient(gain, room, np.nan)
 
 
 def _quotient(a: Any, b: Float[np.ndarray, "*n"], otherwise: Any) -> Float[np.ndarray, "*n"]:
     """Return a/b, and ``otherwise`` where b is 0."""
     return np.divide(a, b, out=np.broadcast_to(otherwise, b.shape).astype(float), where=b > 0)
-
-
-def two_sided(draws: Float[np.ndarray, " draws"], *, texts: int) -> float:
-    """Return twice the smaller part of draws on either side of 0, at least 2^(1 − texts)."""
-    known = draws[np.isfinite(draws)]
-    # Draws at 0 are on both sides: methods that never differ are as likely either way.
-    fewer = min(np.count_nonzero(known <= 0), np.count_nonzero(known >= 0))
-    # Resampling three texts that agree always finds agreement. That n signs are all the same has
-    # the probability 2^(1 − n) where both are as likely: no test of n differences goes below it.
-    return min(1.0, max(2 * (int(fewer) + 1) / (len(known) + 1), 2.0 ** (1 - texts)))
 
 
 def holm(p: list[float]) -> list[float]:
@@ -138,47 +221,6 @@ class Simultaneous(NamedTuple):
 
     interval: Interval
     p: float
-
-
-def simultaneous(gain: PerMethod, room: PerText, *, seed: int) -> list[Simultaneous | None]:
-    """Return 95 % intervals of the shares Σ gain/Σ room that hold for all columns at once.
-
-    A share δ has the residuals e = gain − δ room and the standard error s = √(Σ e²)/Σ room;
-    resampled texts have δ* and s*. With q the 95 % point of the largest |δ* − δ|/s* of all columns,
-    δ ± q s holds for all of them, however they depend on each other, and so for the one that is
-    looked at because it is the largest. 0 lies outside exactly where p is below 5 %, the part of
-    the draws whose largest is at least |δ|/s. None where fewer than six texts differ.
-    """
-    there = np.isfinite(gain)
-    # Differences that are rounding become ties: they would give a column a spread of 1e-17, beside
-    # which its share looked many standard errors large.
-    g = np.where(there & (np.abs(gain) > _SAME * room[:, None]), gain, 0.0)
-    r = there * room[:, None]
-    total = r.sum(axis=0)
-    share = _quotient(g.sum(axis=0), total, 0.0)
-    e = g - share * r
-    e[np.abs(e) <= _SAME * r] = 0.0  # rounding has no spread
-    stderr = _quotient(np.sqrt((e**2).sum(axis=0)), total, 0.0)
-    table = np.concatenate([r, e, e**2, e * r, r**2], axis=1)
-    parts = []
-    for weights in _redrawn(len(room), DRAWS, seed):
-        total, shift, ee, er, rr = np.split(weights @ table, 5, axis=1)
-        off = _quotient(shift, total, 0.0)  # δ* − δ
-        error = np.sqrt(np.maximum(ee - 2 * off * er + off**2 * rr, 0.0))
-        # Draws that miss the few texts which differ have next to no spread.
-        error = np.maximum(error, _LEAST_SPREAD * stderr * total)
-        parts.append(_quotient(np.abs(off) * total, error, 0.0))
-    # Columns of too few texts must not widen the interval of the others by their wild quotients.
-    known = np.flatnonzero(np.count_nonzero(g, axis=0) >= _FEWEST)
-    largest = np.sort(np.concatenate(parts)[:, known].max(axis=1, initial=0.0))[::-1]
-    allowed = math.ceil((1 - _LEVEL) * (DRAWS + 1)) - 2  # draws above: then p is still below 5 %
-    found: list[Simultaneous | None] = [None] * len(share)
-    for c in known.tolist():
-        size = abs(share[c]) / stderr[c] if stderr[c] else math.inf
-        p = (1 + int(np.count_nonzero(largest >= size))) / (DRAWS + 1)
-        half = largest[allowed] * stderr[c]
-        found[c] = Simultaneous((float(share[c] - half), float(share[c] + half)), p)
-    return found
 
 
 def table_of(rows: Iterable[Mapping[str, float]], names: Sequence[str]) -> PerMethod:
@@ -204,22 +246,22 @@ def pair_rows(
     turned = np.nansum(gaps, axis=0) < 0
     gaps = np.where(turned, -gaps, gaps)
     both = [(j, i) if turn else (i, j) for (i, j), turn in zip(both, turned, strict=True)]
-    result = resampled(gaps, room, seed=seed)
-    texts = np.isfinite(gaps).sum(axis=0).tolist()
-    p = [two_sided(draws, texts=n) for draws, n in zip(result.draws.T, texts, strict=True)]
-    columns = zip(both, p, holm(p), simultaneous(gaps, room, seed=seed), strict=True)
+    result = resampled(gaps, room, seed=seed, limits=UNBOUNDED)
+    tested = result.tested_columns().tolist()
+    p = {c: result.p(c) for c in tested}
+    corrected = dict(zip(tested, holm(list(p.values())), strict=True))
     return tuple(
         JudgedPair(
             methods=(names[i], names[j]),
             difference=float(result.share[c]),
-            interval=result.interval(c),
-            p=own,
-            p_holm=corrected,
+            interval=result.interval(c) if c in p else None,
+            p=p.get(c),
+            p_holm=corrected.get(c),
             won=_won_of_pair(gaps[:, c], room),
             simultaneous=at_once and at_once.interval,
             p_simultaneous=at_once and at_once.p,
         )
-        for c, ((i, j), own, corrected, at_once) in enumerate(columns)
+        for c, ((i, j), at_once) in enumerate(zip(both, result.simultaneous(), strict=True))
     )
 
 
@@ -267,7 +309,7 @@ def judged_rows(
     methods = []
     for i, one in enumerate(candidates):
         count = int(np.isfinite(gain[:, i]).sum())
-        own = with_intervals(shares, i, texts=count)
+        own = with_intervals(shares, i)
         own["interval"] = own.pop("share_interval")
         if one.signed:  # which claims a direction, and |change| does not ask for one
             own |= {"change": None, "change_interval": None}
@@ -294,7 +336,7 @@ def judged_rows(
     )
     greedy = resampled(searched - chance, room, seed=seed)
     pairs = pair_rows(names, gain, room, seed=seed)
-    return tuple(methods), pairs, greedy.number(0, texts=len(texts))
+    return tuple(methods), pairs, greedy.number(0)
 
 
 def _columns(
@@ -307,10 +349,11 @@ def _columns(
         own = [text.columns.get(name, nothing) for text in texts]
         values = table_of((one.values for one in own), names)
         errors = table_of((one.errors for one in own), names)
-        result = means(values, seed=seed)
+        limits = UNBOUNDED if name.startswith("top_") else CORRELATION_RANGE
+        result = means(values, seed=seed, limits=limits)
         for i, columns in enumerate(found):
-            n = int(np.isfinite(values[:, i]).sum())
-            value, interval = result.number(i, texts=n)
+            n = int(result.texts[i])
+            value, interval = result.number(i)
             if value is None:
                 continue
             known = errors[np.isfinite(errors[:, i]), i]
@@ -365,12 +408,16 @@ def verdict(
     known.sort(key=lambda one: -one[1])
     if not known:
         return "No method can be judged on these texts."
-    # Without an interval, as on a single text, nothing can be said about chance.
+    if len(known) > 1 and texts < RANKING_TEXTS:
+        too_few = f"Too few texts ({texts}) to rank the methods"
+        return "; ".join(filter(None, (too_few, beside))) + "."
+    # Without an interval, as on few texts, nothing can be said about chance.
     apart = [(name, interval) for name, _, interval in known if interval is not None]
     worse = [name for name, (_, high) in apart if high < 0]
     level = [name for name, (low, high) in apart if low <= 0 <= high]
     ranked = [(name, f"{value:z.3f}".replace("-", "−")) for name, value, _ in known]
-    leading = _leading(ranked, pairs, most, measure)
+    tested = pairs if texts >= INTERVAL_TEXTS else ()
+    leading = _leading(ranked, tested, most, measure)
     if len(worse) + len(level) == len(known):  # then nothing is the most faithful
         name, value = ranked[0]
         leading = f"no method is distinguishably better than chance ({name} has the largest "
@@ -458,7 +505,12 @@ def judging_notices(
 
 def few(known: int, texts: int, lost: int) -> Iterator[str]:
     """Yield that ``known`` texts are few, and that some were lost."""
-    if 0 < known < FEW:
+    if 0 < known < INTERVAL_TEXTS:
+        yield (
+            f"Intervals and p-values need at least {INTERVAL_TEXTS} texts, here {known}; judge "
+            f"{FEW} or more."
+        )
+    elif 0 < known < FEW:
         yield f"Little can be told from few texts, here {known}; judge {FEW} or more."
     if lost:
         yield f"{lost} of {texts} texts could not be judged, each for a reason that stands with it."

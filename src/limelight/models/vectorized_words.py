@@ -7,7 +7,6 @@ left must be read as before.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from limelight.sampling.masks import Masks, text_rng
 from limelight.shapes import Bool
 from limelight.text import Span
 from limelight.theory.enumeration import all_keeps
+from limelight.threads import cached_property
 
 # A span, its name, and the tokens that the vectorizer makes of it.
 Words = list[tuple[Span, str, list[str]]]

@@ -400,5 +400,6 @@ def judgement_figure(j: Judgement) -> Any:
     of = {"proven": "the proven ceiling", "checked": "the checked ceiling"}.get(
         j.ceiling_kind, "the best order found"
     )
-    axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {len(j.judged)} texts, 95 % intervals")
+    over = f"{len(j.judged)} texts, {'95 %' if j.has_intervals else 'too few for'} intervals"
+    axes.set_xlabel(f"share: 0 is chance, 1 is {of}; {over}")
     return figure

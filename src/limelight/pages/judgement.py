@@ -87,7 +87,7 @@ def _methods(j: Judgement) -> Table:
     columns = (
         _METHOD,
         Column("share", "z.3f", missing="–"),
-        Column("interval", lambda x: shown_end(x).replace("−", "-"), wide=_NARROW),
+        Column("interval", lambda x: shown_end(x).replace("−", "-"), missing="–", wide=_NARROW),
         Column(room=(8, 1000), axis=heading),
         Column("error within texts", ".1g", wide=ALL),
         Column("insertion", "z.3f", wide=ALL),
@@ -232,11 +232,15 @@ def _meaning(j: Judgement) -> str:
         "proven": f"{limit}, proven",
         "checked": f"{limit}, checked on each text and not proven",
     }.get(j.ceiling_kind, "the best order found, which a better search might exceed")
-    said = f"0 is what guessing reaches, 1 is {ceiling}. Intervals are 95 %, over texts."
+    said = f"0 is what guessing reaches, 1 is {ceiling}. {_of_intervals(j.has_intervals)}".strip()
     if j.greedy is None:
         return said
     reached = _with_interval(j.greedy, j.greedy_interval, digits=4)
     return f"{said} Greedy search has the share {reached}."
+
+
+def _of_intervals(shown: bool) -> str:
+    return "Intervals are 95 %, over texts." if shown else ""
 
 
 def _figure(j: Judgement) -> dict[str, Any]:
@@ -342,7 +346,7 @@ def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
 
 def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Table:
     """Return the differences with the interval and the p of one test; 0.2 stored two."""
-    stored = all(p.simultaneous is None for p in pairs)
+    stored = all(p.simultaneous is None for p in pairs) and any(p.p_holm is not None for p in pairs)
     rows = [
         (
             *p.methods,
@@ -357,7 +361,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
         Column("than"),
         Column(difference, "z.3f"),
         Column("texts won", ".0%"),
-        Column("p (Holm)" if stored else "p (all pairs)", ".3g"),
+        Column("p (Holm)" if stored else "p (all pairs)", ".3g", missing="–"),
     )
     return Table(columns, rows)
 
@@ -380,6 +384,7 @@ def _plausibility(found: Plausibility, *, whole: bool) -> Section:
         for m in (*found.ranked(), *found.references)
     ]
     pairs = _pair_table("more plausible", "average precision", found.pairs)
+    shown = any(m.precision_interval is not None for m in found.methods)
     return Section(
         "Plausibility: would people mark the same words?",
         said=found.verdict,
@@ -387,7 +392,7 @@ def _plausibility(found: Plausibility, *, whole: bool) -> Section:
         note="Chance is exact, over all orders of the words; “rationale” is the rationale itself "
         "as scores, “annotators” are annotators against each other. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
-        f"does. Intervals are 95 %, over texts. {_of_pairs(found.pairs) * whole}".rstrip(),
+        f"does. {_of_intervals(shown)} {_of_pairs(found.pairs) * whole}".rstrip(),
         tables=[Table((_METHOD, *columns, Column("texts", "d", wide=ALL)), rows)],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )

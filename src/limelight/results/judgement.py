@@ -73,6 +73,7 @@ class RemovalCurve:
 class AgreeingPair:
     """Two methods, or one with two seeds: means over texts with 95 % intervals.
 
+    An interval is None where fewer than ten texts have the measure.
     ``rank`` is Spearman's correlation of the orders of the words, by size where one of the two has
     no signs; ``sign`` the part of the words with the same sign; ``top`` the part of the strongest
     words that both name. None where no text has one.
@@ -158,6 +159,7 @@ class PlausibleMethod:
     """One method over all texts, means with 95 % intervals.
 
     ``precision`` is average precision, ``above`` what it has more than guessing on the same texts.
+    An interval is None where fewer than ten texts have the measure.
     """
 
     method: str
@@ -181,15 +183,16 @@ class JudgedPair:
     Of plausibility it is the average precision. ``won`` is the part of the texts on which the first
     has the larger area, or precision, a tie being half of one. ``interval`` and ``p`` are of this
     pair alone, ``p_holm`` is corrected for the number of pairs. ``simultaneous`` is an interval
-    that holds for all pairs at once, and ``p_simultaneous`` of the same test: below 0.05 where 0
-    is outside. Both are None where fewer than six texts differ, and in files of 0.2.
+    that holds for all pairs at once, and ``p_simultaneous`` of the same test. Each p is below 0.05
+    exactly where 0 is outside its interval. All five are None where fewer than ten texts have both
+    methods or fewer than six of them differ. In files of 0.2 the last two are always None.
     """
 
     methods: tuple[str, str]
     difference: float
-    interval: Interval
-    p: float
-    p_holm: float
+    interval: Interval | None
+    p: float | None
+    p_holm: float | None
     won: float
     simultaneous: Interval | None = None
     p_simultaneous: float | None = None
@@ -255,7 +258,8 @@ class TextColumn(_Stored, frozen=True, kw_only=True):
 class MethodColumn:
     """The mean of a :class:`TextColumn` over ``texts`` texts, with a 95 % interval over them.
 
-    ``sampling`` is the standard error that comes from sampling within the texts.
+    ``interval`` is None below ten texts. ``sampling`` is the standard error that comes from
+    sampling within the texts.
     """
 
     name: str
@@ -318,11 +322,11 @@ class JudgedText(_Stored, frozen=True, kw_only=True):
 class JudgedMethod:
     """One method over all texts: ``share`` 0 is chance, 1 is the ceiling, with a 95 % interval.
 
-    ``insertion`` and ``change`` are shares of the other two measures. ``won`` is the part of the
-    texts on which no other method has a larger area. ``sampling`` is the standard error of the
-    share that comes from sampled chance within the texts, None where chance is exact. ``columns``
-    are other measures, which ``method["additivity"]`` finds by name. ``reason`` says why a method
-    has no share.
+    Every interval is None below ten texts. ``insertion`` and ``change`` are shares of the other
+    two measures. ``won`` is the part of the texts on which no other method has a larger area.
+    ``sampling`` is the standard error of the share that comes from sampled chance within the
+    texts, None where chance is exact. ``columns`` are other measures, which
+    ``method["additivity"]`` finds by name. ``reason`` says why a method has no share.
     """
 
     method: str
@@ -447,10 +451,11 @@ class Judgement(
     """How faithful methods are to a model on some texts, with intervals over the texts.
 
     ``greedy`` is the share of the greedy order: how near an order that there is comes to the
-    ceiling. ``apart`` counts texts whose ceiling is their chance; they are in no share. ``second``
-    judges the same scores with removed words replaced in another way, where that was asked for.
-    ``agreement`` says how alike the methods are, ``plausibility`` whether people would mark the
-    same words, where rationales were given.
+    ceiling. No interval and no p-value is computed from fewer than ten texts: there each is
+    None. ``verdict`` names no best method below six texts. ``apart`` counts texts whose ceiling
+    is their chance; they are in no share. ``second`` judges the same scores with removed words
+    replaced in another way, where that was asked for. ``agreement`` says how alike the methods
+    are, ``plausibility`` whether people would mark the same words, where rationales were given.
     """
 
     _terminal = "judgement.judgement_text"
@@ -512,6 +517,11 @@ class Judgement(
     def _each_setting(self, how: Callable[[Any], Any]) -> "Judgement":
         second = None if self.second is None else self.second._each_setting(how)
         return msgspec.structs.replace(self, settings=each_value(how, self.settings), second=second)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any share has an interval; fewer than ten texts give none."""
+        return any(method.interval is not None for method in self.methods)
 
     @property
     def noun(self) -> str:

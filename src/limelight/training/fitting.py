@@ -1,14 +1,20 @@
 """Two small networks fitted to noisy values of words, and how far off they are on other texts."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from limelight.explainers.learned import Inputs, Learned, error_design, text_summary
+from limelight.explainers.learned import (
+    LEAST_ERROR,
+    Inputs,
+    Learned,
+    error_design,
+    text_summary,
+)
 from limelight.results.comparison import rank_correlation
 from limelight.sampling.spread import half_quantile
 from limelight.shapes import Bool, Float, Int
@@ -22,11 +28,15 @@ _KEPT = 0.5  # of the variance of scores, as a first guess of what the network w
 _AXES = 32  # along which the states of a text are compared with those of others
 _ROOM = 1.1
 _NONE = np.array([-60.0, 0.0, 0.0, 0.0])  # e^−60: nothing beside any other error
-_COVERED = 0.955  # of held-out values, which ±2 standard errors are made to hold
+_COVERED, _QUANTILE = 0.95, 1.959964  # what ±2 standard errors hold, and in normal deviations
 _SURE = 1.3  # standard errors of a mean, beyond which it is once in ten times
 _SLOPES = np.array([0.0, 0.5, 0.0, 0.0])  # of errors where texts cannot show them
 _HOLD, _COUNTED = 4.0, 4  # how firmly, 1/0.5²; and as how many words a text counts
-_FEW = 10  # texts: ±2 standard errors that rest on fewer held 0.83 of the values at worst
+HELD = 0.2  # of the texts, kept aside
+_LEAST_HELD, _MOST_HELD = 4, 200
+_TUNED = 0.25  # of these: fitting stops by them, and errors are fitted to them
+_CALIBRATING = 19  # texts, the fewest with a guarantee of 95 %: 19/20 of 20 with a further one
+_GUARANTEED = 123  # texts, of which as many are left to calibrate
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,43 +87,109 @@ class Examples:
         return np.stack(sums, axis=1) / np.bincount(owner, minlength=n)[:, None]
 
 
+class HeldOut(NamedTuple):
+    """Which examples are held out, and which of these tune the fit or calibrate its errors.
+
+    ``text`` is the number of the text that an example is of: several places of one text, say, are
+    not independent of each other.
+    """
+
+    held: Bool[np.ndarray, " n"]
+    tunes: Bool[np.ndarray, " n"]
+    calibrates: Bool[np.ndarray, " n"]
+    text: Int[np.ndarray, " n"]
+
+    @staticmethod
+    def draw(text: Int[np.ndarray, " n"], seed: int) -> "HeldOut":
+        """Return a fifth of the texts, at random: a quarter to tune with, the others calibrate.
+
+        Where these would be too few for a guarantee, all of them do both.
+        """
+        n = int(text.max(initial=-1)) + 1
+        count = min(max(round(HELD * n), _LEAST_HELD), _MOST_HELD)
+        order = np.random.default_rng([seed, n]).permutation(n)[:count]
+        held, tuned = np.isin(text, order), round(_TUNED * count)
+        if count - tuned < _CALIBRATING:
+            # Fitting that stopped by two texts learned nothing of 30 texts with several places.
+            return HeldOut(held, held, held, text)
+        calibrates = np.isin(text, order[tuned:])
+        return HeldOut(held, held & ~calibrates, calibrates, text)
+
+    def only(self, examples: Sequence[int]) -> "HeldOut":
+        """Return the same of some of the examples."""
+        return HeldOut(*(values[list(examples)] for values in self))
+
+
 def fit_examples(
     examples: Examples,
-    held: Bool[np.ndarray, " n"],
+    held_out: HeldOut,
     *,
     seed: int,
     of: str = "texts",
     curve: bool = True,
     heard: Callable[[float], None] | None = None,
 ) -> Learned:
-    """Return the networks fitted to the texts that are not ``held``, their errors and a report.
+    """Return the networks fitted to the texts that are not held out, their errors and a report.
 
-    With a ``curve``, one network is also fitted to a half and to a quarter of the texts, which are
-    called what they are ``of``: places of texts, say.
+    Parameters
+    ----------
+    examples
+        All texts with their signals and sampled values.
+    held_out
+        Which of them are held out. Fitting stops by those that tune it.
+    seed
+        The same seed gives the same networks.
+    of
+        What the examples are called in the report: "texts", or "places" of texts, say.
+    curve
+        Fit one network also to a half and to a quarter of the texts.
+    heard
+        Called with the part of the work that is done.
     """
+    held, tunes, calibrates, text = held_out
+    units = "texts" if of in ("places", "answers") else of
     order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(~held))
     arrays, reached, n = _standards(examples.only(np.sort(order))), dict[int, float](), len(order)
     examples = examples.standard(Learned({}, arrays))
     aside, words = examples.only(np.flatnonzero(held)), len(arrays["vocabulary"]) + 1
+    # What calibrates must have no part in anything else, or a further text is not like it. Where
+    # nothing is guaranteed, it tunes too.
+    tuning, calibration, uncalibrated = (
+        examples.only(np.flatnonzero(some)) for some in (tunes, calibrates, tunes | ~held)
+    )
     fits = [(1, n), (0, n)] if not curve else [(0, n // 4), (0, n // 2), (1, n), (0, n)]
     for done, (member, count) in enumerate(fits):
         some = examples.only(np.sort(order[:count]))
-        weights, found = _fit_member(some, aside, words=words, seed=seed + member)
-        if member == 0:
-            reached[count] = explained(found, aside)
+        weights = _fit_member(some, tuning, words=words, seed=seed + member)
+        if member == 0:  # which stands for both: scores are the mean of two
+            fitted = arrays | {f"{k}.{name}": x for k in (0, 1) for name, x in weights.items()}
+            reached[count] = explained(Learned({}, fitted).members(aside.inputs)[0], aside)
         if count == n:
             arrays |= {f"{member}.{name}": array for name, array in weights.items()}
         if heard is not None:
             heard((done + 1) / len(fits))
     learned = Learned({}, arrays)
     members = learned.members(aside.inputs)
-    values, design = members.mean(axis=0), error_design(members, aside.inputs.owner)
-    arrays["draws"] = _draw_spread(learned.members(examples.inputs), examples)
-    noise = learned.draw(design) ** 2 / aside.draws[:, None]
-    # How it is spread over words is modelled; how much of it there is, is what these texts show.
-    noise *= np.mean(aside.noise) / max(np.mean(noise), 1e-300)
-    noise += learned.unseen(aside.inputs)[:, None]
-    arrays["errors"], coverage = _error_model(members, aside, noise)
+    values = members.mean(axis=0)
+    arrays["draws"] = _draw_spread(learned, uncalibrated)
+    noise = _noise_model(learned, uncalibrated)
+    # How noise is spread over words is modelled; how much there is, is what these texts show.
+    drawn = np.isfinite(uncalibrated.noise)
+    level = np.mean(uncalibrated.noise[drawn]) / max(np.mean(noise[drawn]), 1e-300)
+    known = level * _noise_model(learned, tuning) + learned.unseen(tuning.inputs)[:, None]
+    arrays["errors"] = _error_model(learned.members(tuning.inputs), tuning, known)
+    coverage = _calibrated(
+        learned.members(calibration.inputs),
+        calibration,
+        arrays["errors"],
+        noise=level * _noise_model(learned, calibration),
+        constant=learned.unseen(calibration.inputs)[:, None] + LEAST_ERROR**2,
+        text=text[calibrates],
+        apart=not (tunes & calibrates).any(),
+    )
+    arrays["errors"] = arrays["errors"] + np.array([np.log(coverage["factor"]), 0.0, 0.0, 0.0])
+    # No guarantee rests on what one pair of orders says: there all texts may have a part in it.
+    arrays["draws"] = _draw_spread(learned, examples)
     report: dict[str, Any] = {
         "texts": n,
         "held_out": aside.n,
@@ -131,10 +207,11 @@ def fit_examples(
             f"clearly nearer to Shapley values than 0 is. Give more {of} or more pairs; until then "
             "use 'shapley'."
         )
-    elif aside.n < _FEW:
+    elif coverage["guarantee"] is None:
         report["notice"] = (
-            f"Its standard errors rest on {aside.n} {of} that were kept aside, too few to vouch "
-            f"for them; learn from {5 * _FEW} {of} or more."
+            f"Its standard errors have no guarantee: they rest on {coverage['texts']} {units} that "
+            f"were kept aside, and 95 % needs {_CALIBRATING}. Learn from {_GUARANTEED} {units} or "
+            "more."
         )
     # Beyond these a text is said to be unlike the others. Of few texts it is the largest, and
     # somewhat more: the next one may well lie beyond them.
@@ -200,9 +277,9 @@ def _word_weights(
 
 
 def _fit_member(
-    training: Examples, aside: Examples, *, words: int, seed: int
-) -> tuple[dict[str, np.ndarray], Float[np.ndarray, "N C"]]:
-    """Return the weights with the least error on the texts kept ``aside``, and their scores.
+    training: Examples, tuning: Examples, *, words: int, seed: int
+) -> dict[str, np.ndarray]:
+    """Return the weights with the least error on the texts that fitting stops by.
 
     Examples are in standard units, and of so many ``words``.
     """
@@ -222,14 +299,14 @@ def _fit_member(
         found = (x, left, (weight / weight.mean())[inputs.owner])
         return [torch.as_tensor(one, device=device, dtype=torch.float32) for one in found]
 
-    (x, y, weight), (other_x, other_y, other_weight) = tensors(training), tensors(aside)
+    (x, y, weight), (other_x, other_y, other_weight) = tensors(training), tensors(tuning)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = _Network(x.shape[1], y.shape[1]).to(device)
         steps = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=_DECAY)
         mean = torch.optim.swa_utils.AveragedModel(network, multi_avg_fn=_running)
         # It begins at 0, and what is no better is not kept: steps of Adam are as large on rounding.
-        best, said = float((other_weight * other_y**2).mean()), 0 * other_y
+        best = float((other_weight * other_y**2).mean())
         kept, waited = copy.deepcopy(network.state_dict()), 0
         for _ in range(_EPOCHS):
             for rows in torch.randperm(len(x)).split(max(1, min(_BATCH, len(x) // _STEPS))):
@@ -245,16 +322,14 @@ def _fit_member(
             error = float((other_weight * (found - other_y) ** 2).mean())
             waited += 1
             if error < best:
-                best, waited, said = error, 0, found
+                best, waited = error, 0
                 kept = copy.deepcopy(mean.module.state_dict())
             if waited >= _PATIENCE:
                 break
     stored = {name: one.cpu().numpy() for name, one in kept.items()}
-    scores = said.double().cpu().numpy()
-    if straight is None:
-        return stored, scores
-    weights = {**stored, "word.weight": straight.astype(np.float32)}
-    return weights, scores + straight[aside.inputs.word]
+    if straight is not None:
+        stored["word.weight"] = straight.astype(np.float32)
+    return stored
 
 
 def _running(mean: list[Any], new: list[Any], steps: Any) -> None:
@@ -292,47 +367,109 @@ def _rank_correlation(values: Float[np.ndarray, "N C"], truth: Examples) -> floa
 
 def _error_model(
     members: Float[np.ndarray, "two N C"], truth: Examples, noise: Float[np.ndarray, "N C"]
-) -> tuple[Float[np.ndarray, " 4"], dict[str, Any]]:
-    """Return how errors follow from size, disagreement and length, and how often ±2 of them hold.
+) -> Float[np.ndarray, " 4"]:
+    """Return how the variance of errors follows from size, disagreement and length.
 
     The squared distance of a score from a noisy value has as its mean the squared error of the
-    score plus the noise. Coverage is that of errors which were fitted to the other half of texts.
+    score plus the noise.
     """
-    owner, values = truth.inputs.owner, members.mean(axis=0)
-    design = error_design(members, owner)
-    squares = (values - truth.values) ** 2
-    left = truth.means(squares - noise).mean(axis=1)
+    design = error_design(members, truth.inputs.owner)
+    squares = (members.mean(axis=0) - truth.values) ** 2
+    theta = _log_linear(design, squares, noise, truth.n)
+    # Few texts may show hardly more than noise: what their spread allows for is the least.
+    left, degrees = truth.means(squares - noise).mean(axis=1), max(truth.n - 1, 1)
+    (sure,) = _SURE * half_quantile(np.array([float(degrees)]))
+    allowed = max(left.mean(), 0.0) + sure * left.std() / np.sqrt(degrees)
+    theta[0] += np.log(max(1.0, allowed / np.exp(design @ theta).mean()))
+    return theta
 
-    def fit(texts: Bool[np.ndarray, " n"]) -> Float[np.ndarray, " 4"]:
-        rows, n = texts[owner], int(np.count_nonzero(texts))
-        theta = _log_linear(design[rows], squares[rows], noise[rows], n)
-        # Few texts may show hardly more than noise: what their spread allows for is the least.
-        (sure,) = _SURE * half_quantile(np.array([max(n - 1.0, 1.0)]))
-        allowed = max(left[texts].mean(), 0.0) + sure * left[texts].std() / np.sqrt(max(n - 1, 1))
-        theta[0] += np.log(max(1.0, allowed / np.exp(design[rows] @ theta).mean()))
-        return theta
 
-    half, variance = np.arange(truth.n) % 2 == 0, np.empty_like(squares)
-    for own in (half, ~half):
-        variance[own[owner]] = np.exp(design[own[owner]] @ fit(~own))
-    theta, needed = fit(half | True), (squares / 4 - noise) / variance
-    factor = max(1.0, float(np.quantile(needed, _COVERED)))
-    theta[0] += np.log(factor)
-    inside, order = needed.ravel() <= factor, np.argsort(np.abs(values).ravel(), kind="stable")
+def _noise_model(learned: Learned, examples: Examples) -> Float[np.ndarray, "N C"]:
+    """Return the variance that the number of draws leaves in each value, from all texts' spread."""
+    design = error_design(learned.members(examples.inputs), examples.inputs.owner)
+    return learned.draw(design) ** 2 / examples.draws[:, None]
+
+
+def _calibrated(
+    members: Float[np.ndarray, "two N C"],
+    truth: Examples,
+    theta: Float[np.ndarray, " 4"],
+    *,
+    noise: Float[np.ndarray, "N C"],
+    constant: Float[np.ndarray, "N 1"] | float,
+    text: Int[np.ndarray, " n"],
+    apart: bool,
+) -> dict[str, Any]:
+    """Return the factor of squared errors by split conformal prediction, and what it reaches.
+
+    ``docs/methods/learned.md`` proves what follows from 19 texts on: with stderr² = factor ·
+    exp(xθ) + constant, a score lies within √(4 stderr² + 1.96² noise) of the sampled value for
+    95 % of the words of a further text.
+
+    Parameters
+    ----------
+    members
+        What both networks say of the texts that calibrate.
+    truth
+        These texts with their sampled values.
+    theta
+        How the variance of errors follows from the scores, fitted to other texts.
+    noise
+        The variance of the sampled values, as it was modelled on other texts.
+    constant
+        What is added to each squared error, whatever the factor.
+    text
+        The number of the text that each of the examples is of.
+    apart
+        Whether these texts had no other part in the fit.
+    """
+    owner, scores = truth.inputs.owner, members.mean(axis=0)
+    variance = np.exp(error_design(members, owner) @ theta)
+    squares = (scores - truth.values) ** 2
+    needed = (squares / 4 - _QUANTILE**2 / 4 * noise - constant) / variance
+    _, bag = np.unique(text[owner], return_inverse=True)
+    texts = int(bag.max()) + 1
+    guaranteed = apart and texts >= _CALIBRATING
+    # The further text is one of texts + 1, and may exceed everything. Of fewer texts the level
+    # would be above 1, and their largest value makes errors twice as large as they need be.
+    level = _COVERED * (texts + 1) / texts if guaranteed else _COVERED
+    # Noise may hide an error that is larger than it looks, so it never makes errors smaller.
+    factor = max(1.0, hierarchical_quantile(needed, bag, level))
+    inside = needed.ravel() <= factor
+    order = np.argsort(np.abs(scores).ravel(), kind="stable")
     deciles = [float(inside[part].mean()) for part in np.array_split(order, 10) if len(part)]
-    return theta, {"overall": float(inside.mean()), "deciles": deciles, "factor": factor}
+    return {
+        "overall": float(inside.mean()),
+        "deciles": deciles,
+        "factor": factor,
+        "texts": texts,
+        "guarantee": _COVERED if guaranteed else None,
+    }
 
 
-def _draw_spread(
-    members: Float[np.ndarray, "two N C"], examples: Examples
-) -> Float[np.ndarray, " 4"]:
+def hierarchical_quantile(
+    values: Float[np.ndarray, "N C"], bag: Int[np.ndarray, " N"], level: float
+) -> float:
+    """Return the least q that a part ``level`` of the values does not exceed, by weight.
+
+    Every bag weighs the same, whatever is in it.
+    """
+    sizes = np.bincount(bag)
+    weights = np.repeat(1 / (sizes[bag] * values.shape[1]), values.shape[1]) / len(sizes)
+    order = np.argsort(values, axis=None)
+    reached = np.cumsum(weights[order])
+    place = int(np.searchsorted(reached, level - 1e-12))  # sums of thirds fall short of 1
+    return float(values.ravel()[order[min(place, len(order) - 1)]])
+
+
+def _draw_spread(learned: Learned, examples: Examples) -> Float[np.ndarray, " 4"]:
     """Return how the variance of one draw follows from the same as errors do.
 
     Of one word, the spread of two or three draws is itself mostly noise. Of all words of 20 texts,
     its slope in their length was wrong, and ±2 held 0.88 of draws; of all 100 texts, 0.95.
     """
     owner = examples.inputs.owner
-    design = error_design(members, owner)
+    design = error_design(learned.members(examples.inputs), owner)
     # Two words have one pair of orders, and no spread; the last column is log d.
     seen = np.where(design[..., 3] > 1, examples.spread, np.nan)
     texts = len(np.unique(owner[np.isfinite(seen).any(axis=1)]))

@@ -53,13 +53,11 @@ from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import AskedText, in_units, joined, name_of_one, picture_of, plural
 from limelight.threads import cached_property
-from limelight.training.fitting import Examples, fit_examples
+from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
 
 FEWEST = 20  # texts
 _BUSY = "another call of learn is writing to the folder"
-_HELD = 0.2  # of the texts, kept aside
-_MOST_HELD = 200
 _PART = 8  # texts drawn and stored together: what an interruption loses, about a minute's work
 _JUDGED = 0.25  # of the calls that drawing takes: what finding the share may take
 
@@ -260,19 +258,15 @@ class Plan:
     seed: int
 
     @cached_property
-    def held(self) -> Bool[np.ndarray, " n"]:
+    def held_out(self) -> HeldOut:
         """Which are kept aside: by the seed, whatever is drawn; all that is asked of a text."""
         own = [AskedText.of(text).given for text in self.texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(own))}
-        n = len(number)
-        count = min(max(round(_HELD * n), 4), _MOST_HELD)
-        held = np.zeros(n, bool)
-        held[np.random.default_rng([self.seed, n]).permutation(n)[:count]] = True
-        return held[[number[text] for text in own]]
+        return HeldOut.draw(np.array([number[text] for text in own]), self.seed)
 
     def pairs_of(self, i: int) -> int:
         """Return how many pairs are drawn of a text: of those kept aside, a spread is needed."""
-        return max(self.pairs, 2) if self.held[i] else self.pairs
+        return max(self.pairs, 2) if self.held_out.held[i] else self.pairs
 
 
 @dataclass(frozen=True)
@@ -328,7 +322,7 @@ def _planned(
     count = len(texts)
 
     def calls(pairs: int, count: int) -> int:
-        taken = (1 - _HELD) * pairs + _HELD * max(pairs, 2)
+        taken = (1 - HELD) * pairs + HELD * max(pairs, 2)
         return round(count * (3 + 2 * taken * (d - 1)))
 
     if most is not None:
@@ -478,11 +472,12 @@ def fitted(
     if why_not(model, "signals") is None:
         signals = (*WITH_STATES, "attention") if asks(model) else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
-    texts, held = [plan.texts[i] for i in known], plan.held[known]
+    texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
+    held, tunes, calibrates, _ = held_out
     values = [one for one in drawn if one is not None]
     if aim is None:
         values = [without_common_part(model, one) for one in values]
-    if min(np.count_nonzero(~held), np.count_nonzero(held)) < 2:
+    if min(map(np.count_nonzero, (~held, tunes, calibrates))) < 2:
         raise InputError(f"too few of the {len(drawn)} texts can be read: {len(texts)}.")
     examples = examples_of(model, texts, values, question, signals)
     if not examples.values.any():
@@ -496,7 +491,7 @@ def fitted(
             meter.finished(len(drawn) + share * -(-len(drawn) // 4))
 
     of = learned_of(model)
-    learned = fit_examples(examples, held, seed=plan.seed, of=of, heard=heard)
+    learned = fit_examples(examples, held_out, seed=plan.seed, of=of, heard=heard)
     learned = replace(
         learned,
         record={
@@ -560,11 +555,13 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
     """Yield what was reached, for a reader; it is learned from what it is ``of``."""
     if notice := report.get("notice"):
         yield notice
+    guaranteed = report["coverage"]["guarantee"]
+    stopped_by = f"these {of}" if guaranteed is None else f"a quarter of these {of}"
     yield (
         f"On {report['held_out']:,} {of} kept aside its scores explain {max(report['r2'], 0):.0%} "
         "of the variance of Shapley values (R², corrected for the noise of the sampled ones), with "
         f"a rank correlation of {report['rank_correlation']:.2f}; fitting ended where the error on "
-        f"these {of} was least, so on others both may be somewhat lower."
+        f"{stopped_by} was least, so on others both may be somewhat lower."
     )
     share = report.get("share")
     if share and share["share"] is not None:  # None: no order of these words gains anything
@@ -580,11 +577,17 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
     told = ", ".join(f"{max(one['r2'], 0):.0%} from {one['texts']:,}" for one in report["curve"])
     yield (f"One network explains {told} {of}; twice as many would bring it to about {more:.0%}.")
     cover = report["coverage"]
+    apart = "" if guaranteed is None else " that had no other part in the fit"
     yield (
-        f"±2 standard errors hold {cover['overall']:.1%} of the values kept aside, "
-        f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score; the "
-        f"errors of each half of these {of} were fitted to the other, their common factor to both."
+        f"On {cover['texts']:,} texts{apart}, ±2 standard errors hold "
+        f"{cover['overall']:.1%} of the sampled values, whose sampling error is counted too, "
+        f"{min(cover['deciles']):.0%} to {max(cover['deciles']):.0%} by size of the score."
     )
+    if guaranteed is not None:
+        yield (
+            f"Of a further text like these they hold at least {guaranteed:.0%}, in the mean over "
+            "texts and words: split conformal prediction."
+        )
     if set(STATES).isdisjoint(signals):
         yield (
             "This model shows nothing of what it holds, so each word has one weight whatever "
