@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,19 @@ import pyarrow.parquet as pq
 
 from limelight.data.labels import ClassLabels, Labels
 from limelight.errors import InputError, nearest
-from limelight.files import write_whole
+from limelight.files import open_file, write_whole
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
 from limelight.runs.record import RunRecord, differences, read_record, write_record
-from limelight.runs.rows import NEEDED, explanation_of, is_as_written, stored_names, text_hash
-from limelight.text import Given, joined
+from limelight.runs.rows import (
+    check_shard,
+    check_shard_file,
+    explanation_of,
+    stamp_shard,
+    stored_names,
+    text_hash,
+)
+from limelight.text import Given, joined, one_line
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
 # Not every name: files of a system, and parts of a write that was cut short, are none of ours.
@@ -30,6 +38,7 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._plan: str | None = None  # the digest of its plan, which shards carry
 
     def begin(self, record: RunRecord) -> None:
         """Make the folder ready for ``record``: a new one, or one that holds the same run."""
@@ -47,6 +56,8 @@ class RunFolder:
             raise InputError(f"'{self.path}' holds other files; a run needs a folder of its own.")
         else:
             write_record(plan, record)
+        self._plan = read_record(plan).sha256
+        check_shard_folder(self.path)
         (self.path / _SHARDS).mkdir(exist_ok=True)
 
     @contextlib.contextmanager
@@ -78,14 +89,26 @@ class RunFolder:
 
     def write(self, number: int, content: bytes) -> None:
         """Put a shard in its place, whole or not at all."""
-        if (path := _shard_path(self.path, number)).is_symlink() and not path.exists():
-            path.unlink()  # a link to nothing, or to itself
-        write_whole(path, content)
+        path = _shard_path(self.path, number)
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode):
+                raise InputError(f"'{path}' is a folder where a shard belongs; remove it.")
+            # Not through a link, nor into a pipe, which might wait for ever.
+            if not stat.S_ISREG(mode):
+                path.unlink()
+        write_whole(path, stamp_shard(content, self._plan, number))
 
 
 def _shard_path(folder: Path, number: int) -> Path:
     """Return the place of a shard, whether it is there or not."""
     return folder / _SHARDS / f"{number:05d}.parquet"
+
+
+def check_shard_folder(folder: Path) -> None:
+    """Refuse a run whose folder of shards is something else."""
+    if os.path.lexists(shards := folder / _SHARDS) and not shards.is_dir():
+        raise InputError(f"'{shards}' must be the folder of the shards; remove what is there.")
 
 
 _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
@@ -109,6 +132,7 @@ class Run:
         self.labels = ClassLabels(self.record.model.classes, labels)
         # What the files of shards looked like when their contents were those that were written.
         self._checked: dict[int, tuple[int, ...]] = {}
+        self._schema: pa.Schema | None = None
         self._latest: tuple[int, pa.Table] | None = None  # texts are often looked at in order
 
     def __repr__(self) -> str:
@@ -142,6 +166,7 @@ class Run:
     @property
     def shards(self) -> list[int]:
         """The numbers of the shards that are there."""
+        check_shard_folder(self.path)
         with contextlib.suppress(FileNotFoundError):
             files = (one.name for one in (self.path / _SHARDS).iterdir())
             named = (_SHARD_FILE.fullmatch(name) for name in files)
@@ -189,21 +214,11 @@ class Run:
         """
         names = None if columns is None else list(columns)
         for number in self.shards if shards is None else shards:
-            texts = self.record.texts_of(number)
             with (
                 self._sound(number),
                 pq.ParquetFile(self._checked_path(number), page_checksum_verification=True) as file,
             ):
                 table = file.read(columns=names)
-                for name in NEEDED if names is None else names:
-                    if name not in table.column_names:
-                        raise pa.ArrowInvalid(f"it has no column {name!r}")
-                # A whole file of another run, put in this place, has sound bytes.
-                if len(table) != len(texts) * self.record.rows_per_text:
-                    raise pa.ArrowInvalid(f"it has {len(table)} rows")
-                rows = table["row"] if "row" in table.column_names else None
-                if rows and (rows[0].as_py(), rows[-1].as_py()) != (texts[0], texts[-1]):
-                    raise pa.ArrowInvalid(f"its texts are not {texts[0]} to {texts[-1]}")
             yield table
 
     def _checked_path(self, number: int) -> Path:
@@ -213,14 +228,29 @@ class Run:
         """
         path = _shard_path(self.path, number)
         with self._sound(number):
+            # Looked at before it is opened: a pipe would be waited for, a device may never end.
+            if not stat.S_ISREG((about := path.lstat()).st_mode):
+                raise pa.ArrowInvalid("it is a link, a pipe, a device or a folder, and not a file")
             # Once for each state of a file: queries open shards again and again.
-            about = path.stat()
-            seen = about.st_ino, about.st_size, about.st_mtime_ns
-            if self._checked.get(number) != seen:
-                if not is_as_written(path.read_bytes()):
-                    raise pa.ArrowInvalid("its contents have changed since it was written")
-                self._checked[number] = seen
+            state = about.st_ino, about.st_size, about.st_mtime_ns
+            if self._checked.get(number) != state:
+                with open_file(path) as file:
+                    check_shard_file(file, about.st_size)
+                    file.seek(0)
+                    content = file.read(about.st_size)
+                self._check_schema(check_shard(content, self.record, number))
+                self._checked[number] = state
         return path
+
+    def _check_schema(self, schema: pa.Schema) -> None:
+        """Refuse a shard whose columns have other types than those of the first that was read."""
+        first = self._schema = self._schema or schema
+        for name in first.names:
+            if name in schema.names and first.field(name).type != schema.field(name).type:
+                raise pa.ArrowInvalid(
+                    f"its column {name!r} holds {schema.field(name).type}, and in another shard "
+                    f"{first.field(name).type}"
+                )
 
     @contextlib.contextmanager
     def _sound(self, number: int) -> Iterator[None]:
@@ -385,7 +415,12 @@ class Run:
                 f"the text that was given is not text {row['row']} of the run (counting from 0); "
                 "give the one that was explained."
             )
-        return explanation_of(row, self.record, text=text)
+        with self._sound(row["row"] // self.record.shards.texts):
+            try:
+                return explanation_of(row, self.record, text=text)
+            # What a file says of an explanation may be anything that its columns can hold.
+            except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+                raise pa.ArrowInvalid(one_line(str(error), 200)) from None
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
