@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer
 
 import limelight
-from limelight.models.scikit import object_fingerprint
+from limelight.models.fingerprints import object_fingerprint
 
 from tiny_transformers import tiny
 
@@ -118,7 +118,7 @@ def test_what_holds_itself_has_a_fingerprint():
 
 def test_a_fingerprint_is_the_same_in_another_process():
     program = (
-        "from limelight.models.scikit import object_fingerprint\n"
+        "from limelight.models.fingerprints import object_fingerprint\n"
         "print(object_fingerprint([{'b', 'a', 'c'}, {'x': 1.5, 'y': None}, (1, 'z')]))"
     )
     found = {

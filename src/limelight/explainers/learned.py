@@ -335,17 +335,17 @@ class Learned:
     def check(self, reading: Reading) -> None:
         """Refuse another model, and questions that it did not learn to answer."""
         own, question = self.record["model"], reading.question
+        # What can be named before the fingerprint, which covers it too.
+        if (classes := tuple(self.record["classes"])) != reading.model.classes:
+            raise InputError(
+                f"this method was learned from a model of {few_names(classes)}, and this one is of "
+                f"{few_names(reading.model.classes)}. Learn one for this model."
+            )
         if reading.fingerprint != own:
             raise InputError(
                 f"this method was learned from another model: its fingerprint is …{own[-12:]}, and "
                 f"this model's …{reading.fingerprint[-12:]}. Learn one for this model: "
                 "limelight.learn(model, texts)."
-            )
-        # A function goes by its name alone, which another one may have too.
-        if (classes := tuple(self.record["classes"])) != reading.model.classes:
-            raise InputError(
-                f"this method was learned from a model of {few_names(classes)}, and this one is of "
-                f"{few_names(reading.model.classes)}. Learn one for this model."
             )
         if question.features != self.record["features"]:
             raise InputError(
