@@ -274,12 +274,13 @@ class Run:
         parts = [table.take(list(range(0, len(table), several))) for table in self.tables(names)]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
-    def sql(self, query: str) -> pa.Table:
+    def sql(self, query: Any) -> pa.Table:  # what is no text is refused in a sentence
         """Return what a query in DuckDB's SQL finds in the views ``texts`` and ``words``.
 
         ``texts`` has one row per text: row, id, text_hash, text, label, predicted (the class),
         confidence, error, and the columns carried along; what depends on the method is that of the
-        first. ``words`` has one row per text, method, explained class and word: row, method,
+        first. A column of the data with one of these names, in any case of letters, is called
+        data.NAME. ``words`` has one row per text, method, explained class and word: row, method,
         target, against, word, score (the sum over its places) and occurrences. A query reads the
         shards of this run and nothing else; one SELECT is allowed.
         """
@@ -323,8 +324,9 @@ class Run:
         """Return what drives the model: words, phrases, mistakes, representative texts, slices.
 
         All methods have a view of their own, or only ``method``. ``by`` is what the run is sliced
-        by: "length", "label", a column that was carried along, or None. ``top`` is how many words
-        are shown on either side, and how many phrases and mistakes.
+        by: "length", "label", a column that was carried along, or None. A column of the data that
+        is called "length" is taken before the number of features, which is then "built-in length".
+        ``top`` is how many words are shown on either side, and how many phrases and mistakes.
         """
         from limelight.runs.summary import summarized
 
@@ -351,7 +353,10 @@ class Run:
         return representatives_of_run(self, method or self.methods[0], count=count)
 
     def slices(self, by: str = "length", method: str | None = None) -> pa.Table:
-        """Return one row per slice and class: texts, how many are predicted, how many are right."""
+        """Return one row per slice and class: texts, how many are predicted, how many are right.
+
+        ``by`` is what :meth:`summary` takes.
+        """
         from limelight.runs.summary import slices_of_run
 
         return slices_of_run(self, by, method or self.methods[0])

@@ -26,6 +26,7 @@ from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
 from limelight.runs.rows import OWN_COLUMNS, stored_names
 from limelight.text import one_line
+from limelight.text.characters import LONE_SURROGATE
 
 try:
     import duckdb
@@ -88,8 +89,10 @@ class Database:
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
         self._connection.unregister("given")
 
-    def asked(self, query: str) -> pa.Table:
+    def asked(self, query: Any) -> pa.Table:
         """Return what somebody's ``query`` finds; anything but one SELECT is refused."""
+        if not isinstance(query, str) or LONE_SURROGATE.search(query):
+            raise InputError(f"a query must be SQL, as text; got {one_line(repr(query), 40)}.")
         self.execute(self._texts)
         try:
             # DuckDB would carry out several statements, and such as write files, at one call.
