@@ -1,8 +1,9 @@
 """Attacks: seeded cases for the command line, model folders and JSON results.
 
-``python tests/fuzzing/attacks.py commands|folders|results|pretrained COUNT [SEED]`` runs COUNT of
-them, with tests and tests/models on the path, and says how many ended with which exit code;
-anything but 0 and 2 is printed with its case. "pretrained" are Hugging Face folders.
+``python tests/fuzzing/attacks.py commands|folders|results|pretrained|learned|runs COUNT [SEED]``
+runs COUNT of them, with tests and tests/models on the path, and says how many ended with which exit
+code; anything but 0 and 2 is printed with its case. "pretrained" are Hugging Face folders,
+"learned" those of learned methods, "runs" those of explained data sets.
 """
 
 import contextlib
@@ -279,6 +280,7 @@ if __name__ == "__main__":
     kind, count, *rest = sys.argv[1:]
     sys.modules["attacks"] = sys.modules["__main__"]  # one table of cases, under either name
     import pretrained_attacks  # noqa: F401
+    import stored_attacks  # noqa: F401
 
     codes = Counter()
     for case, code, said in CASES[kind](int(count), int(rest[0]) if rest else 0):

@@ -198,17 +198,18 @@ def check_shard(content: bytes, record: RunRecord, number: int) -> pa.Schema:
     """
     if not is_as_written(content):
         raise pa.ArrowInvalid("its contents have changed since it was written")
+    metadata = pq.read_metadata(pa.BufferReader(content))
+    schema, texts = metadata.schema.to_arrow_schema(), record.texts_of(number)
+    _check_columns(schema, record)
+    # Before the numbers of texts are compared: a plan may name more than memory holds.
+    if metadata.num_rows != len(texts) * record.rows_per_text:
+        raise pa.ArrowInvalid(f"it has {metadata.num_rows} rows")
+    _check_stamp((metadata.metadata or {}).get(_PLACE.encode()), record, number)
     # Strings that repeat are checked once: this halves the time. The digest covers the pages.
     coded = [name for name in _REPEATED if name.partition(".")[0] in _CHECKED]
-    with pq.ParquetFile(pa.BufferReader(content), read_dictionary=coded) as file:
-        schema, stamp = file.schema_arrow, (file.metadata.metadata or {}).get(_PLACE.encode())
-        _check_columns(schema, record)
-        texts, per_text = record.texts_of(number), record.rows_per_text
-        # Before the numbers of texts are compared: a plan may name more than memory holds.
-        if file.metadata.num_rows != len(texts) * per_text:
-            raise pa.ArrowInvalid(f"it has {file.metadata.num_rows} rows")
-        _check_stamp(stamp, record, number)
-        _check_rows(file.read(columns=_CHECKED, use_threads=False), record, texts)
+    with pq.ParquetFile(pa.BufferReader(content), metadata=metadata, read_dictionary=coded) as file:
+        checked = [name for name in _CHECKED if name in schema.names]  # "parts" is newer than 0.2
+        _check_rows(file.read(columns=checked, use_threads=False), record, texts)
     return schema
 
 
@@ -318,6 +319,8 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
     if not pc.all(pc.less_equal(*places), min_count=0).as_py():
         raise pa.ArrowInvalid("an occurrence of a feature ends before it begins")
     if record.data.columns.pair is not None:
+        if "parts" not in explained.column_names:
+            raise pa.ArrowInvalid("it has no column 'parts'")
         sides = explained["parts"].combine_chunks()
         edges = sides.flatten()
         two = [pc.list_value_length(values).fill_null(0) for values in (sides, edges)]

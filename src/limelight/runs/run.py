@@ -4,9 +4,9 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -69,7 +69,7 @@ class RunFolder:
         except ImportError:  # Windows: shards are still whole, and written by replacement
             yield
             return
-        with (self.path / _LOCK).open("a+") as file:
+        with self._lock_file() as file:
             try:
                 # The system's lock, not the file: a killed process takes its lock with it.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -86,6 +86,19 @@ class RunFolder:
                 yield
             finally:
                 file.truncate(0)
+
+    def _lock_file(self) -> TextIO:
+        """Open the file that is locked, and nothing else that may stand in its place."""
+        path = self.path / _LOCK
+        wanted = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        with contextlib.suppress(OSError):  # of a folder, a link, a pipe without a reader
+            handle = os.open(path, wanted, 0o666)
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                return os.fdopen(handle, "a+")
+            os.close(handle)
+        if path.is_file() or not os.path.lexists(path):  # a folder that cannot be written to
+            return path.open("a+")
+        raise InputError(f"'{path}' must be a file; remove what is there.")
 
     def write(self, number: int, content: bytes) -> None:
         """Put a shard in its place, whole or not at all."""
@@ -420,6 +433,10 @@ class Run:
                 f"the text that was given is not text {row['row']} of the run (counting from 0); "
                 "give the one that was explained."
             )
+        return self.explanation_of_row(row, text)
+
+    def explanation_of_row(self, row: Mapping[str, Any], text: str) -> Explanation:
+        """Return the explanation that a row stores, of the text ``text``; refuse a damaged one."""
         with self._sound(row["row"] // self.record.shards.texts):
             try:
                 return explanation_of(row, self.record, text=text)

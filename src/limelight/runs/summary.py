@@ -22,7 +22,7 @@ from limelight.results.summary import (
     SummarizedView,
     SummarizedWord,
 )
-from limelight.runs.rows import explanation_of, stored_names
+from limelight.runs.rows import stored_names
 from limelight.runs.statistics import FEWEST, Moments, compared_words, corrected, share_of, shrunken
 from limelight.runs.words import RunWords, opened_words, summarized_words
 from limelight.shapes import Int
@@ -189,7 +189,7 @@ def _stored(words: RunWords, wanted: list[int]) -> dict[int, tuple[str, Explanat
     found: dict[int, tuple[str, Explanation | None]] = {}
     for row in words.tables.table(query).to_pylist():
         text = row["text"]
-        explained = None if text is None else explanation_of(row, words.run.record, text=text)
+        explained = None if text is None else words.run.explanation_of_row(row, text)
         found[row["n"]] = row["id"], explained
     return found
 
