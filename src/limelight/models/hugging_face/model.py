@@ -192,6 +192,9 @@ class HuggingFace:
         return {
             "limit of tokens": self.limit,
             "tokens of replacements": self._tokens,
+            "tokens of an empty text": [
+                getattr(self.tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "pad")
+            ],
             "side that is cut": str(getattr(self.tokenizer, "truncation_side", None)),
             "segments of pairs": "token_type_ids" in self.tokenizer.model_input_names,
         }
