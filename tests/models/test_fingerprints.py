@@ -1,8 +1,10 @@
 """A fingerprint tells trained models apart, and is the same for the same model."""
 
+import importlib
 import re
 import subprocess
 import sys
+import threading
 from functools import partial
 
 import numpy as np
@@ -17,7 +19,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer
 
 import limelight
-from limelight.models.fingerprints import object_fingerprint
+from limelight.models.fingerprints import function_fingerprint, object_fingerprint
 
 from tiny_transformers import tiny
 
@@ -296,3 +298,56 @@ def test_images_and_pairs_are_told_apart():
     assert len({one.fingerprint for one in kinds}) == len(kinds)
     same = limelight.wrap(score, classes=["a", "b"], batch_size=3)
     assert same.fingerprint == kinds[0].fingerprint  # it changes no number
+
+
+def lemmas(text):
+    return [word for word in text.split() if DICTIONARY.has(word)]
+
+
+class Dictionary:
+    """A part of a pipeline that nobody can look into: it holds a lock."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def has(self, word):
+        return bool(word)
+
+
+DICTIONARY = Dictionary()
+
+
+def test_a_pipeline_names_what_its_fingerprint_does_not_cover():
+    texts, labels = TEXTS, LABELS
+    plain = make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts, labels)
+    assert limelight.wrap(plain).unchecked == ()
+    forest = make_pipeline(CountVectorizer(), RandomForestClassifier(2)).fit(texts, labels)
+    assert limelight.wrap(forest).unchecked == ()
+    opaque = make_pipeline(
+        CountVectorizer(tokenizer=lemmas, token_pattern=None), LogisticRegression()
+    ).fit(texts, labels)
+    assert limelight.wrap(opaque).unchecked == ("lock",)
+
+
+def test_a_helper_from_another_module_of_the_user_counts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    prints = []
+    for weight in (1, 2):
+        for name in ("mine_helper", "mine_model"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        (tmp_path / "mine_helper.py").write_text(
+            f"def weigh(x):\n    return x * {weight} # {'x' * weight}"
+        )
+        (tmp_path / "mine_model.py").write_text(
+            "import mine_helper\nfrom mine_helper import weigh\n"
+            "def by_name(texts):\n    return [weigh(1) for text in texts]\n"
+            "def by_module(texts):\n    return [mine_helper.weigh(1) for text in texts]\n"
+        )
+        module = importlib.import_module("mine_model")
+        prints.append([function_fingerprint(one) for one in (module.by_name, module.by_module)])
+    for first, second in zip(*prints, strict=True):
+        assert first.digest != second.digest
+        assert first.unchecked == second.unchecked == ()
+    for name in ("mine_helper", "mine_model"):
+        sys.modules.pop(name, None)

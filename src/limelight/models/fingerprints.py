@@ -75,6 +75,17 @@ def function_fingerprint(function: Any) -> Fingerprint:
     return Fingerprint(walk.digest.hexdigest(), tuple(dict.fromkeys(walk.unchecked)))
 
 
+def pipeline_fingerprint(pipeline: Any) -> Fingerprint:
+    """Return the SHA-256 of all that a pipeline holds, and what of it could not be looked into.
+
+    Objects of any library count by the state that they show; functions count as those of
+    :func:`function_fingerprint`.
+    """
+    walk = _Walk(follow=True, of_pipeline=True)
+    walk.add(pipeline, type(pipeline).__name__)
+    return Fingerprint(walk.digest.hexdigest(), tuple(dict.fromkeys(walk.unchecked)))
+
+
 def short_fingerprint(fingerprint: str, size: int = 16) -> str:
     """Return the beginning of a fingerprint; where a name stands before a digest, some of both."""
     name, _, digest = fingerprint.rpartition(" ")
@@ -84,10 +95,15 @@ def short_fingerprint(fingerprint: str, size: int = 16) -> str:
 
 
 class _Walk:
-    """A walk through an object. With ``follow``, also through all that its functions use."""
+    """A walk through an object. With ``follow``, also through all that its functions use.
 
-    def __init__(self, *, follow: bool = False) -> None:
+    What a function uses may change when it is used, so that an object of an unknown library counts
+    by its type there. In a pipeline, which is fitted once, it counts by its state.
+    """
+
+    def __init__(self, *, follow: bool = False, of_pipeline: bool = False) -> None:
         self.digest, self.unchecked, self._follow = hashlib.sha256(), list[str](), follow
+        self._of_pipeline, self._functions = of_pipeline, 0  # functions around what is looked at
         self._path, self._count = list[int](), 0
         self._seen = dict[int, Any]()  # functions and classes, which count once
 
@@ -99,7 +115,7 @@ class _Walk:
         if id(thing) in self._path:  # it holds itself
             return
         self._count += 1
-        if self._follow and self._count > _MOST_PARTS:
+        if self._follow and not self._of_pipeline and self._count > _MOST_PARTS:
             self.unchecked += [name] if self._count == _MOST_PARTS + 1 else []
             return
         self._path.append(id(thing))
@@ -115,8 +131,11 @@ class _Walk:
                 self.digest.update(f"{thing.dtype.descr}{thing.shape}".encode())
                 self.digest.update(np.ascontiguousarray(thing).tobytes())
             case _:
+                is_function = isinstance(thing, FunctionType)
+                self._functions += is_function
                 for part, called in self._parts(thing, name):
                     self.add(part, called)
+                self._functions -= is_function
         self.digest.update(b">")
         self._path.pop()
 
@@ -139,11 +158,11 @@ class _Walk:
             case MethodType():
                 return [(thing.__func__, thing.__name__), (thing.__self__, name)]
             # What a closure holds changes its answers as much as its code does.
-            case FunctionType():
+            case FunctionType() if not self._follow or not _is_library(thing.__module__ or ""):
                 return self._of_function(thing)
             case type() if self._follow and not _is_library(thing.__module__):
                 return self._of_class(thing)
-            case BuiltinFunctionType() | type():
+            case BuiltinFunctionType() | FunctionType() | type():
                 return [(part, name) for part in (thing.__module__, thing.__qualname__)]
         if not self._follow:
             return self._of_object(thing, name)
@@ -235,7 +254,8 @@ class _Walk:
         if not _is_library(kind.__module__):
             return self._of_own_object(thing, name)
         # A generator of random numbers has another state whenever it was used.
-        if kind.__module__.partition(".")[0] in _STEADY and "random" not in kind.__module__:
+        steady = kind.__module__.partition(".")[0] in _STEADY and "random" not in kind.__module__
+        if steady or (self._of_pipeline and not self._functions):
             return self._of_object(thing, name)
         self.unchecked.append(name)
         return []

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.fingerprints import Fingerprint, object_fingerprint
+from limelight.models.fingerprints import pipeline_fingerprint
 from limelight.models.functions import Function, wrapped_function
 from limelight.models.linear import linear_pipeline, unwrapped
 
@@ -34,7 +34,7 @@ def from_scikit(pipeline: Any, **options: Any) -> Function:
         )
     name = type(pipeline).__name__
     # Of the pipeline and not of the methods of its classes, which belong to scikit-learn.
-    known = Fingerprint(object_fingerprint(pipeline))
+    known = pipeline_fingerprint(pipeline)
     names = ["prediction"] if classes is None else [str(name) for name in classes]
     named = {"classes": names, "name": name, "function_known": known, **options}
     kind = next(one for one in _ANSWERS if hasattr(pipeline, one))
