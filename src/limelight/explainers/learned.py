@@ -349,7 +349,8 @@ class Learned:
         # What can be named before the fingerprint, which covers it too.
         if (classes := tuple(self.record["classes"])) != reading.model.classes:
             raise InputError(
-                f"this method was learned from a model of {few_names(classes)}, and this one is of "
+                f"this method was learned from another model: a model of {few_names(classes)}, and "
+                f"this one is of "
                 f"{few_names(reading.model.classes)}. Learn one for this model."
             )
         if reading.fingerprint != own:

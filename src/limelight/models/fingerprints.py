@@ -237,7 +237,7 @@ class _Walk:
         if (wrapped := getattr(thing, "__wrapped__", None)) is not None:  # of functools' caches
             return [(wrapped, name)]
         if callable(state := getattr(thing, "state_dict", None)) and hasattr(thing, "modules"):
-            config = getattr(thing, "config", None)
+            config: Any = getattr(thing, "config", None)
             said = config.to_dict() if hasattr(config, "to_dict") else {}
             said = {key: x for key, x in said.items() if key not in _OF_LIBRARIES}
             parts = [repr(thing), json.dumps(said, sort_keys=True, default=str), dict(state())]

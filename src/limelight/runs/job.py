@@ -30,6 +30,7 @@ from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import asked_of_spans
 from limelight.question import Asked, Question, Settings, spelled_out, split
+from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,
     RayActors,
@@ -210,7 +211,7 @@ def planned(
             classes=list(model.classes),
             link=model.link,
             source=None if source is None else source.path,
-            identity=dict(getattr(model, "identity", {})),
+            identity=plain_value(dict(getattr(model, "identity", {})), "identity"),
         ),
         methods=[method_record(one, budget) for one in chosen],
         # Sorted, for whoever names the same words in another order asks the same.
