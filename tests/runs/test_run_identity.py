@@ -274,3 +274,24 @@ def test_a_run_names_its_model_and_serves_no_other(tmp_path):
     assert run.record.model.fingerprint != wrapped(chance_of_bad, name="mine").fingerprint
     with pytest.raises(InputError, match="the run is about another model"):
         limelight.serve(wrapped(chance_of_bad, name="mine"), run=run, seconds=0.1)
+
+
+class Awkward:
+    """An object that raises whatever is asked of it."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+def test_an_object_that_cannot_be_walked_is_named_and_does_no_harm():
+    awkward, endless = Awkward(), []
+    for _ in range(5000):
+        endless = [endless]
+
+    def answer(texts):
+        return chance_of_good(texts) if awkward is not None and endless else None
+
+    model = wrapped(answer)
+    assert model.unchecked
+    assert model.predict_proba(["a good film"])[0, 1] == pytest.approx(0.9)
+    assert wrapped(answer).fingerprint == model.fingerprint

@@ -67,12 +67,9 @@ def function_fingerprint(function: Any) -> Fingerprint:
     tables, arrays, networks. What the code itself changes, such as a cache or a counter, is left
     out, or no run could continue after the function was called.
     """
-    walk, name = _Walk(follow=True), getattr(function, "__name__", type(function).__name__)
-    try:
-        walk.add(function, name)
-    except RecursionError:  # objects in objects without end
-        walk.unchecked.append(name)
-    return Fingerprint(walk.digest.hexdigest(), tuple(dict.fromkeys(walk.unchecked)))
+    root = getattr(function, "__func__", function)
+    module = getattr(root, "__module__", None) or type(root).__module__
+    return _walked(_Walk(follow=True, package=module.partition(".")[0]), function)
 
 
 def pipeline_fingerprint(pipeline: Any) -> Fingerprint:
@@ -81,8 +78,16 @@ def pipeline_fingerprint(pipeline: Any) -> Fingerprint:
     Objects of any library count by the state that they show; functions count as those of
     :func:`function_fingerprint`.
     """
-    walk = _Walk(follow=True, of_pipeline=True)
-    walk.add(pipeline, type(pipeline).__name__)
+    return _walked(_Walk(follow=True, of_pipeline=True), pipeline)
+
+
+def _walked(walk: "_Walk", thing: Any) -> Fingerprint:
+    name = str(getattr(thing, "__name__", type(thing).__name__))
+    try:
+        walk.add(thing, name)
+    # Objects of others may raise anything, or hold one another without end.
+    except Exception:
+        return Fingerprint(hashlib.sha256(name.encode()).hexdigest(), (name,))
     return Fingerprint(walk.digest.hexdigest(), tuple(dict.fromkeys(walk.unchecked)))
 
 
@@ -98,13 +103,17 @@ class _Walk:
     """A walk through an object. With ``follow``, also through all that its functions use.
 
     What a function uses may change when it is used, so that an object of an unknown library counts
-    by its type there. In a pipeline, which is fitted once, it counts by its state.
+    by its type there. In a pipeline, which is fitted once, it counts by its state. What belongs to
+    ``package`` is followed, although it may be installed.
     """
 
-    def __init__(self, *, follow: bool = False, of_pipeline: bool = False) -> None:
+    def __init__(
+        self, *, follow: bool = False, of_pipeline: bool = False, package: str = ""
+    ) -> None:
         self.digest, self.unchecked, self._follow = hashlib.sha256(), list[str](), follow
         self._of_pipeline, self._functions = of_pipeline, 0  # functions around what is looked at
         self._path, self._count = list[int](), 0
+        self._package = "" if package in (*_STEADY, *sys.stdlib_module_names) else package
         self._seen = dict[int, Any]()  # functions and classes, which count once
 
     def add(self, thing: Any, name: str) -> None:
@@ -158,9 +167,9 @@ class _Walk:
             case MethodType():
                 return [(thing.__func__, thing.__name__), (thing.__self__, name)]
             # What a closure holds changes its answers as much as its code does.
-            case FunctionType() if not self._follow or not _is_library(thing.__module__ or ""):
+            case FunctionType() if not self._follow or not self._is_library(thing.__module__ or ""):
                 return self._of_function(thing)
-            case type() if self._follow and not _is_library(thing.__module__):
+            case type() if self._follow and not self._is_library(thing.__module__):
                 return self._of_class(thing)
             case BuiltinFunctionType() | FunctionType() | type():
                 return [(part, name) for part in (thing.__module__, thing.__qualname__)]
@@ -205,10 +214,10 @@ class _Walk:
         for name, module in list(used.items()):
             if isinstance(module, ModuleType):
                 del used[name]
-                if not _is_library(module.__name__):
+                if not self._is_library(module.__name__):
                     inside = {other: getattr(module, other, None) for other in names}
                     used |= {f"{name}.{other}": x for other, x in inside.items() if x is not None}
-        return {name: x for name, x in used.items() if not _is_of_library(x)}
+        return {name: x for name, x in used.items() if not self._is_of_library(x)}
 
     def _of_class(self, kind: type) -> Iterable[tuple[Any, str]]:
         """Return the code of a class, and what its methods use."""
@@ -216,7 +225,7 @@ class _Walk:
         if self._is_seen(kind):
             return parts
         for base in kind.__mro__:
-            if _is_library(base.__module__):
+            if self._is_library(base.__module__):
                 parts.append((f"{base.__module__}.{base.__qualname__}", kind.__name__))
                 continue
             for name, value in sorted(vars(base).items()):
@@ -230,7 +239,7 @@ class _Walk:
         """Return what an object answers by; one that nobody can look into is unchecked."""
         kind = type(thing)
         if isinstance(thing, ModuleType):
-            self.unchecked += [] if _is_library(thing.__name__) else [name]
+            self.unchecked += [] if self._is_library(thing.__name__) else [name]
             return [(thing.__name__, name)]
         if hasattr(kind, "capabilities") and hasattr(kind, "fingerprint"):  # a model of limelight
             return [(str(thing.fingerprint), name)]
@@ -240,7 +249,11 @@ class _Walk:
             config: Any = getattr(thing, "config", None)
             said = config.to_dict() if hasattr(config, "to_dict") else {}
             said = {key: x for key, x in said.items() if key not in _OF_LIBRARIES}
-            parts = [repr(thing), json.dumps(said, sort_keys=True, default=str), dict(state())]
+            parts = [
+                _ADDRESS.sub("", repr(thing)),
+                json.dumps(said, sort_keys=True, default=str),
+                dict(state()),
+            ]
             return [(part, name) for part in parts]
         if hasattr(thing, "detach") and hasattr(thing, "cpu"):  # a tensor of torch
             array = thing.detach().cpu()
@@ -248,10 +261,10 @@ class _Walk:
             return [(str(array.dtype), name), (whole.numpy(), name)]
         if (backend := getattr(thing, "backend_tokenizer", None)) is not None:
             # Every call sets how texts are padded and cut.
-            written = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
+            settings = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
             limit = getattr(thing, "model_max_length", None)
-            return [(json.dumps(written, sort_keys=True), name), (limit, name)]
-        if not _is_library(kind.__module__):
+            return [(json.dumps(settings, sort_keys=True), name), (limit, name)]
+        if not self._is_library(kind.__module__):
             return self._of_own_object(thing, name)
         # A generator of random numbers has another state whenever it was used.
         steady = kind.__module__.partition(".")[0] in _STEADY and "random" not in kind.__module__
@@ -292,6 +305,16 @@ class _Walk:
             parts = [None]
         return [(part, name) for part in parts]
 
+    def _is_of_library(self, thing: Any) -> bool:
+        """Whether a function or class comes from a library, where it goes by its name."""
+        if not (inspect.isroutine(thing) or isinstance(thing, type)):
+            return False
+        return self._is_library(getattr(thing, "__module__", None) or "builtins")
+
+    def _is_library(self, module: str) -> bool:
+        own = bool(self._package) and str(module).partition(".")[0] == self._package
+        return not own and _is_library(module)
+
     def _is_seen(self, thing: Any) -> bool:
         """Whether a function or class was met before; else note that it is met now."""
         if id(thing) in self._seen:
@@ -300,6 +323,7 @@ class _Walk:
         return False
 
 
+_ADDRESS = re.compile(" at 0x[0-9a-fA-F]+")
 _OF_CLASSES = ("__doc__", "__module__", "__qualname__", "__firstlineno__", "__static_attributes__")
 _OF_LIBRARIES = ("transformers_version", "_name_or_path", "dtype", "torch_dtype")
 
@@ -375,10 +399,3 @@ def _is_library(module: str) -> bool:
     return "site-packages" in Path(file).parts or any(
         Path(one).resolve() in parents for one in folders
     )
-
-
-def _is_of_library(thing: Any) -> bool:
-    """Whether a function or class comes from a library, where it goes by its name."""
-    if not (inspect.isroutine(thing) or isinstance(thing, type)):
-        return False
-    return _is_library(getattr(thing, "__module__", None) or "builtins")
