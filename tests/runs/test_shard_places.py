@@ -105,9 +105,9 @@ def test_the_digest_covers_the_plan_and_the_place(runs, shard):
     assert content.count(own) == 1
     shard.write_bytes(content.replace(own, other))
     assert_refused(shard, "its contents have changed", ["sql", "rows"])
-    place = b" " + b"1".rjust(18, b"0")
+    place = b" " + b"1".rjust(18, b"0") + b" "
     assert content.count(place) == 1
-    shard.write_bytes(content.replace(place, b" " + b"2".rjust(18, b"0")))
+    shard.write_bytes(content.replace(place, b" " + b"2".rjust(18, b"0") + b" "))
     assert_refused(shard, "its contents have changed", ["sql", "rows"])
 
 

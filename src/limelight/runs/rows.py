@@ -102,10 +102,10 @@ def stored_names(
     return found
 
 
-# The footer of a shard has two keys. The first holds the digest of the plan and the number of the
-# shard. The second is the SHA-256 of the file, computed with zeros in its place, so it covers the
-# first: a shard of another run, or one that was copied over another, does not pass.
-_PLACE, _NO_PLACE = "limelight.shard", f"{0:064d} {0:018d}"
+# The footer of a shard has two keys. The first holds the digest of the plan, the number and the size
+# of the shard. The second is the SHA-256 of the file, computed with zeros in its place. It covers
+# the first, so a shard of another run, or one that was copied over another, does not pass.
+_PLACE, _NO_PLACE = "limelight.shard", f"{0:064d} {0:018d} {0:018d}"
 _DIGEST, _ZEROS = "limelight.sha256", b"0" * 64
 
 
@@ -135,7 +135,8 @@ def stamp_shard(content: bytes, plan: str | None, number: int) -> bytes:
     if not (place := _value_place(content, _PLACE, len(_NO_PLACE))):
         raise ValueError("the bytes of a shard come from shard_bytes.")
     stamped = bytearray(content)
-    stamped[place : place + len(_NO_PLACE)] = _shard_place(plan, number).encode()
+    stamp = f"{plan or '':0>64} {number:018d} {len(content):018d}"
+    stamped[place : place + len(stamp)] = stamp.encode()
     place, digits = _digest(stamped)
     stamped[place : place + len(digits)] = digits
     return bytes(stamped)
@@ -145,10 +146,6 @@ def is_as_written(content: bytes) -> bool:
     """Return whether a shard has the digest it was written with, or none, as those of 0.2."""
     place, digits = _digest(content)
     return content.startswith(digits, place)
-
-
-def _shard_place(plan: str | None, number: int) -> str:
-    return f"{plan or '':0>64} {number:018d}"
 
 
 def _value_place(content: bytes | bytearray, key: str, length: int) -> int:
@@ -171,24 +168,34 @@ def _digest(content: bytes | bytearray) -> tuple[int, bytes]:
     return place, digest.hexdigest().encode()
 
 
-_SLACK = 1 << 20  # bytes that other writers may put between columns and footer: page indexes
 _MOST_FOOTER = 1 << 28  # bytes; a footer grows with the columns of the data
+_MOST_UNSTAMPED = 1 << 32  # bytes of a shard that does not say how large it is
 
 
 def check_shard_file(file: BinaryIO, size: int) -> None:
-    """Refuse a file that is larger than its footer says, before anything else of it is read."""
+    """Refuse a file of ``size`` bytes whose footer says another size; nothing else of it is read.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If it is no Parquet file, or larger or smaller than it says.
+    """
     if size < 12:
         raise pa.ArrowInvalid(f"it has {size} bytes")
     file.seek(size - 8)
-    footer, magic = struct.unpack("<I4s", file.read(8))
-    if magic != b"PAR1" or footer > min(size - 12, _MOST_FOOTER):
+    length, magic = struct.unpack("<I4s", file.read(8))
+    if magic != b"PAR1" or length > min(size - 12, _MOST_FOOTER):
         raise pa.ArrowInvalid("it does not end as a Parquet file does")
-    groups = pq.read_metadata(file)
-    groups = [groups.row_group(i) for i in range(min(groups.num_row_groups, size))]
-    columns = (group.column(i) for group in groups for i in range(group.num_columns))
-    stored = sum(column.total_compressed_size for column in columns) + footer + 12
-    if not stored <= size <= stored + _SLACK:
-        raise pa.ArrowInvalid(f"it has {size:,} bytes, and its footer names {stored:,}")
+    file.seek(size - 8 - length)
+    footer = file.read(length)
+    # Not by Arrow where it can be avoided: of a damaged footer it may end the whole process.
+    if place := _value_place(footer, _PLACE, len(_NO_PLACE)):
+        digits = footer[place : place + len(_NO_PLACE)].rpartition(b" ")[2]
+        stored = int(digits) if digits.isdigit() else 0
+        if stored != size:
+            raise pa.ArrowInvalid(f"it has {size:,} bytes, and its footer names {stored:,}")
+    elif size > _MOST_UNSTAMPED:  # of a version before, or written by others
+        raise pa.ArrowInvalid(f"it has {size:,} bytes, and does not say how many it should have")
 
 
 def check_shard(content: bytes, record: RunRecord, number: int) -> pa.Schema:
@@ -223,7 +230,7 @@ def _check_stamp(stamp: bytes | None, record: RunRecord, number: int) -> None:
         if record.sha256 is None or record.version.startswith(_WITHOUT_PLACE):
             return
         raise pa.ArrowInvalid("it does not say to which run it belongs")
-    plan, _, place = stamp.decode().partition(" ")
+    plan, place, _ = f"{stamp.decode('ascii', 'replace')}  ".split(" ", 2)
     if record.sha256 is not None and plan != record.sha256:
         raise pa.ArrowInvalid("it belongs to another run")
     if place != f"{number:018d}":
