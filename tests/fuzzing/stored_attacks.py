@@ -28,6 +28,7 @@ from limelight.explainers.learned import _record_digest
 from limelight.runs import Run
 from limelight.runs.columns import run_columns, texts_with
 from limelight.runs.record import _digest as plan_digest
+from limelight.runs.record import plan_identity
 from limelight.runs.rows import shard_bytes, stamp_shard
 
 LIMIT = 30  # seconds: a pipe or a device that is read never ends
@@ -306,8 +307,8 @@ def rewrite_shard(rng, folder):
             table = table.set_column(at, name, pa.array(cells, table.schema.field(name).type))
     with contextlib.suppress(pa.ArrowException):
         content = shard_bytes(table)
-        plan = json.loads((folder / "run.json").read_text())["sha256"]
-        path.write_bytes(stamp_shard(content, plan, int(path.stem)))
+        identity = plan_identity(folder / "run.json")
+        path.write_bytes(stamp_shard(content, identity, int(path.stem)))
 
 
 def damage_place(rng, folder):

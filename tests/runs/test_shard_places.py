@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from limelight.runs import Run
 from limelight.runs.columns import run_columns, texts_with
+from limelight.runs.record import plan_identity
 from limelight.runs.rows import shard_bytes, stamp_shard
 
 DATA = {"text": ["a good film", "a bad film", "fine work"] * 4, "label": ["positive"] * 12}
@@ -101,7 +102,7 @@ def test_a_shard_is_refused_that_names_no_run(shard):
 def test_the_digest_covers_the_plan_and_the_place(runs, shard):
     """The bytes that name them cannot be changed alone."""
     content = shard.read_bytes()
-    own, other = (Run(path).record.sha256.encode() for path in runs.values())
+    own, other = (plan_identity(path / "run.json").encode() for path in runs.values())
     assert content.count(own) == 1
     shard.write_bytes(content.replace(own, other))
     assert_refused(shard, "its contents have changed", ["sql", "rows"])
@@ -196,7 +197,7 @@ REWRITTEN = {
 def test_a_shard_that_was_rewritten_with_a_right_digest_is_one_sentence(shard, how):
     run = Run(shard.parents[1])
     table = REWRITTEN[how](pq.read_table(shard))
-    shard.write_bytes(stamp_shard(shard_bytes(table), run.record.sha256, 1))
+    shard.write_bytes(stamp_shard(shard_bytes(table), plan_identity(run.path / "run.json"), 1))
     refused = 0
     for name in ("words", "sql", "rows", "texts", "dataset", "summary"):
         try:

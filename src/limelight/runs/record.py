@@ -114,6 +114,18 @@ def read_record(path: Path) -> RunRecord:
         raise InputError(f"'{path}' is not a limelight run: {error}.") from None
 
 
+def plan_identity(path: Path) -> str:
+    """Return the SHA-256 of what the plan at ``path`` asks, which the shards of the run carry.
+
+    Not of the version, nor of where model and data were: the same rows come from anywhere. It is
+    made of the plan as it was written, so that newer versions find the same one.
+    """
+    written = msgspec.json.decode(bounded_bytes(path, _MOST_BYTES))
+    model, data = dict(written["model"], source=None), dict(written["data"])
+    data["files"] = [dict(file, path=None) for file in data["files"]]
+    return _digest({**written, "version": None, "model": model, "data": data})
+
+
 def write_record(path: Path, record: RunRecord) -> None:
     """Write ``record``, whole or not at all."""
     written = msgspec.to_builtins(record, enc_hook=unit_name)

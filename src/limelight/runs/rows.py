@@ -102,7 +102,7 @@ def stored_names(
     return found
 
 
-# The footer of a shard has two keys. The first holds the digest of the plan, the number of the
+# The footer of a shard has two keys. The first holds the identity of the run, the number of the
 # shard and its size. The second is the SHA-256 of the file, computed with zeros in its place. It
 # covers the first, so a shard of another run, or one copied over another, does not pass.
 _PLACE, _NO_PLACE = "limelight.shard", f"{0:064d} {0:018d} {0:018d}"
@@ -112,7 +112,7 @@ _DIGEST, _ZEROS = "limelight.sha256", b"0" * 64
 def shard_bytes(table: pa.Table) -> bytes:
     """Return ``table`` as a Parquet file; the same rows always give the same bytes.
 
-    The file has room for its plan, its number and its digest, which :func:`stamp_shard` fills in.
+    The file has room for its run, its number and its digest, which :func:`stamp_shard` fills in.
     """
     table, buffer = table.replace_schema_metadata(None), io.BytesIO()  # an old digest among it
     with pq.ParquetWriter(
@@ -130,12 +130,12 @@ def shard_bytes(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def stamp_shard(content: bytes, plan: str | None, number: int) -> bytes:
-    """Return a shard that says to which plan it belongs and which number it has, and its digest."""
+def stamp_shard(content: bytes, identity: str, number: int) -> bytes:
+    """Return a shard that says to which run it belongs and which number it has, and its digest."""
     if not (place := _value_place(content, _PLACE, len(_NO_PLACE))):
         raise ValueError("the bytes of a shard come from shard_bytes.")
     stamped = bytearray(content)
-    stamp = f"{plan or '':0>64} {number:018d} {len(content):018d}"
+    stamp = f"{identity:0>64} {number:018d} {len(content):018d}"
     stamped[place : place + len(stamp)] = stamp.encode()
     place, digits = _digest(stamped)
     stamped[place : place + len(digits)] = digits
@@ -198,10 +198,29 @@ def check_shard_file(file: BinaryIO, size: int) -> None:
         raise pa.ArrowInvalid(f"it has {size:,} bytes, and does not say how many it should have")
 
 
-def check_shard(content: bytes, record: RunRecord, number: int) -> pa.Schema:
+def check_shard(content: bytes, record: RunRecord, number: int, identity: str | None) -> pa.Schema:
     """Refuse a shard that is not number ``number`` of the run, or whose rows no run can have.
 
-    Return its schema. Errors are those of Arrow, or an `InputError` if the plan is at fault.
+    Parameters
+    ----------
+    content
+        The whole file.
+    record, number
+        The plan of the run, and the number of the shard.
+    identity
+        The identity that the shard must carry; None where it is not checked.
+
+    Returns
+    -------
+    pyarrow.Schema
+        The columns of the shard.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If the shard is damaged, or belongs to another run or place.
+    InputError
+        If the plan is at fault.
     """
     if not is_as_written(content):
         raise pa.ArrowInvalid("its contents have changed since it was written")
@@ -211,7 +230,7 @@ def check_shard(content: bytes, record: RunRecord, number: int) -> pa.Schema:
     # Before the numbers of texts are compared: a plan may name more than memory holds.
     if metadata.num_rows != len(texts) * record.rows_per_text:
         raise pa.ArrowInvalid(f"it has {metadata.num_rows} rows")
-    _check_stamp((metadata.metadata or {}).get(_PLACE.encode()), record, number)
+    _check_stamp((metadata.metadata or {}).get(_PLACE.encode()), record, number, identity)
     # Strings that repeat are checked once: this halves the time. The digest covers the pages.
     coded = [name for name in _REPEATED if name.partition(".")[0] in _CHECKED]
     with pq.ParquetFile(pa.BufferReader(content), metadata=metadata, read_dictionary=coded) as file:
@@ -220,18 +239,18 @@ def check_shard(content: bytes, record: RunRecord, number: int) -> pa.Schema:
     return schema
 
 
-# Versions whose shards name neither their plan nor their number.
+# Versions whose shards name neither their run nor their number.
 _WITHOUT_PLACE = ("0.2.", "0.3.")
 
 
-def _check_stamp(stamp: bytes | None, record: RunRecord, number: int) -> None:
-    """Refuse a shard of another run or of another place; a plan without a digest is believed."""
+def _check_stamp(stamp: bytes | None, record: RunRecord, number: int, identity: str | None) -> None:
+    """Refuse a shard of another run or of another place."""
     if stamp is None:
-        if record.sha256 is None or record.version.startswith(_WITHOUT_PLACE):
+        if identity is None or record.version.startswith(_WITHOUT_PLACE):
             return
         raise pa.ArrowInvalid("it does not say to which run it belongs")
-    plan, place, _ = f"{stamp.decode('ascii', 'replace')}  ".split(" ", 2)
-    if record.sha256 is not None and plan != record.sha256:
+    run, place, _ = f"{stamp.decode('ascii', 'replace')}  ".split(" ", 2)
+    if identity not in (None, run):
         raise pa.ArrowInvalid("it belongs to another run")
     if place != f"{number:018d}":
         raise pa.ArrowInvalid(f"it is a copy of shard {place.lstrip('0') or '0'}")

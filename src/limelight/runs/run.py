@@ -17,7 +17,13 @@ from limelight.errors import InputError, nearest
 from limelight.files import open_file, write_whole
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
-from limelight.runs.record import RunRecord, differences, read_record, write_record
+from limelight.runs.record import (
+    RunRecord,
+    differences,
+    plan_identity,
+    read_record,
+    write_record,
+)
 from limelight.runs.rows import (
     check_shard,
     check_shard_file,
@@ -38,7 +44,7 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._plan: str | None = None  # the digest of its plan, which shards carry
+        self._identity = ""  # of the run, which its shards carry
 
     def begin(self, record: RunRecord) -> None:
         """Make the folder ready for ``record``: a new one, or one that holds the same run."""
@@ -56,7 +62,7 @@ class RunFolder:
             raise InputError(f"'{self.path}' holds other files; a run needs a folder of its own.")
         else:
             write_record(plan, record)
-        self._plan = read_record(plan).sha256
+        self._identity = plan_identity(plan)
         check_shard_folder(self.path)
         (self.path / _SHARDS).mkdir(exist_ok=True)
 
@@ -110,7 +116,7 @@ class RunFolder:
             # Not through a link, nor into a pipe, which might wait for ever.
             if not stat.S_ISREG(mode):
                 path.unlink()
-        write_whole(path, stamp_shard(content, self._plan, number))
+        write_whole(path, stamp_shard(content, self._identity, number))
 
 
 def _shard_path(folder: Path, number: int) -> Path:
@@ -142,6 +148,8 @@ class Run:
                 f"there is no run at '{self.path}' (it has no {_PLAN}); check the path."
             )
         self.record: RunRecord = read_record(plan)
+        # A plan that was changed by hand on purpose, and has no digest, is believed.
+        self._identity = None if self.record.sha256 is None else plan_identity(plan)
         self.labels = ClassLabels(self.record.model.classes, labels)
         # What the files of shards looked like when their contents were those that were written.
         self._checked: dict[int, tuple[int, ...]] = {}
@@ -251,7 +259,7 @@ class Run:
                     check_shard_file(file, about.st_size)
                     file.seek(0)
                     content = file.read(about.st_size)
-                self._check_schema(check_shard(content, self.record, number))
+                self._check_schema(check_shard(content, self.record, number, self._identity))
                 self._checked[number] = state
         return path
 
