@@ -168,6 +168,8 @@ def _digest(content: bytes | bytearray) -> tuple[int, bytes]:
     return place, digest.hexdigest().encode()
 
 
+# Versions whose shards name neither their run nor their number.
+_WITHOUT_PLACE = ("0.2.", "0.3.")
 _MOST_FOOTER = 1 << 28  # bytes; a footer grows with the columns of the data
 _MOST_UNSTAMPED = 1 << 32  # bytes of a shard that does not say how large it is
 
@@ -225,12 +227,16 @@ def check_shard(content: bytes, record: RunRecord, number: int, identity: str | 
     if not is_as_written(content):
         raise pa.ArrowInvalid("its contents have changed since it was written")
     metadata = pq.read_metadata(pa.BufferReader(content))
+    stamp = (metadata.metadata or {}).get(_PLACE.encode())
+    if stamp is not None:
+        _check_stamp(stamp, number, identity)
     schema, texts = metadata.schema.to_arrow_schema(), record.texts_of(number)
     _check_columns(schema, record)
     # Before the numbers of texts are compared: a plan may name more than memory holds.
     if metadata.num_rows != len(texts) * record.rows_per_text:
         raise pa.ArrowInvalid(f"it has {metadata.num_rows} rows")
-    _check_stamp((metadata.metadata or {}).get(_PLACE.encode()), record, number, identity)
+    if stamp is None and identity is not None and not record.version.startswith(_WITHOUT_PLACE):
+        raise pa.ArrowInvalid("it does not say to which run it belongs")
     # Strings that repeat are checked once: this halves the time. The digest covers the pages.
     coded = [name for name in _REPEATED if name.partition(".")[0] in _CHECKED]
     with pq.ParquetFile(pa.BufferReader(content), metadata=metadata, read_dictionary=coded) as file:
@@ -239,16 +245,8 @@ def check_shard(content: bytes, record: RunRecord, number: int, identity: str | 
     return schema
 
 
-# Versions whose shards name neither their run nor their number.
-_WITHOUT_PLACE = ("0.2.", "0.3.")
-
-
-def _check_stamp(stamp: bytes | None, record: RunRecord, number: int, identity: str | None) -> None:
+def _check_stamp(stamp: bytes, number: int, identity: str | None) -> None:
     """Refuse a shard of another run or of another place."""
-    if stamp is None:
-        if identity is None or record.version.startswith(_WITHOUT_PLACE):
-            return
-        raise pa.ArrowInvalid("it does not say to which run it belongs")
     run, place, _ = f"{stamp.decode('ascii', 'replace')}  ".split(" ", 2)
     if identity not in (None, run):
         raise pa.ArrowInvalid("it belongs to another run")
