@@ -91,6 +91,16 @@ def _walked(walk: "_Walk", thing: Any) -> Fingerprint:
     return Fingerprint(walk.digest.hexdigest(), tuple(dict.fromkeys(walk.unchecked)))
 
 
+def model_identity(model: Any) -> dict[str, Any]:
+    """Return the named parts of a model's fingerprint; a model need not have any."""
+    return dict(getattr(model, "identity", {}))
+
+
+def unchecked_parts(model: Any) -> tuple[str, ...]:
+    """Return the names of what a model uses and its fingerprint does not cover."""
+    return tuple(getattr(model, "unchecked", ()))
+
+
 def short_fingerprint(fingerprint: str, size: int = 16) -> str:
     """Return the beginning of a fingerprint; where a name stands before a digest, some of both."""
     name, _, digest = fingerprint.rpartition(" ")

@@ -25,7 +25,7 @@ from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import methods_and_budget
 from limelight.models import Capability, Capable, Model, check_needed, checked_model, why_not
-from limelight.models.fingerprints import object_fingerprint
+from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import asked_of_spans
@@ -112,7 +112,7 @@ def _do(
     if (first := next(tasks, None)) is None:
         return
     _check_question(work, first.texts)
-    for doubt in (*work.doubts(first.texts), *_unchecked_parts(work.model)):
+    for doubt in (*work.doubts(first.texts), *_unchecked_warnings(work.model)):
         meter(notice=doubt)
     # A shard is one worker's, who is here already.
     if executor is None and len(to_do) < 2:
@@ -139,9 +139,9 @@ def _do(
             meter(shard=shard)
 
 
-def _unchecked_parts(model: Model) -> Iterator[str]:
+def _unchecked_warnings(model: Model) -> Iterator[str]:
     """Yield a warning if a later call could go on with another function and not notice it."""
-    if names := getattr(model, "unchecked", ()):
+    if names := unchecked_parts(model):
         yield (
             f"limelight cannot check whether {few_names(names)} of this function changes. If it "
             "does, choose another folder, or wrap the function with another name=."
@@ -211,7 +211,7 @@ def planned(
             classes=list(model.classes),
             link=model.link,
             source=None if source is None else source.path,
-            identity=plain_value(dict(getattr(model, "identity", {})), "identity"),
+            identity=plain_value(model_identity(model), "identity"),
         ),
         methods=[method_record(one, budget) for one in chosen],
         # Sorted, for whoever names the same words in another order asks the same.
