@@ -151,6 +151,8 @@ def bounded_bytes(path: Path, most: int) -> bytes:
     if path.exists() and not path.is_file():
         raise InputError(f"'{path}' must be a file; it is a folder, a device or a pipe.")
     with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size > most:  # before a part of it is read
+            raise InputError(f"'{path}' must have at most {most:,} bytes; it has more.")
         return read_at_most(file, most, f"'{path}'")
 
 
