@@ -251,8 +251,20 @@ def bounded_bytes(path: Path, most: int) -> bytes:
     # Asked before opening: a pipe that nobody writes to would be waited for, /dev/zero never ends.
     if path.exists() and not path.is_file():
         raise InputError(f"'{path}' must be a file; it is a folder, a device or a pipe.")
-    with path.open("rb") as file:
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size > most:  # before a part of it is read
+            raise InputError(f"'{path}' must have at most {most:,} bytes; it has more.")
         return read_at_most(file, most, f"'{path}'")
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file for reading; of what became a pipe since it was looked at, nothing is awaited."""
+    without_waiting = getattr(os, "O_NONBLOCK", 0)  # which Windows does not have
+    return (
+        path.open("rb")
+        if not without_waiting
+        else os.fdopen(os.open(path, os.O_RDONLY | without_waiting), "rb")
+    )
 
 
 def read_at_most(file: Readable, most: int, name: str) -> bytes:

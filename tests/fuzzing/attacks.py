@@ -1,8 +1,9 @@
 """Attacks: seeded cases for the command line, model folders, JSON results and servers.
 
-``python tests/fuzzing/attacks.py commands|folders|results|answers|pretrained COUNT [SEED]`` runs
-COUNT of them, with tests and tests/models on the path, and says how many ended with which exit
-code; anything but 0 and 2 is printed with its case. "pretrained" are Hugging Face folders.
+``python tests/fuzzing/attacks.py KIND COUNT [SEED]`` runs COUNT of them, with tests and
+tests/models on the path, and says how many ended with which exit code; anything but 0 and 2 is printed with its
+case. The kinds are commands, folders, results, answers (of servers), pretrained (Hugging Face
+folders), learned (folders of learned methods) and runs (explained data sets).
 """
 
 import contextlib
@@ -320,6 +321,7 @@ if __name__ == "__main__":
     kind, count, *rest = sys.argv[1:]
     sys.modules["attacks"] = sys.modules["__main__"]  # one table of cases, under either name
     import pretrained_attacks  # noqa: F401
+    import stored_attacks  # noqa: F401
 
     codes = Counter()
     for case, code, said in CASES[kind](int(count), int(rest[0]) if rest else 0):

@@ -1,8 +1,10 @@
 """A fingerprint tells trained models apart, and is the same for the same model."""
 
+import importlib
 import re
 import subprocess
 import sys
+import threading
 from functools import partial
 
 import numpy as np
@@ -17,7 +19,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer
 
 import limelight
-from limelight.models.scikit import object_fingerprint
+from limelight.models.fingerprints import function_fingerprint, object_fingerprint
 
 from tiny_transformers import tiny
 
@@ -118,7 +120,7 @@ def test_what_holds_itself_has_a_fingerprint():
 
 def test_a_fingerprint_is_the_same_in_another_process():
     program = (
-        "from limelight.models.scikit import object_fingerprint\n"
+        "from limelight.models.fingerprints import object_fingerprint\n"
         "print(object_fingerprint([{'b', 'a', 'c'}, {'x': 1.5, 'y': None}, (1, 'z')]))"
     )
     found = {
@@ -197,3 +199,155 @@ def test_weights_that_torch_does_not_count_are_read_every_time():
     with torch.inference_mode():
         network.classifier.bias += 1
     assert model.fingerprint != first
+
+
+def set_limit(network, tokenizer):
+    tokenizer.model_max_length = 7
+
+
+def set_mask(network, tokenizer):
+    tokenizer.mask_token = "film"
+
+
+def set_unknown(network, tokenizer):
+    tokenizer.unk_token = "good"
+
+
+def set_cut(network, tokenizer):
+    tokenizer.truncation_side = "left"
+
+
+def set_segments(network, tokenizer):
+    tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
+
+
+def set_classes(network, tokenizer):
+    network.config.id2label = {0: "x", 1: "y", 2: "z"}
+
+
+def set_link(network, tokenizer):
+    network.config.problem_type = "multi_label_classification"
+
+
+def set_accents(network, tokenizer):
+    from tokenizers.normalizers import BertNormalizer
+
+    tokenizer.backend_tokenizer.normalizer = BertNormalizer(strip_accents=False)
+
+
+CHANGES = (
+    set_limit, set_mask, set_unknown, set_cut, set_segments, set_classes, set_link, set_accents
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_changes_how_a_network_reads_changes_its_fingerprint(change):
+    from tokenizers.normalizers import BertNormalizer
+
+    models = []
+    for changed in (False, True):
+        network, tokenizer = tiny("bert")
+        tokenizer.backend_tokenizer.normalizer = BertNormalizer(strip_accents=None)
+        if changed:
+            change(network, tokenizer)
+        models.append(limelight.wrap(network, tokenizer=tokenizer))
+    assert models[0].fingerprint != models[1].fingerprint
+    again = limelight.wrap(*tiny("bert")[:1], tokenizer=models[0].tokenizer)
+    assert again.fingerprint == models[0].fingerprint
+
+
+def test_an_option_that_is_off_is_told_from_one_that_is_on_by_default():
+    """Of GPT-2: without this option attention is not divided by the root of its size."""
+    prints = []
+    for scaled in (True, False):
+        network, tokenizer = tiny("gpt2")
+        network.config.scale_attn_weights = scaled
+        prints.append(limelight.wrap(network, tokenizer=tokenizer).fingerprint)
+    assert prints[0] != prints[1]
+
+
+def test_span_functions_and_endpoints_are_told_apart_by_their_options():
+    def spans(texts):
+        return [[(0, 1, "A", 0.5)] for _ in texts]
+
+    def other_spans(texts):
+        return [[(0, 2, "A", 0.5)] for _ in texts]
+
+    kinds = [
+        limelight.wrap(spans, tags=["A"]),
+        limelight.wrap(other_spans, tags=["A"]),
+        limelight.wrap(spans, tags=["A", "B"]),
+        limelight.wrap(spans, tags=["A"], scale="score"),
+        limelight.wrap(spans, tags=["A"], mask="x"),
+        limelight.wrap(spans, tags=["A"], words=lambda text: [(0, len(text))]),
+    ]
+    assert len({one.fingerprint for one in kinds}) == len(kinds)
+    asked = {"model": "m", "template": "{text}?"}
+    changes = ({}, {"model": "n"}, {"template": "{text}!"}, {"per_token": True})
+    servers = [limelight.wrap_endpoint("http://localhost:1/v1", **asked | one) for one in changes]
+    servers.append(limelight.wrap_endpoint("http://localhost:2/v1", **asked))
+    assert len({one.fingerprint for one in servers}) == len(servers)
+
+
+def test_images_and_pairs_are_told_apart():
+    def score(given):
+        return [[0.5, 0.5] for _ in given]
+
+    options = ({}, {"pairs": True}, {"images": True}, {"multi_label": True}, {"scale": "score"})
+    kinds = [limelight.wrap(score, classes=["a", "b"], **one) for one in options]
+    assert len({one.fingerprint for one in kinds}) == len(kinds)
+    same = limelight.wrap(score, classes=["a", "b"], batch_size=3)
+    assert same.fingerprint == kinds[0].fingerprint  # it changes no number
+
+
+def lemmas(text):
+    return [word for word in text.split() if DICTIONARY.has(word)]
+
+
+class Dictionary:
+    """A part of a pipeline that nobody can look into: it holds a lock."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def has(self, word):
+        return bool(word)
+
+
+DICTIONARY = Dictionary()
+
+
+def test_a_pipeline_names_what_its_fingerprint_does_not_cover():
+    texts, labels = TEXTS, LABELS
+    plain = make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts, labels)
+    assert limelight.wrap(plain).unchecked == ()
+    forest = make_pipeline(CountVectorizer(), RandomForestClassifier(2)).fit(texts, labels)
+    assert limelight.wrap(forest).unchecked == ()
+    opaque = make_pipeline(
+        CountVectorizer(tokenizer=lemmas, token_pattern=None), LogisticRegression()
+    ).fit(texts, labels)
+    assert limelight.wrap(opaque).unchecked == ("lock",)
+
+
+def test_a_helper_from_another_module_of_the_user_counts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    prints = []
+    for weight in (1, 2):
+        for name in ("mine_helper", "mine_model"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        (tmp_path / "mine_helper.py").write_text(
+            f"def weigh(x):\n    return x * {weight} # {'x' * weight}"
+        )
+        (tmp_path / "mine_model.py").write_text(
+            "import mine_helper\nfrom mine_helper import weigh\n"
+            "def by_name(texts):\n    return [weigh(1) for text in texts]\n"
+            "def by_module(texts):\n    return [mine_helper.weigh(1) for text in texts]\n"
+        )
+        module = importlib.import_module("mine_model")
+        prints.append([function_fingerprint(one) for one in (module.by_name, module.by_module)])
+    for first, second in zip(*prints, strict=True):
+        assert first.digest != second.digest
+        assert first.unchecked == second.unchecked == ()
+    for name in ("mine_helper", "mine_model"):
+        sys.modules.pop(name, None)

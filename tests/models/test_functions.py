@@ -1,5 +1,6 @@
 """Functions as models: what is checked, what a removed word becomes, and known answers."""
 
+import re
 import subprocess
 import sys
 from itertools import combinations
@@ -274,7 +275,8 @@ def test_a_result_carries_its_settings_and_survives_json(method):
     stored = set(METHODS[method].ways[-1].settings) - {"spare", "start"}
     assert stored <= set(e.settings)
     assert e.settings["replacement"] == "mask"
-    assert e.model == "the paper's"
+    assert e.model == model.fingerprint
+    assert re.fullmatch("the paper's [0-9a-f]{64}", e.model)
     again = limelight.Explanation.from_json(e.to_json())
     assert again.to_json() == e.to_json()
 

@@ -121,7 +121,7 @@ def test_whoever_chooses_kernels_is_alone_with_the_network_already(monkeypatch, 
     @contextlib.contextmanager
     def without_plans(_device):
         with ThreadPoolExecutor(1) as another:
-            taken.append(another.submit(lock.acquire, blocking=False).result())
+            taken.append(another.submit(lock._lock.acquire, blocking=False).result())
         yield
 
     monkeypatch.setattr(forward, "_without_plans", without_plans)

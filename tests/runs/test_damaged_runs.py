@@ -119,7 +119,7 @@ def test_a_plan_that_contradicts_itself_or_the_shards_is_refused(copied, at, val
 def test_a_shard_in_the_place_of_another_is_not_taken_for_it(copied):
     first, second = (copied / "shards" / f"0000{n}.parquet" for n in (0, 1))
     shutil.copy(second, first)
-    with pytest.raises(InputError, match=r"its texts are not 0 to 3"):
+    with pytest.raises(InputError, match=r"00000.parquet' is damaged \(it is a copy of shard 1\)"):
         Run(copied).explanation(0)
 
 

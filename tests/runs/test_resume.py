@@ -54,6 +54,11 @@ def whole(model, tmp_path_factory):
     return explained(model, tmp_path_factory.mktemp("whole") / "run").path
 
 
+def shard_rows(folder):
+    """Return the rows of every shard: its bytes also say to which run it belongs."""
+    return {path.name: pq.read_table(path) for path in (folder / "shards").iterdir()}
+
+
 class StopError(Exception):
     pass
 
@@ -200,7 +205,7 @@ def test_what_a_plan_could_not_ask_yet_is_what_nobody_asks(model, whole, tmp_pat
     plan.write_text(json.dumps(record))
     (tmp_path / "run" / "shards" / "00002.parquet").unlink()
     explained(model, tmp_path / "run")
-    assert contents(tmp_path / "run" / "shards") == contents(whole / "shards")
+    assert shard_rows(tmp_path / "run") == shard_rows(whole)
     with pytest.raises(InputError, match="its protect_span is True, not False"):
         explained(model, tmp_path / "run", protect_span=False)
 
@@ -429,7 +434,7 @@ def test_a_limit_takes_the_first_rows_as_a_run_of_them_alone_would(model, tmp_pa
     few = explained(model, tmp_path / "few", limit=limit)
     alone = {name: column[:limit] for name, column in DATA.items()}
     same = explained(model, tmp_path / "alone", alone)
-    assert contents(few.path / "shards") == contents(same.path / "shards") != {}
+    assert shard_rows(few.path) == shard_rows(same.path) != {}
     assert len(few) == limit
     with pytest.raises(InputError, match=f"its number of rows is {limit}, not 23"):
         explained(model, few.path)

@@ -152,3 +152,9 @@ def test_a_model_of_one_output_has_one_class(tmp_path):
     found = limelight.explain_data(model, {"text": ["a b", "b c c"]}, "loo", output=tmp_path)
     assert found.sql("SELECT DISTINCT predicted FROM texts")["predicted"].to_pylist() == ["score"]
     assert found.summary().texts == 2
+
+
+@pytest.mark.parametrize("query", [None, 5, b"SELECT 1", ["SELECT 1"], "SELECT '\ud800'", "", "\0"])
+def test_what_is_no_query_is_one_sentence(run, query):
+    with pytest.raises(InputError):
+        run.sql(query)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import limelight
 from limelight import explain_data
 from limelight.errors import InputError
 
@@ -494,3 +495,31 @@ def test_means_are_shrunk_by_what_sampling_leaves_of_their_spread():
         for d, e in zip(away, error, strict=True)
     ]
     np.testing.assert_allclose(shrunken(moments(*samples)).mean, wanted, rtol=1e-12)
+
+
+def test_a_column_of_the_data_wins_over_a_built_in_name(tmp_path):
+    texts = ["w1 w2 w3", "w2 w4", "w1"] * 4
+    columns = {
+        "length": ["short", "long"] * 6,
+        "label": ["x"] * 12,
+        "none": ["y"] * 12,
+        "scores": ["z"] * 12,
+        "sentiment": ["class 1"] * 12,
+    }
+    data = {"text": texts, **columns}
+    run = limelight.explain_data(
+        tiny_model(outputs=2), data, "gxi", output=tmp_path / "run", label_column="sentiment"
+    )
+    named = {"length": {"long", "short"}, "label": {"x"}, "none": {"y"}, "scores": {"z"}}
+    named |= {"data.label": {"x"}, "data.scores": {"z"}, "sentiment": {"class 1"}}
+    named["built-in length"] = {"1", "2", "3"}
+    for by, slices in named.items():
+        assert set(run.slices(by)["slice"].to_pylist()) == slices
+    (view,) = run.summary(by="length").views
+    assert {one.name for one in view.slices} == {"long", "short"}
+    found = run.sql('SELECT DISTINCT length, label, "data.label", none FROM texts ORDER BY 1')
+    assert found["length"].to_pylist() == ["long", "short"]
+    assert {one["data.label"] for one in found.to_pylist()} == {"x"}
+    assert {one["label"] for one in found.to_pylist()} == {"class 1"}
+    with pytest.raises(InputError, match="no column to slice by 'size'"):
+        run.slices("size")

@@ -347,7 +347,7 @@ def test_another_model_and_other_questions_are_refused(function, of_function, of
     for model, learned in ((other, of_function), (bert, of_function)):
         with pytest.raises(InputError, match="learned from another model"):
             package.explain(model, "w1 w2", learned)
-    # A function goes by its name: one of the same name and other classes is another all the same.
+    # One of the same name and other classes is another all the same.
     renamed = package.wrap(
         lambda texts: [[0.0, 1.0, 2.0] for _ in texts],
         classes=["a", "b", "c"],

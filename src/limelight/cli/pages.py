@@ -184,7 +184,8 @@ def summarize(
         Show only this method of the run; by default each has its own view.
     by
         What the texts are sliced by: "length", "label", a column that was carried along, or "none".
-        By a column of times, slices show drift.
+        By a column of times, slices show drift. If your data have a column "length" or "none", it
+        is taken. Write "built-in length" or "built-in none" for the other.
     top
         Words on either side, phrases and mistakes that are shown.
     representatives
@@ -205,6 +206,7 @@ def summarize(
     if against is not None:
         found = opened.against(Run(against), method)
     else:
-        sliced = None if by == "none" else by
+        usual = "none" not in opened.record.data.columns.carried
+        sliced = None if by == "built-in none" or (usual and by == "none") else by
         found = opened.summary(method, by=sliced, top=top, representatives=representatives)
     put_one(found, form, out.output)

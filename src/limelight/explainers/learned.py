@@ -12,10 +12,10 @@ import os
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, final
+from typing import Annotated, Any, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -193,6 +193,7 @@ class Learned:
         # The record last, with the digest of the weights: files of two methods are told apart.
         write_whole(Path(folder) / FILES[1], weights)
         written = {"schema": SCHEMA, **self.record, "weights": digest}
+        written["sha256"] = _record_digest(written)
         text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
         write_whole(Path(folder) / FILES[0], text)
 
@@ -305,9 +306,19 @@ class Learned:
         return [start for part in reading.apart(_TOGETHER) for start in self._starts(part)]
 
     def _starts(self, reading: Reading) -> list[Predicted]:
-        inputs = self.standard(inputs_of(reading, self.record["signals"]))
-        values, stderr, draw, _ = self.predicted(inputs)
-        strange = self.strangeness_of(inputs)
+        inputs = inputs_of(reading, self.record["signals"])
+        for name, held in (("words", inputs.words), ("texts", inputs.texts)):
+            if held.shape[1] != len(self.arrays[f"{name}.mean"]):
+                raise InputError(
+                    f"this method was learned from {len(self.arrays[f'{name}.mean'])} signals of "
+                    f"{name}, and this model shows {held.shape[1]}; learn one for this model."
+                )
+        with np.errstate(all="ignore"):  # an error is raised below
+            inputs = self.standard(inputs)
+            values, stderr, draw, _ = self.predicted(inputs)
+            strange = self.strangeness_of(inputs)
+        if not (np.isfinite(values).all() and np.isfinite(stderr).all()):
+            raise InputError("this learned method gives scores that are not finite; learn again.")
         ends = np.cumsum([len(features) for features in reading.features])[:-1]
         weights = reading.target_weights[:, self._columns(reading)]
         parts = (np.split(x, ends) for x in (values, stderr, draw))
@@ -337,17 +348,18 @@ class Learned:
     def check(self, reading: Reading) -> None:
         """Refuse another model, and questions that it did not learn to answer."""
         own, question = self.record["model"], reading.question
+        # What can be named before the fingerprint, which covers it too.
+        if (classes := tuple(self.record["classes"])) != reading.model.classes:
+            raise InputError(
+                "this method was learned from another model: its classes are "
+                f"{few_names(classes)}, not {few_names(reading.model.classes)}. Learn one for this "
+                "model."
+            )
         if reading.fingerprint != own:
             raise InputError(
                 f"this method was learned from another model: its fingerprint is …{own[-12:]}, and "
                 f"this model's …{reading.fingerprint[-12:]}. Learn one for this model: "
                 "limelight.learn(model, texts)."
-            )
-        # A function goes by its name alone, which another one may have too.
-        if (classes := tuple(self.record["classes"])) != reading.model.classes:
-            raise InputError(
-                f"this method was learned from a model of {few_names(classes)}, and this one is of "
-                f"{few_names(reading.model.classes)}. Learn one for this model."
             )
         outputs, link = reading.outputs.shape[1] // reading.targets.parts, reading.model.link
         if question.scale == "score" and are_opposite(class_weights(len(classes), outputs, link)):
@@ -372,6 +384,11 @@ class Learned:
         """Return the outputs that were learned; refuse to speak for others."""
         known = np.array(self.record["outputs"])
         asked = np.flatnonzero(reading.target_weights.any(axis=0))
+        if known.max() >= (count := reading.target_weights.shape[1]):
+            raise InputError(
+                f"this method was learned from a model of {known.max() + 1} outputs or more, and "
+                f"this one has {count}; learn one for this model."
+            )
         if unknown := sorted(set(asked.tolist()) - set(known.tolist())):
             named = reading.model.classes[-reading.outputs.shape[1] :]
             raise InputError(
@@ -464,19 +481,145 @@ def _asked(count: int, one: Reading, scores: Float[np.ndarray, " d"], seed: int)
 # Read once for all that name it; learned anew, it is another one.
 @lru_cache(maxsize=8)
 def _loaded(folder: str, _changed: int) -> Learned:
-    from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    record = bounded_json(bounded_bytes(Path(folder) / FILES[0], _MOST_BYTES), FILES[0])
+    record_path, weights_path = (Path(folder) / name for name in FILES)
+    try:
+        record = bounded_json(bounded_bytes(record_path, _MOST_BYTES), f"'{record_path}'")
+        content = bounded_bytes(weights_path, _MOST_BYTES)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"the learned method in '{folder}' cannot be read ({reason}).") from None
     if not isinstance(record, dict) or record.pop("schema", None) != SCHEMA:
         raise InputError(f"'{folder}' holds no learned method that this version reads ({SCHEMA}).")
-    content = bounded_bytes(Path(folder) / FILES[1], _MOST_BYTES)
+    if record.pop("sha256", None) not in (None, _record_digest(record)):
+        raise InputError(f"'{record_path}' has changed since it was written; learn again.")
     if hashlib.sha256(content).hexdigest() != record.pop("weights", None):
         raise InputError(
             f"the weights in '{folder}' are not those that its {FILES[0]} was written with; learn "
             "again, or copy both files anew."
         )
+    _check_record(record, f"'{record_path}'")
     try:
-        return Learned(record, load(content))
-    except SafetensorError as error:
-        raise InputError(f"'{folder}/{FILES[1]}' cannot be read ({error}).") from None
+        arrays = load(content)
+    except Exception as error:  # of a header that somebody made, anything
+        reason = one_line(str(error), 80)
+        raise InputError(f"'{weights_path}' cannot be read ({reason}).") from None
+    if (fault := next(_array_faults(record, arrays), None)) is not None:
+        raise InputError(f"'{weights_path}' is not of a learned method: {fault}. Learn again.")
+    return Learned(record, arrays)
+
+
+def _record_digest(record: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a record without its own, however its keys are laid out in a file."""
+    kept = {name: value for name, value in record.items() if name not in ("schema", "sha256")}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def _check_record(record: Mapping[str, Any], name: str) -> None:
+    """Refuse a record in which anything that is read later is missing or of another kind."""
+    import msgspec  # which other methods do without
+
+    try:
+        msgspec.convert(record, _record_kind())
+        json.dumps(record, ensure_ascii=False).encode()  # lone surrogates could not be printed
+        if len(record["outputs"]) != len(set(record["outputs"])):
+            raise ValueError("the same output stands twice in `outputs`")
+        if max(record["outputs"]) >= len(record["classes"]):
+            raise ValueError("`outputs` must be numbers of classes")
+        if not math.isfinite(record["usual"]["unseen"] + record["usual"]["distance"]):
+            raise ValueError("`usual` must hold finite numbers")
+    except (msgspec.ValidationError, ValueError) as error:
+        reason = one_line(str(error), 120).rstrip(".")
+        raise InputError(f"{name} is not of a learned method: {reason}. Learn again.") from None
+
+
+@cache
+def _record_kind() -> Any:
+    """Return the type of what a record must hold; it may hold more."""
+    from msgspec import Meta, defstruct
+
+    count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    share = Annotated[float, Meta(ge=0.0)]
+    usual = defstruct(
+        "usual", [("words", tuple[count, count]), ("unseen", share), ("distance", share)]
+    )
+    said = Annotated[list[str], Meta(min_length=1)]
+    report = defstruct("report", [("texts", count), ("said", said), ("notice", str | None, None)])
+    states = Literal["embedding", "middle", "last", "attention", "head"]  # as STATES
+    signal = states | Literal["words", "places", "outputs"]
+    return defstruct(
+        "record",
+        [
+            ("model", str),
+            ("classes", Annotated[list[str], Meta(min_length=1)]),
+            ("outputs", Annotated[list[count], Meta(min_length=1)]),
+            ("features", str),
+            ("signals", list[signal]),
+            ("pairs", count),
+            ("seed", count),
+            ("version", str),
+            ("usual", usual),
+            ("report", report),
+            ("of", Literal["texts", "pictures", "places", "answers"], "texts"),
+        ],
+    )
+
+
+def _array_faults(record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Yield what is wrong with the arrays of a method, the first fault that later ones rest on."""
+    C, by_word = len(record["outputs"]), "words" in record["signals"]
+    sizes = {name: arrays[name].shape[0] for name in _SIZED if arrays.get(name, _NONE).ndim}
+    if lacking := sorted(set(_SIZED) - sizes.keys()):
+        yield f"it has no list {lacking[0]!r}"
+        return
+    V, words, texts, k, hidden = (sizes[name] for name in _SIZED)
+    shapes = {
+        "vocabulary": (V,),
+        **{f"words.{name}": (words,) for name in ("mean", "scale")},
+        **{f"texts.{name}": (texts,) for name in ("mean", "scale")},
+        "scale": (C,),
+        "centre": (words + texts,),
+        "axes": (k, words + texts),
+        "spread": (k,),
+        "rest": (1,),
+        "errors": (4,),
+        "draws": (4,),
+    }
+    for member in range(_MEMBERS):
+        of_member = {
+            "first.weight": (hidden, words + texts),
+            "first.bias": (hidden,),
+            "second.weight": (hidden, hidden),
+            "second.bias": (hidden,),
+            "last.weight": (C, hidden),
+            "last.bias": (C,),
+            "linear.weight": (C, words + texts),
+            **({"word.weight": (V + 1, C)} if by_word else {}),
+        }
+        shapes |= {f"{member}.{name}": shape for name, shape in of_member.items()}
+    for name, shape in shapes.items():
+        if name not in arrays or arrays[name].shape != shape:
+            held = arrays[name].shape if name in arrays else "nothing"
+            yield f"{name!r} must have the shape {shape}, and has {held}"
+    if (
+        not V
+        or arrays["vocabulary"].dtype.kind not in "iu"
+        or (np.diff(arrays["vocabulary"]) <= 0).any()
+    ):
+        yield "'vocabulary' must hold whole numbers in their order"
+    for name, array in arrays.items():
+        if array.dtype.kind not in ("iu" if name == "vocabulary" else "f"):
+            yield f"{name!r} must hold numbers with a fraction; it holds {array.dtype}"
+        # Values of all masks, say, do not show how far off one pair of orders is.
+        elif not (np.isfinite(array).all() or (name == "draws" and np.isnan(array).all())):
+            yield f"{name!r} must hold finite numbers"
+    for name in ("words.scale", "texts.scale", "scale", "spread", "rest"):
+        if not (arrays[name] > 0).all():
+            yield f"{name!r} must hold positive numbers"
+    if not by_word and any(f"{member}.word.weight" in arrays for member in range(_MEMBERS)):
+        yield "it has weights of words, which its signals do not name"
+
+
+_SIZED = ("vocabulary", "words.mean", "texts.mean", "spread", "0.first.bias")
+_NONE = np.array(0.0)

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -12,6 +12,7 @@ import numpy as np
 from limelight.errors import InputError, about_text, nearest
 from limelight.models.bags import Bag
 from limelight.models.engine import Engine, answers_of, short
+from limelight.models.fingerprints import Fingerprint, function_fingerprint, object_fingerprint
 from limelight.models.protocol import (
     CAPABILITIES,
     SCALES,
@@ -85,6 +86,8 @@ class Function:
     bag: Bag | None = None
     asked_because: str = ""
     linked: Link | None = None
+    # Of the function, and of ``words``: taken when they are wrapped, before a call changes them.
+    parts: Mapping[str, Fingerprint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -93,7 +96,7 @@ class Function:
             raise InputError(f"class names must differ; got {list(self.classes)}.")
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {one_line(self.fingerprint)} of {few_names(self.classes)}>"
+        return f"<{type(self).__name__} {one_line(self._called)} of {few_names(self.classes)}>"
 
     @property
     def link(self) -> Link:
@@ -108,9 +111,31 @@ class Function:
 
     @property
     def fingerprint(self) -> str:
-        """The name of the function: nobody can see into it."""
+        """The name of the function, and a digest of all that its answers depend on."""
+        return f"{self._called} {object_fingerprint([self.classes, self.link, self.identity])}"
+
+    @property
+    def _called(self) -> str:
         inner = getattr(self.function, "__qualname__", type(self.function).__qualname__)
         return self.name or f"{getattr(self.function, '__module__', None)}.{inner}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What changes a number besides the classes, by the names that :func:`limelight.wrap` has.
+
+        The function and ``words`` are there with their digests.
+        """
+        digests = {
+            f"{name} (by SHA-256)": self.parts[name].digest if name in self.parts else None
+            for name in ("function", "words")
+        }
+        named = ("scale", "multi_label", "mask", "pairs", "images")
+        return {name: getattr(self, name) for name in named} | digests
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The names of what the function uses and the fingerprint does not cover."""
+        return tuple(name for one in self.parts.values() for name in one.unchecked)
 
     @property
     def replacements(self) -> tuple[str, ...]:
@@ -361,7 +386,10 @@ def wrapped_function(
             if given.get(name):
                 raise InputError(f"{name} is about texts, and this function takes pictures.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
-    return kind(function=function, **{**given, **own})
+    parts = {"function": given.pop("function_known", None) or function_fingerprint(function)}
+    if words is not None:
+        parts["words"] = function_fingerprint(words)
+    return kind(function=function, **{**given, **own, "parts": parts})
 
 
 def _without(

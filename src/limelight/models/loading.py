@@ -284,7 +284,8 @@ def wrap(
     batch_size
         How many texts the function gets at a time, at most.
     name
-        What to call the model in stored results; by default the name of the function.
+        What to call the model in stored results, before a digest of all that its answers depend on;
+        by default the name of the function.
     pairs
         The function takes a list of pairs, tuples of two texts, such as a premise and a
         hypothesis; ``explain(model, (first, second))`` then explains one of them.

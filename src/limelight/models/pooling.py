@@ -8,8 +8,8 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords
+from limelight.models.fingerprints import function_fingerprint
 from limelight.models.functions import Function, Words, word_spans
-from limelight.models.scikit import object_fingerprint
 from limelight.shapes import Float, Int
 
 
@@ -103,9 +103,13 @@ def pooling_classifier(
     )
     # All that an output depends on, the cutter too: a run goes on only with the same.
     parts = [known, table, rows, shift, counts, list(always), words, lowercase, scale]
-    name = f"mean of word vectors {object_fingerprint(parts)}"
     return Function(
-        function=mean.outputs, classes=tuple(map(str, classes)), scale=scale, name=name, bag=bag
+        function=mean.outputs,
+        classes=tuple(map(str, classes)),
+        scale=scale,
+        name="mean of word vectors",
+        bag=bag,
+        parts={"function": function_fingerprint(parts)},
     )
 
 

@@ -26,11 +26,12 @@ from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import methods_and_budget
 from limelight.models import Capability, Capable, Model, check_needed, checked_model, why_not
+from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import asked_of_spans
-from limelight.models.scikit import object_fingerprint
 from limelight.question import Asked, Question, Settings, spelled_out, split
+from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,
     RayActors,
@@ -54,7 +55,7 @@ from limelight.runs.work import (
     needs_main,
     packed,
 )
-from limelight.text import one_line
+from limelight.text import few_names, one_line
 
 _FEW = 20  # texts, which are not worth an estimate
 _START = 5.0  # seconds that other processes must save: twice what it takes to import everything
@@ -112,7 +113,7 @@ def _do(
     if (first := next(tasks, None)) is None:
         return
     _check_question(work, first.texts)
-    for doubt in work.doubts(first.texts):
+    for doubt in (*work.doubts(first.texts), *_unchecked_warnings(work.model)):
         meter(notice=doubt)
     # A shard is one worker's, who is here already.
     if executor is None and len(to_do) < 2:
@@ -137,6 +138,15 @@ def _do(
                 content = _with_others(run, shard)
             folder.write(shard.number, content)
             meter(shard=shard)
+
+
+def _unchecked_warnings(model: Model) -> Iterator[str]:
+    """Yield a warning if a later call could go on with another function and not notice it."""
+    if names := unchecked_parts(model):
+        yield (
+            f"limelight cannot check whether {few_names(names)} of this function changes. If it "
+            "does, choose another folder, or wrap the function with another name=."
+        )
 
 
 def _tasks(data: DataSet, record: RunRecord, to_do: dict[int, _Rows]) -> Iterator[Task]:
@@ -202,6 +212,7 @@ def planned(
             classes=list(model.classes),
             link=model.link,
             source=None if source is None else source.path,
+            identity=plain_value(model_identity(model), "identity"),
         ),
         methods=[method_record(one, budget) for one in chosen],
         # Sorted, for whoever names the same words in another order asks the same.

@@ -11,12 +11,12 @@ import msgspec
 from limelight.data.columns import DataRecord, Record
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
+from limelight.models.fingerprints import short_fingerprint
 from limelight.models.protocol import Link
 from limelight.question import Question
 from limelight.text import unit_name
 
 _MOST_BYTES = 1 << 28  # a data set may have many files
-_SHOWN = 16  # characters of a fingerprint
 # A run without random samples may continue under any of these versions: they compute the same
 # scores. Runs of 0.2 and 0.3 may not, because 0.4 changes scores of two-class networks.
 _AGREEING = ("0.4.",)
@@ -29,6 +29,7 @@ class ModelRecord(Record, frozen=True, kw_only=True):
     classes: list[str]
     link: Link
     source: str | None
+    identity: dict[str, Any] | None = None  # named parts of the fingerprint; runs of 0.3 have none
 
 
 class MethodRecord(Record, frozen=True, kw_only=True):
@@ -126,6 +127,18 @@ def read_record(path: Path) -> RunRecord:
         raise InputError(f"'{path}' is not a limelight run: {error}.") from None
 
 
+def plan_identity(path: Path) -> str:
+    """Return the SHA-256 of what the plan at ``path`` asks, which the shards of the run carry.
+
+    Not of the version, nor of where model and data were: the same rows come from anywhere. It is
+    made of the plan as it was written, so that newer versions find the same one.
+    """
+    written = msgspec.json.decode(bounded_bytes(path, _MOST_BYTES))
+    model, data = dict(written["model"], source=None), dict(written["data"])
+    data["files"] = [dict(file, path=None) for file in data["files"]]
+    return _digest({**written, "version": None, "model": model, "data": data})
+
+
 def write_record(path: Path, record: RunRecord) -> None:
     """Write ``record``, whole or not at all."""
     written = msgspec.to_builtins(record, enc_hook=unit_name)
@@ -158,8 +171,15 @@ def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     had, asked = _compared(old), _compared(new)
     # A field that one of them lacks is None there: older plans have fewer.
     for name in had | asked:
-        if had.get(name) != asked.get(name):
-            yield f"its {name} is {had.get(name)!r}, not {asked.get(name)!r}"
+        if (old_value := had.get(name)) != (new_value := asked.get(name)):
+            shown = [_beginning(value) for value in (old_value, new_value)]
+            old_shown, new_shown = shown if shown[0] != shown[1] else (old_value, new_value)
+            yield f"its {name} is {old_shown!r}, not {new_shown!r}"
+
+
+def _beginning(value: Any) -> Any:
+    """Return a value for people: of a digest the first characters."""
+    return short_fingerprint(value) if isinstance(value, str) and len(value) >= 64 else value
 
 
 def _compared(record: RunRecord) -> dict[str, Any]:
@@ -175,7 +195,11 @@ def _compared(record: RunRecord) -> dict[str, Any]:
     }
     columns = msgspec.to_builtins(data.columns)
     return {
-        "model (by fingerprint)": record.model.fingerprint[:_SHOWN],
+        # What has a name before the fingerprint, which covers it too.
+        "list of classes": record.model.classes,
+        **{f"{name} of the model": value for name, value in (record.model.identity or {}).items()},
+        "link": record.model.link,
+        "model (by fingerprint)": record.model.fingerprint,
         "list of methods": ", ".join(_ids(record)),
         # Made anew, an older question has the defaults of what could not be asked then. Before the
         # settings, of which another question may have others.
@@ -184,7 +208,7 @@ def _compared(record: RunRecord) -> dict[str, Any]:
         "budget": record.budget,
         "cutter (by fingerprint)": record.cutter,
         **{f"column for {name}": column for name, column in columns.items()},
-        **{f"file {i} (by SHA-256)": one.sha256[:_SHOWN] for i, one in enumerate(data.files)},
+        **{f"file {i} (by SHA-256)": one.sha256 for i, one in enumerate(data.files)},
         "map of labels": data.labels,
         # Not the limit: 100 of 100 rows are all of them.
         "number of rows": data.rows,

@@ -4,15 +4,18 @@ import hashlib
 import io
 import json
 import math
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from limelight.data.columns import INPUT
+from limelight.errors import InputError
 from limelight.results import Explanation
 from limelight.results.explanation import Anchor, Pairs, shown_fields
 from limelight.results.values import read_value, written_value
@@ -100,14 +103,18 @@ def stored_names(
     return found
 
 
-# In the footer of a shard stands the SHA-256 of the file, computed with zeros in its place. What
-# comes before the digits is its key, and how Thrift writes that a string of 64 bytes follows.
+# The footer of a shard has two keys. The first holds the identity of the run, the number of the
+# shard and its size. The second is the SHA-256 of the file, computed with zeros in its place. It
+# covers the first, so a shard of another run, or one copied over another, does not pass.
+_PLACE, _NO_PLACE = "limelight.shard", f"{0:064d} {0:018d} {0:018d}"
 _DIGEST, _ZEROS = "limelight.sha256", b"0" * 64
-_BEFORE_DIGITS = _DIGEST.encode() + b"\x18\x40"
 
 
 def shard_bytes(table: pa.Table) -> bytes:
-    """Return ``table`` as a Parquet file; the same rows always give the same bytes."""
+    """Return ``table`` as a Parquet file; the same rows always give the same bytes.
+
+    The file has room for its run, its number and its digest, which :func:`stamp_shard` fills in.
+    """
     table, buffer = table.replace_schema_metadata(None), io.BytesIO()  # an old digest among it
     with pq.ParquetWriter(
         buffer,
@@ -120,10 +127,20 @@ def shard_bytes(table: pa.Table) -> bytes:
     ) as writer:
         # One group of rows: a shard is read whole, and its dictionaries are stored once.
         writer.write_table(table, row_group_size=max(len(table), 1))
-        writer.add_key_value_metadata({_DIGEST: _ZEROS.decode()})
-    content = buffer.getvalue()
-    place, digits = _digest(content)
-    return b"".join([content[:place], digits, content[place + len(digits) :]])
+        writer.add_key_value_metadata({_PLACE: _NO_PLACE, _DIGEST: _ZEROS.decode()})
+    return buffer.getvalue()
+
+
+def stamp_shard(content: bytes, identity: str, number: int) -> bytes:
+    """Return a shard that says to which run it belongs and which number it has, and its digest."""
+    if not (place := _value_place(content, _PLACE, len(_NO_PLACE))):
+        raise ValueError("the bytes of a shard come from shard_bytes.")
+    stamped = bytearray(content)
+    stamp = f"{identity:0>64} {number:018d} {len(content):018d}"
+    stamped[place : place + len(stamp)] = stamp.encode()
+    place, digits = _digest(stamped)
+    stamped[place : place + len(digits)] = digits
+    return bytes(stamped)
 
 
 def is_as_written(content: bytes) -> bool:
@@ -132,17 +149,210 @@ def is_as_written(content: bytes) -> bool:
     return content.startswith(digits, place)
 
 
-def _digest(content: bytes) -> tuple[int, bytes]:
+def _value_place(content: bytes | bytearray, key: str, length: int) -> int:
+    """Return where the value of a key of the footer begins; 0 if it is not there."""
+    # Thrift writes the type and the length of a string before it.
+    before = key.encode() + bytes([0x18, length])
+    found = content.rfind(before)  # the footer is at the end: no text comes after it
+    return found + len(before) if found >= 0 else 0
+
+
+def _digest(content: bytes | bytearray) -> tuple[int, bytes]:
     """Return where the digits of a shard's digest stand and what they should be; 0 and none."""
-    found = content.rfind(_BEFORE_DIGITS)  # the footer is at the end: no text comes after it
-    if found < 0:
+    if not (place := _value_place(content, _DIGEST, len(_ZEROS))):
         return 0, b""
-    place, view = found + len(_BEFORE_DIGITS), memoryview(content)
+    view = memoryview(content)
     digest = hashlib.sha256(view[:place])
     # The digits cannot be part of what they are the digest of.
     digest.update(_ZEROS)
     digest.update(view[place + len(_ZEROS) :])
     return place, digest.hexdigest().encode()
+
+
+# Versions whose shards name neither their run nor their number.
+_WITHOUT_PLACE = ("0.2.", "0.3.")
+_MOST_FOOTER = 1 << 28  # bytes; a footer grows with the columns of the data
+_MOST_UNSTAMPED = 1 << 32  # bytes of a shard that does not say how large it is
+
+
+def check_shard_file(file: BinaryIO, size: int) -> None:
+    """Refuse a file of ``size`` bytes whose footer says another size; nothing else of it is read.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If it is no Parquet file, or larger or smaller than it says.
+    """
+    if size < 12:
+        raise pa.ArrowInvalid(f"it has {size} bytes")
+    file.seek(size - 8)
+    length, magic = struct.unpack("<I4s", file.read(8))
+    if magic != b"PAR1" or length > min(size - 12, _MOST_FOOTER):
+        raise pa.ArrowInvalid("it does not end as a Parquet file does")
+    file.seek(size - 8 - length)
+    footer = file.read(length)
+    # Not by Arrow where it can be avoided: of a damaged footer it may end the whole process.
+    if place := _value_place(footer, _PLACE, len(_NO_PLACE)):
+        digits = footer[place : place + len(_NO_PLACE)].rpartition(b" ")[2]
+        stored = int(digits) if digits.isdigit() else 0
+        if stored != size:
+            raise pa.ArrowInvalid(f"it has {size:,} bytes, and its footer names {stored:,}")
+    elif size > _MOST_UNSTAMPED:  # of a version before, or written by others
+        raise pa.ArrowInvalid(f"it has {size:,} bytes, and does not say how many it should have")
+
+
+def check_shard(content: bytes, record: RunRecord, number: int, identity: str | None) -> pa.Schema:
+    """Refuse a shard that is not number ``number`` of the run, or whose rows no run can have.
+
+    Parameters
+    ----------
+    content
+        The whole file.
+    record, number
+        The plan of the run, and the number of the shard.
+    identity
+        The identity that the shard must carry; None where it is not checked.
+
+    Returns
+    -------
+    pyarrow.Schema
+        The columns of the shard.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If the shard is damaged, or belongs to another run or place.
+    InputError
+        If the plan is at fault.
+    """
+    if not is_as_written(content):
+        raise pa.ArrowInvalid("its contents have changed since it was written")
+    metadata = pq.read_metadata(pa.BufferReader(content))
+    stamp = (metadata.metadata or {}).get(_PLACE.encode())
+    if stamp is not None:
+        _check_stamp(stamp, number, identity)
+    schema, texts = metadata.schema.to_arrow_schema(), record.texts_of(number)
+    _check_columns(schema, record)
+    # Before the numbers of texts are compared: a plan may name more than memory holds.
+    if metadata.num_rows != len(texts) * record.rows_per_text:
+        raise pa.ArrowInvalid(f"it has {metadata.num_rows} rows")
+    if stamp is None and identity is not None and not record.version.startswith(_WITHOUT_PLACE):
+        raise pa.ArrowInvalid("it does not say to which run it belongs")
+    # Strings that repeat are checked once: this halves the time. The digest covers the pages.
+    coded = [name for name in _REPEATED if name.partition(".")[0] in _CHECKED]
+    with pq.ParquetFile(pa.BufferReader(content), metadata=metadata, read_dictionary=coded) as file:
+        checked = [name for name in _CHECKED if name in schema.names]  # "parts" is newer than 0.2
+        _check_rows(file.read(columns=checked, use_threads=False), record, texts)
+    return schema
+
+
+def _check_stamp(stamp: bytes, number: int, identity: str | None) -> None:
+    """Refuse a shard of another run or of another place."""
+    run, place, _ = f"{stamp.decode('ascii', 'replace')}  ".split(" ", 2)
+    if identity not in (None, run):
+        raise pa.ArrowInvalid("it belongs to another run")
+    if place != f"{number:018d}":
+        raise pa.ArrowInvalid(f"it is a copy of shard {place.lstrip('0') or '0'}")
+
+
+def _check_columns(schema: pa.Schema, record: RunRecord) -> None:
+    """Refuse a shard that lacks a column, has one too many, or one of another type."""
+    for name in NEEDED:
+        if name not in schema.names:
+            raise pa.ArrowInvalid(f"it has no column {name!r}")
+    expected = [name for name in OWN_COLUMNS if name in schema.names]
+    expected += stored_names(record.data.columns.carried)
+    if schema.names != expected:
+        raise pa.ArrowInvalid("its columns are not those of the run")
+    for name, kind in OWN_COLUMNS.items():
+        held = schema.field(name).type if name in schema.names else kind
+        if held != kind and _plain_type(held) != _plain_type(kind):
+            raise pa.ArrowInvalid(f"its column {name!r} must hold {kind}; it holds {held}")
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type without how it is laid out, which other writers may choose otherwise."""
+    if pa.types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _list(_plain_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct({field.name: _plain_type(field.type) for field in kind})
+    return kind
+
+
+# What views of SQL and tables of words compute with; an explanation checks the others itself.
+_CHECKED = [
+    "row", "id", "text_hash", "method", "target", "prediction", "features", "scores", "stderr",
+    "starts", "ends", "parts", "settings", "notices", "error",
+]  # fmt: skip
+_PER_FEATURE = ("features", "scores", "starts", "ends")
+
+
+def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
+    """Refuse rows of other texts or methods, and explanations whose lists do not fit together."""
+    table = table.combine_chunks()
+    per_text, methods = record.rows_per_text, [one.id for one in record.methods]
+    numbers = np.asarray(table["row"].fill_null(-1))
+    if not np.array_equal(numbers, np.repeat(np.arange(texts.start, texts.stop), per_text)):
+        raise pa.ArrowInvalid(f"its texts are not {texts[0]} to {texts[-1]}")
+    names = pc.index_in(table["method"], pa.array(methods)).fill_null(-1)
+    if others := sorted(set(table["method"].filter(pc.less(names, 0)).to_pylist()), key=str):
+        raise InputError(
+            f"the run has explanations by {', '.join(map(str, others))}, and its run.json names "
+            f"{', '.join(methods)}; put back the run.json that they were made with."
+        )
+    order = np.repeat(np.arange(len(methods)), record.targets_per_text)
+    if not np.array_equal(np.asarray(names), np.tile(order, len(texts))):
+        raise pa.ArrowInvalid("its rows are not in the order of the methods")
+    explained = table
+    if table["error"].null_count < len(table):  # else nothing is copied: that halves the time
+        explained = table.filter(table["error"].is_null()).combine_chunks()
+    if record.question.all_classes:
+        targets = np.tile(record.model.classes, len(texts) * len(methods)).tolist()
+        if table["target"].to_pylist() != targets:
+            raise pa.ArrowInvalid("its rows are not in the order of the classes")
+    if table["id"].null_count:
+        raise pa.ArrowInvalid("a text has no 'id'")
+    for name in ("text_hash", "target", "prediction", "settings", "notices", *_PER_FEATURE):
+        if explained[name].null_count:
+            raise pa.ArrowInvalid(f"an explanation has no {name!r}")
+    lengths = {name: pc.list_value_length(explained[name]) for name in _PER_FEATURE}
+    for name in ("scores", "starts", "ends"):
+        if not lengths[name].equals(lengths["features"]):
+            raise pa.ArrowInvalid(f"an explanation has not as many {name} as features")
+    errors = pc.list_value_length(explained["stderr"])
+    if not pc.all(pc.equal(errors, lengths["features"]), min_count=0).as_py():  # nulls are skipped
+        raise pa.ArrowInvalid("an explanation has not as many standard errors as features")
+    outputs = pc.list_value_length(explained["prediction"])
+    fits = pc.and_(pc.greater(outputs, 0), pc.less_equal(outputs, len(record.model.classes)))
+    if not pc.all(fits, min_count=0).as_py():
+        raise pa.ArrowInvalid("a prediction has no outputs, or more than there are classes")
+    for name in ("scores", "stderr", "prediction"):
+        values = explained[name].combine_chunks().flatten()
+        if values.null_count or not pc.all(pc.is_finite(values), min_count=0).as_py():
+            raise pa.ArrowInvalid(f"its column {name!r} must hold finite numbers")
+    for name in ("features", "notices"):
+        if explained[name].combine_chunks().flatten().null_count:
+            raise pa.ArrowInvalid(f"its column {name!r} must hold texts")
+    starts, ends = (explained[name].combine_chunks().flatten() for name in ("starts", "ends"))
+    places = [values.flatten() for values in (starts, ends)]
+    if starts.null_count or ends.null_count or any(values.null_count for values in places):
+        raise pa.ArrowInvalid("an occurrence of a feature has no place")
+    if not pc.list_value_length(starts).equals(pc.list_value_length(ends)):
+        raise pa.ArrowInvalid("an occurrence of a feature has not both ends")
+    if not pc.all(pc.less_equal(*places), min_count=0).as_py():
+        raise pa.ArrowInvalid("an occurrence of a feature ends before it begins")
+    if record.data.columns.pair is not None:
+        if "parts" not in explained.column_names:
+            raise pa.ArrowInvalid("it has no column 'parts'")
+        sides = explained["parts"].combine_chunks()
+        edges = sides.flatten()
+        two = [pc.list_value_length(values).fill_null(0) for values in (sides, edges)]
+        if not all(pc.all(pc.equal(values, 2), min_count=0).as_py() for values in two):
+            raise pa.ArrowInvalid("an explanation of a pair has not two sides")
 
 
 _LARGEST = float(np.finfo(np.float32).max)

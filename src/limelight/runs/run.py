@@ -3,9 +3,10 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -13,12 +14,25 @@ import pyarrow.parquet as pq
 
 from limelight.data.labels import ClassLabels, Labels
 from limelight.errors import InputError, nearest
-from limelight.files import write_whole
+from limelight.files import open_file, write_whole
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
-from limelight.runs.record import RunRecord, differences, read_record, write_record
-from limelight.runs.rows import NEEDED, explanation_of, is_as_written, stored_names, text_hash
-from limelight.text import Given, joined
+from limelight.runs.record import (
+    RunRecord,
+    differences,
+    plan_identity,
+    read_record,
+    write_record,
+)
+from limelight.runs.rows import (
+    check_shard,
+    check_shard_file,
+    explanation_of,
+    stamp_shard,
+    stored_names,
+    text_hash,
+)
+from limelight.text import Given, joined, one_line
 
 _PLAN, _SHARDS, _LOCK = "run.json", "shards", ".lock"
 # Not every name: files of a system, and parts of a write that was cut short, are none of ours.
@@ -30,6 +44,7 @@ class RunFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._identity = ""  # of the run, which its shards carry
 
     def begin(self, record: RunRecord) -> None:
         """Make the folder ready for ``record``: a new one, or one that holds the same run."""
@@ -47,6 +62,8 @@ class RunFolder:
             raise InputError(f"'{self.path}' holds other files; a run needs a folder of its own.")
         else:
             write_record(plan, record)
+        self._identity = plan_identity(plan)
+        check_shard_folder(self.path)
         (self.path / _SHARDS).mkdir(exist_ok=True)
 
     @contextlib.contextmanager
@@ -58,7 +75,7 @@ class RunFolder:
         except ImportError:  # Windows: shards are still whole, and written by replacement
             yield
             return
-        with (self.path / _LOCK).open("a+") as file:
+        with self._lock_file() as file:
             try:
                 # The system's lock, not the file: a killed process takes its lock with it.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,16 +93,41 @@ class RunFolder:
             finally:
                 file.truncate(0)
 
+    def _lock_file(self) -> TextIO:
+        """Open the file that is locked, and nothing else that may stand in its place."""
+        path = self.path / _LOCK
+        wanted = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        with contextlib.suppress(OSError):  # of a folder, a link, a pipe without a reader
+            handle = os.open(path, wanted, 0o666)
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                return os.fdopen(handle, "a+")
+            os.close(handle)
+        if path.is_file() or not os.path.lexists(path):  # a folder that cannot be written to
+            return path.open("a+")
+        raise InputError(f"'{path}' must be a file; remove what is there.")
+
     def write(self, number: int, content: bytes) -> None:
         """Put a shard in its place, whole or not at all."""
-        if (path := _shard_path(self.path, number)).is_symlink() and not path.exists():
-            path.unlink()  # a link to nothing, or to itself
-        write_whole(path, content)
+        path = _shard_path(self.path, number)
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode):
+                raise InputError(f"'{path}' is a folder where a shard belongs; remove it.")
+            # Not through a link, nor into a pipe, which might wait for ever.
+            if not stat.S_ISREG(mode):
+                path.unlink()
+        write_whole(path, stamp_shard(content, self._identity, number))
 
 
 def _shard_path(folder: Path, number: int) -> Path:
     """Return the place of a shard, whether it is there or not."""
     return folder / _SHARDS / f"{number:05d}.parquet"
+
+
+def check_shard_folder(folder: Path) -> None:
+    """Refuse a run whose folder of shards is something else."""
+    if os.path.lexists(shards := folder / _SHARDS) and not shards.is_dir():
+        raise InputError(f"'{shards}' must be the folder of the shards; remove what is there.")
 
 
 _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
@@ -106,9 +148,12 @@ class Run:
                 f"there is no run at '{self.path}' (it has no {_PLAN}); check the path."
             )
         self.record: RunRecord = read_record(plan)
+        # A plan that was changed by hand on purpose, and has no digest, is believed.
+        self._identity = None if self.record.sha256 is None else plan_identity(plan)
         self.labels = ClassLabels(self.record.model.classes, labels)
         # What the files of shards looked like when their contents were those that were written.
         self._checked: dict[int, tuple[int, ...]] = {}
+        self._schema: pa.Schema | None = None
         self._latest: tuple[int, pa.Table] | None = None  # texts are often looked at in order
 
     def __repr__(self) -> str:
@@ -150,6 +195,7 @@ class Run:
     @property
     def shards(self) -> list[int]:
         """The numbers of the shards that are there."""
+        check_shard_folder(self.path)
         with contextlib.suppress(FileNotFoundError):
             files = (one.name for one in (self.path / _SHARDS).iterdir())
             named = (_SHARD_FILE.fullmatch(name) for name in files)
@@ -197,21 +243,11 @@ class Run:
         """
         names = None if columns is None else list(columns)
         for number in self.shards if shards is None else shards:
-            texts = self.record.texts_of(number)
             with (
                 self._sound(number),
                 pq.ParquetFile(self._checked_path(number), page_checksum_verification=True) as file,
             ):
                 table = file.read(columns=names)
-                for name in NEEDED if names is None else names:
-                    if name not in table.column_names:
-                        raise pa.ArrowInvalid(f"it has no column {name!r}")
-                # A whole file of another run, put in this place, has sound bytes.
-                if len(table) != len(texts) * self.record.rows_per_text:
-                    raise pa.ArrowInvalid(f"it has {len(table)} rows")
-                rows = table["row"] if "row" in table.column_names else None
-                if rows and (rows[0].as_py(), rows[-1].as_py()) != (texts[0], texts[-1]):
-                    raise pa.ArrowInvalid(f"its texts are not {texts[0]} to {texts[-1]}")
             yield table
 
     def _checked_path(self, number: int) -> Path:
@@ -221,14 +257,29 @@ class Run:
         """
         path = _shard_path(self.path, number)
         with self._sound(number):
+            # Looked at before it is opened: a pipe would be waited for, a device may never end.
+            if not stat.S_ISREG((about := path.lstat()).st_mode):
+                raise pa.ArrowInvalid("it is a link, a pipe, a device or a folder, and not a file")
             # Once for each state of a file: queries open shards again and again.
-            about = path.stat()
-            seen = about.st_ino, about.st_size, about.st_mtime_ns
-            if self._checked.get(number) != seen:
-                if not is_as_written(path.read_bytes()):
-                    raise pa.ArrowInvalid("its contents have changed since it was written")
-                self._checked[number] = seen
+            state = about.st_ino, about.st_size, about.st_mtime_ns
+            if self._checked.get(number) != state:
+                with open_file(path) as file:
+                    check_shard_file(file, about.st_size)
+                    file.seek(0)
+                    content = file.read(about.st_size)
+                self._check_schema(check_shard(content, self.record, number, self._identity))
+                self._checked[number] = state
         return path
+
+    def _check_schema(self, schema: pa.Schema) -> None:
+        """Refuse a shard whose columns have other types than those of the first that was read."""
+        first = self._schema = self._schema or schema
+        for name in first.names:
+            if name in schema.names and first.field(name).type != schema.field(name).type:
+                raise pa.ArrowInvalid(
+                    f"its column {name!r} holds {schema.field(name).type}, and in another shard "
+                    f"{first.field(name).type}"
+                )
 
     @contextlib.contextmanager
     def _sound(self, number: int) -> Iterator[None]:
@@ -252,12 +303,13 @@ class Run:
         parts = [table.take(list(range(0, len(table), several))) for table in self.tables(names)]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
-    def sql(self, query: str) -> pa.Table:
+    def sql(self, query: Any) -> pa.Table:  # what is no text is refused in a sentence
         """Return what a query in DuckDB's SQL finds in the views ``texts`` and ``words``.
 
         ``texts`` has one row per text: row, id, text_hash, text, label, predicted (the class),
         confidence, error, and the columns carried along; what depends on the method is that of the
-        first. ``words`` has one row per text, method, explained class and word: row, method,
+        first. A column of the data with one of these names, in any case of letters, is called
+        data.NAME. ``words`` has one row per text, method, explained class and word: row, method,
         target, against, word, score (the sum over its places) and occurrences. A query reads the
         shards of this run and nothing else; one SELECT is allowed.
         """
@@ -301,8 +353,9 @@ class Run:
         """Return what drives the model: words, phrases, mistakes, representative texts, slices.
 
         All methods have a view of their own, or only ``method``. ``by`` is what the run is sliced
-        by: "length", "label", a column that was carried along, or None. ``top`` is how many words
-        are shown on either side, and how many phrases and mistakes.
+        by: "length", "label", a column that was carried along, or None. A column of the data that
+        is called "length" is taken before the number of features, which is then "built-in length".
+        ``top`` is how many words are shown on either side, and how many phrases and mistakes.
         """
         from limelight.runs.summary import summarized
 
@@ -329,7 +382,10 @@ class Run:
         return representatives_of_run(self, method or self.methods[0], count=count)
 
     def slices(self, by: str = "length", method: str | None = None) -> pa.Table:
-        """Return one row per slice and class: texts, how many are predicted, how many are right."""
+        """Return one row per slice and class: texts, how many are predicted, how many are right.
+
+        ``by`` is what :meth:`summary` takes.
+        """
         from limelight.runs.summary import slices_of_run
 
         return slices_of_run(self, by, method or self.methods[0])
@@ -393,7 +449,16 @@ class Run:
                 f"the text that was given is not text {row['row']} of the run (counting from 0); "
                 "give the one that was explained."
             )
-        return explanation_of(row, self.record, text=text)
+        return self.explanation_of_row(row, text)
+
+    def explanation_of_row(self, row: Mapping[str, Any], text: str) -> Explanation:
+        """Return the explanation that a row stores, of the text ``text``; refuse a damaged one."""
+        with self._sound(row["row"] // self.record.shards.texts):
+            try:
+                return explanation_of(row, self.record, text=text)
+            # What a file says of an explanation may be anything that its columns can hold.
+            except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+                raise pa.ArrowInvalid(one_line(str(error), 200)) from None
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:

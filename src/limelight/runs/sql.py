@@ -24,8 +24,9 @@ import pyarrow.parquet as pq
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.runs.record import RunRecord
-from limelight.runs.rows import NEEDED, OWN_COLUMNS, stored_names
+from limelight.runs.rows import OWN_COLUMNS, stored_names
 from limelight.text import one_line
+from limelight.text.characters import LONE_SURROGATE
 
 try:
     import duckdb
@@ -88,8 +89,10 @@ class Database:
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
         self._connection.unregister("given")
 
-    def asked(self, query: str) -> pa.Table:
+    def asked(self, query: Any) -> pa.Table:
         """Return what somebody's ``query`` finds; anything but one SELECT is refused."""
+        if not isinstance(query, str) or LONE_SURROGATE.search(query):
+            raise InputError(f"a query must be SQL, as text; got {one_line(repr(query), 40)}.")
         self.execute(self._texts)
         try:
             # DuckDB would carry out several statements, and such as write files, at one call.
@@ -127,7 +130,6 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
                 connection.register(source, pa.schema(OWN_COLUMNS).empty_table())
             # DuckDB's own list of names takes a time that is quadratic in how many there are.
             names = pq.read_schema(paths[name][0]).names if paths[name] else list(OWN_COLUMNS)
-            _check_rows(one, connection, source, names)
             labels = connection.execute(
                 f"SELECT DISTINCT label FROM {source} WHERE label IS NOT NULL"
             ).fetchall()
@@ -137,26 +139,6 @@ def database(run: "Run", **others: "Run") -> Iterator[Database]:
             for statement in views:
                 connection.execute(statement)
         yield Database(connection, texts)
-
-
-def _check_rows(
-    run: "Run", connection: duckdb.DuckDBPyConnection, source: str, names: Sequence[str]
-) -> None:
-    """Refuse shards that lack a column, or have other rows or methods than the plan says.
-
-    DuckDB takes the columns that it finds, and a method without a number would have no place.
-    """
-    of_shard = (len(run.record.texts_of(number)) for number in run.shards)
-    # From the footers, which cost nothing; shards are only read whole where this does not add up.
-    (found,) = connection.execute(f"SELECT count(*) FROM {source}").fetchall()[0]
-    if not set(NEEDED) <= set(names) or found != sum(of_shard) * run.record.rows_per_text:
-        run.check_shards()  # names the damaged one
-    methods = connection.execute(f"SELECT DISTINCT method FROM {source} ORDER BY 1").fetchall()
-    if others := [str(method) for (method,) in methods if method not in run.methods]:
-        raise InputError(
-            f"'{run.path}' has explanations by {', '.join(others)}, and its run.json names "
-            f"{', '.join(run.methods)}; put back the run.json that they were made with."
-        )
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from limelight.results.summary import (
     SummarizedView,
     SummarizedWord,
 )
-from limelight.runs.rows import explanation_of, stored_names
+from limelight.runs.rows import stored_names
 from limelight.runs.statistics import FEWEST, Moments, compared_words, corrected, share_of, shrunken
 from limelight.runs.words import RunWords, opened_words, summarized_words
 from limelight.shapes import Int
@@ -189,7 +189,7 @@ def _stored(words: RunWords, wanted: list[int]) -> dict[int, tuple[str, Explanat
     found: dict[int, tuple[str, Explanation | None]] = {}
     for row in words.tables.table(query).to_pylist():
         text = row["text"]
-        explained = None if text is None else explanation_of(row, words.run.record, text=text)
+        explained = None if text is None else words.run.explanation_of_row(row, text)
         found[row["n"]] = row["id"], explained
     return found
 
@@ -316,6 +316,7 @@ def _slice_row(one: RunSlice) -> dict[str, Any]:
 
 
 LENGTH = "length"  # how many features a text has
+BUILT_IN = "built-in "  # before a name that a column of the data has too
 _MOST, _RANGES = 12, 6
 _MISSING, _OTHERS = "(no value)", "(others)"
 
@@ -331,21 +332,30 @@ class Slices(NamedTuple):
 def sliced(words: RunWords, by: str | None) -> Slices:
     """Return slices by "length", "label" or a column that is carried along, or by nothing.
 
-    Arrow reads the column: its kinds of numbers and times say how ranges are named.
+    A column of the data wins over "length" and "label": "built-in length" is never a column, and
+    labels also have the name of their column. Arrow reads the column: its kinds of numbers and
+    times say how ranges are named.
     """
     if by is None:
         return Slices()
     run = words.run
     data = run.record.data.columns
-    choices = [LENGTH, *(["label"] if data.label else []), *data.carried]
-    if by not in choices:
-        raise InputError(nearest("column to slice by", by, choices))
-    if by == LENGTH:
+    columns: dict[str, str | None] = {LENGTH: None}
+    if data.label:
+        columns |= {"label": "label", data.label: "label"}
+    # Under the names that they have in the data, and under those of `Run.texts` and `Run.sql`.
+    stored = stored_names(data.carried)
+    columns |= dict(zip(stored, stored, strict=True))
+    columns |= dict(zip(data.carried, stored, strict=True))
+    if columns[LENGTH] is not None:
+        columns[BUILT_IN + LENGTH] = None
+    if by not in columns and by != BUILT_IN + LENGTH:
+        raise InputError(nearest("column to slice by", by, list(columns)))
+    if (column := columns.get(by)) is None:
         table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS value FROM {words.rows}")
     else:
-        stored = dict(zip(data.carried, stored_names(data.carried), strict=True))
         # Any row of a text has its column: the first is taken.
-        column, several = by if by == "label" else stored[by], run.record.rows_per_text
+        several = run.record.rows_per_text
         parts = [
             _plain(table[column].combine_chunks()[::several]) for table in run.tables([column])
         ]

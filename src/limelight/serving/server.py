@@ -19,6 +19,7 @@ from limelight.errors import InputError, nearest
 from limelight.explainers.learned import Learned
 from limelight.files import bounded_bytes
 from limelight.models import Model, checked_model, load, why_not
+from limelight.models.fingerprints import short_fingerprint
 from limelight.models.loading import source_of
 from limelight.results.judgement import Judgement
 from limelight.serving.app import Served, ServedModel, page_app
@@ -37,7 +38,6 @@ _PORT = 8737  # the first that is tried where none is named: an address that is 
 _SECONDS_TO_START = 20.0
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 _MOST_MODELS = 2
-_SHOWN = 17  # characters of a fingerprint
 
 
 def serve(
@@ -296,14 +296,18 @@ def _other_models(
     known = {name: one for name, one in stored.items() if one}  # a fingerprint reads every weight
     live = {one.model.fingerprint: one.name for one in models} if known else {}
     if not live and len(set(known.values())) > 1:
-        ours, theirs = (one_line(one, _SHOWN) for one in known.values())
+        ours, theirs = (_shown(one) for one in known.values())
         return [f"the run and the judgement are about two models ({ours} and {theirs})"]
     return [
-        f"the {name} is about another model ({one_line(one, _SHOWN)}) than "
-        + " and ".join(f"“{called}” ({one_line(own, _SHOWN)})" for own, called in live.items())
+        f"the {name} is about another model ({_shown(one)}) than "
+        + " and ".join(f"“{called}” ({_shown(own)})" for own, called in live.items())
         for name, one in known.items()
         if live and one not in live
     ]
+
+
+def _shown(fingerprint: str) -> str:
+    return one_line(short_fingerprint(fingerprint))
 
 
 def _name(model: Model, number: int, models: list[Model]) -> str:
@@ -321,9 +325,9 @@ def _learned(given: Any, models: list[Model]) -> list[Learned | None]:
     own = learned.record["model"]
     found = [learned if model.fingerprint == own else None for model in models]
     if not any(found):
-        served = " and ".join(one_line(model.fingerprint, _SHOWN) for model in models)
+        served = " and ".join(_shown(model.fingerprint) for model in models)
         raise InputError(
-            f"the method was learned from another model ({one_line(own, _SHOWN)}) than is served "
+            f"the method was learned from another model ({_shown(own)}) than is served "
             f"({served or 'none'}); serve that one, or learn from this."
         )
     return found

@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import os
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -31,7 +30,7 @@ from limelight.explainers.learned import (
     inputs_of,
 )
 from limelight.explainers.reading import Reading, reading_of
-from limelight.files import alone_in, remove_abandoned_parts, write_whole
+from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import (
@@ -57,6 +56,7 @@ from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
 
 FEWEST = 20  # texts
+_MOST_BYTES = 1 << 32  # of a file of sampled values
 _BUSY = "another call of learn is writing to the folder"
 _PART = 8  # texts drawn and stored together: what an interruption loses, about a minute's work
 _JUDGED = 0.25  # of the calls that drawing takes: what finding the share may take
@@ -301,8 +301,10 @@ def _planned(
     file = None if folder is None else folder / "drawn" / "asked.json"
     if file is not None and file.exists():
         try:
-            begun = msgspec.json.decode(file.read_bytes(), type=_Begun)
-        except msgspec.DecodeError:
+            begun = msgspec.json.decode(bounded_bytes(file, _MOST_BYTES), type=_Begun)
+            if not (0 < begun.pairs <= pairs and 0 < begun.texts <= len(texts)):
+                raise msgspec.ValidationError
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise InputError(
                 f"'{file}' does not say what was begun; delete the folder '{folder}'."
             ) from None
@@ -416,10 +418,15 @@ def _read(model: Model, text: Any, question: Question) -> Reading | None:
 def _read_part(path: Path) -> dict[str, Draws] | None:
     """Return what is stored; None where nothing is or it is damaged: the same is drawn again."""
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            return dict(stored)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        content = bounded_bytes(path, _MOST_BYTES)
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            values = dict(stored)
+    except InputError:  # a pipe or a device, into which nothing may be written either
+        raise
+    except Exception:  # what a damaged archive raises depends on where it is damaged
         return None
+    usual = all(one.dtype == np.float32 and one.ndim == 3 and len(one) for one in values.values())
+    return values if usual and all(np.isfinite(one).all() for one in values.values()) else None
 
 
 def _spread(draws: Draws) -> Float[np.ndarray, "d C"]:
@@ -441,7 +448,8 @@ def examples_of(
     for start in range(0, len(texts), _PART):
         reading = reading_of(model, texts[start : start + _PART], question, signals=shown)
         sizes = [one.shape[2] for one in drawn[start : start + _PART]]
-        if [len(features) for features in reading.features] != sizes:
+        columns = {one.shape[1] for one in drawn}
+        if [len(features) for features in reading.features] != sizes or len(columns) > 1:
             raise InputError("the stored values are of other features than the words of texts.")
         one = inputs_of(reading, signals)
         parts.append(one._replace(owner=one.owner + start))

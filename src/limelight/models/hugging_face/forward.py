@@ -397,7 +397,8 @@ class NetworkFingerprint:
             self._words = json.dumps(_set(written), sort_keys=True).encode()
         # A network that was never saved does not name its class; one that was read does.
         saved = {"architectures": [network_name(self._network)]}
-        config = {**saved, **_set(self._network.config.to_diff_dict())}
+        written = self._network.config.to_diff_dict()
+        config = {**saved, **_set(written), **_switched_off(self._network.config, written)}
         said = json.dumps([type(self._network).__name__, config], sort_keys=True, default=str)
         return hashlib.sha256(said.encode() + self._words + self._weights).hexdigest()
 
@@ -410,8 +411,22 @@ def _set(value: Any) -> Any:
     if isinstance(value, dict):
         known = ((str(k), _set(v)) for k, v in value.items() if k not in _OF_THE_LIBRARY)
         off: tuple[Any, ...] = ({}, [], "")  # 0 is a number of something
-        return {k: v for k, v in known if v is not None and v is not False and v not in off}
+        return {
+            k: v
+            for k, v in known
+            # Of accents alone False is not None, which leaves them to the letters' case.
+            if v is not None and (v is not False or k == "strip_accents") and v not in off
+        }
     return [_set(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _switched_off(config: Any, written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are off in a configuration, and on by default in its class."""
+    with contextlib.suppress(Exception):  # not every class can be made without arguments
+        usual = type(config)().to_dict()
+        off = (name for name, value in written.items() if not value and usual.get(name))
+        return {f"{name} off": repr(written[name]) for name in off if name not in _OF_THE_LIBRARY}
+    return {}
 
 
 def changes(network: Any) -> tuple[Any, ...]:

@@ -2,6 +2,8 @@
 
 import contextlib
 import copy
+import hashlib
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -213,8 +215,22 @@ class HuggingFace:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of weights, configuration and tokenizer, as they are now."""
-        return self._fingerprint()
+        """SHA-256 of weights, configuration, tokenizer and how texts are read, as they are now."""
+        read = json.dumps(self.identity, sort_keys=True)
+        return hashlib.sha256((self._fingerprint() + read).encode()).hexdigest()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What changes a number beside weights, configuration and the file of the tokenizer."""
+        return {
+            "limit of tokens": self.limit,
+            "tokens of replacements": self._tokens,
+            "tokens of an empty text": [
+                getattr(self.tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "pad")
+            ],
+            "side that is cut": str(getattr(self.tokenizer, "truncation_side", None)),
+            "segments of pairs": "token_type_ids" in self.tokenizer.model_input_names,
+        }
 
     @cached_property
     def _fingerprint(self) -> NetworkFingerprint:

@@ -69,6 +69,11 @@ class HuggingFacePictures(HuggingFace):
         return MappingProxyType({**super().capabilities, **_CAPABILITIES})
 
     @property
+    def identity(self) -> dict[str, Any]:
+        """Nothing: the processor says all about how a picture is read."""
+        return {}
+
+    @property
     def _example(self) -> Picture:
         # Of the size that the network names: a processor need not bring pictures to it.
         side = getattr(self.network.config, "image_size", None) or 2 * _GRID * 8

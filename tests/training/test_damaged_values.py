@@ -1,0 +1,67 @@
+"""Sampled values that were tampered with, in the folder of a method that is being learned."""
+
+import os
+
+import numpy as np
+import pytest
+
+import limelight
+from limelight.errors import InputError
+
+pytest.importorskip("torch", reason="methods are learned with torch (extra train)")
+
+WORDS = [f"w{i}" for i in range(12)]
+
+
+def length_of(texts):
+    found = [sum(int(word[1:]) for word in text.split()) / 10 for text in texts]
+    return np.array([[-x, x] for x in found])
+
+
+@pytest.fixture
+def learned(tmp_path, monkeypatch):
+    from limelight.training import fitting
+
+    monkeypatch.setattr(fitting, "_EPOCHS", 2)
+    model = limelight.wrap(length_of, classes=["a", "b"], scale="logit")
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, 4)) for _ in range(30)]
+
+    def learn():
+        return limelight.learn(model, texts, output=tmp_path / "method", pairs=2, judged=0)
+
+    learn()
+    return learn, tmp_path / "method" / "drawn"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in folders")
+@pytest.mark.parametrize("name", ["asked.json", "part-00000.npz"])
+def test_a_pipe_is_not_waited_for(learned, name):
+    learn, folder = learned
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(InputError, match="must be a file; it is a folder, a device or a pipe"):
+        learn()
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda x: x[0], lambda x: x * np.nan, lambda x: x.astype(int), lambda x: x[:0]]
+)
+def test_values_of_another_kind_are_drawn_again(learned, damage):
+    learn, folder = learned
+    part = folder / "part-00000.npz"
+    whole = part.read_bytes()
+    with np.load(part) as stored:
+        values = dict(stored)
+    values["3"] = damage(values["3"])
+    np.savez(part, **values)
+    learn()
+    assert part.read_bytes() == whole
+
+
+def test_a_plan_of_more_pairs_than_were_asked_for_is_refused(learned):
+    learn, folder = learned
+    asked = folder / "asked.json"
+    asked.write_text(asked.read_text().replace('"pairs":2}', '"pairs":2000000000}'))
+    with pytest.raises(InputError, match="does not say what was begun"):
+        learn()
