@@ -1,9 +1,9 @@
 """Attacks: seeded cases for the command line, model folders, JSON results and servers.
 
 ``python tests/fuzzing/attacks.py KIND COUNT [SEED]`` runs COUNT of them, with tests and
-tests/models on the path, and says how many ended with which exit code; anything but 0 and 2 is printed with its
-case. The kinds are commands, folders, results, answers (of servers), pretrained (Hugging Face
-folders), learned (folders of learned methods) and runs (explained data sets).
+tests/models on the path, and says how many ended with which exit code; anything but 0 and 2 is
+printed with its case. The kinds are commands, folders, results, answers (of servers), pretrained
+(Hugging Face folders), learned (folders of learned methods) and runs (explained data sets).
 """
 
 import contextlib
