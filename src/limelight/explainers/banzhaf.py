@@ -23,6 +23,7 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame, exact_values, fitted_masks, seen_errors
 from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
+from limelight.sampling.deadline import answers_in_time
 from limelight.sampling.masks import coin_masks, text_rng
 from limelight.sampling.pairs import INDICES, PairDraws, fitted_pairs
 from limelight.sampling.regression import fitted_lime, lasso_fit
@@ -81,7 +82,7 @@ def _check_enough(settings: Banzhaf | Interactions, d: int) -> None:
 def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
     """Score every feature by the slope of f on random masks, each with its opposite."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
-    if draws.asks_all(d):
+    if draws.asks_all_in_time(d):
         return game.found(banzhaf_of_all_masks(game, d)[0], masks=2**d)
 
     # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
@@ -122,7 +123,7 @@ def _exactly(settings: Interactions, one: Reading) -> Finding:
 def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
     """Score every pair of features by the answers of the model to random masks."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
-    if draws.asks_all(d):
+    if draws.asks_all_in_time(d):
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
         pairs = strongest(matrix, None, settings.top)
         return game.found(of_words(matrix), pairs=pairs, masks=2**d)
@@ -192,7 +193,8 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.documents[0].text))
-    y, tokens, share = game(keep)[:, 0], 1, 1
+    answers = answers_in_time(game, keep, least=settings.draws.determining(d))
+    keep, y, tokens, share = keep[: len(answers)], answers[:, 0], 1, 1
     for asked in one.documents[0].asked[one.targets.part : one.targets.part + 1]:
         if isinstance(asked, Answer):  # whose log p becomes log p − log(1 − p)
             tokens, share = asked.length, asked.length if asked.per_token else 1

@@ -25,7 +25,9 @@ from limelight.explainers.method import (
 from limelight.explainers.reading import Reading
 from limelight.models.text_game import TextGame
 from limelight.results import Finding
+from limelight.sampling import deadline
 from limelight.sampling.all_masks import affordable
+from limelight.sampling.deadline import Deadline, has_time_for_all
 from limelight.text import one_line
 
 # Calls of a sampled method that nobody gave a count or a budget. Of reviews of 100 words they are
@@ -76,6 +78,10 @@ class Draws:
         """Whether all masks are asked."""
         few = affordable(d, self.first(d) * self.each(d)) and 2**d <= self.most * self.each(d)
         return self.enumerates and few
+
+    def asks_all_in_time(self, d: int) -> bool:
+        """Whether all masks are asked, for which a deadline must leave time enough."""
+        return self.asks_all(d) and has_time_for_all(2**d)
 
     def calls(self, d: int) -> int:
         """Return how often the model is asked about ``d`` features, at least."""

@@ -144,7 +144,7 @@ def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
 def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
-    if settings.draws.asks_all(d):
+    if settings.draws.asks_all_in_time(d):
         found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])
         intercept = float(found.intercept[0])

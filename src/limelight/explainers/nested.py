@@ -29,6 +29,7 @@ from limelight.explainers.shapley import (
 from limelight.explainers.target_game import TargetGame, seen_errors
 from limelight.results import Finding
 from limelight.sampling.all_masks import nested_count, owen_of_all_masks
+from limelight.sampling.deadline import has_time_for_all, in_part_of_the_time, masks_in_time
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import FEWEST, inner_shapley, permutation_shapley
 from limelight.shapes import Float, Int
@@ -141,10 +142,12 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     n, asked = len(players.parts), draws.first(d)
     refined = _of_features(one, players.parts)
     game = TargetGame(refined, settings.replacement)
-    if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
+    all_sets = nested_count(players.levels)
+    affordable = max(asked, DEFAULT_CALLS if settings.samples is None else 0)
+    if all_sets <= affordable and has_time_for_all(all_sets):
         totals = owen_of_all_masks(game, players.levels)[0] @ players.sums
         said, known = _of_units(one, players, totals)
-        return game.found(totals[:d], said=said, masks=nested_count(players.levels), **known)
+        return game.found(totals[:d], said=said, masks=all_sets, **known)
     pairs = (asked - 2) // (2 * max(n - 1, 1))  # both ends are those of every order
     if settings.samples is None:
         pairs = max(pairs, FEWEST_PAIRS)
@@ -165,7 +168,14 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     said, known = _of_units(one, players, drawn.values[0], drawn.stderr[0])
     said += said_of_pairs(Shapley(pairs=pairs), drawn, n)
     errors = seen_errors(drawn.stderr[0, :d])
-    return game.found(drawn.values[0, :d], errors, said=said, **known, pairs_drawn=pairs)
+    return game.found(
+        drawn.values[0, :d],
+        errors,
+        said=said,
+        **known,
+        pairs_drawn=drawn.pairs,
+        samples_drawn=2 + 2 * drawn.pairs * max(n - 1, 1),
+    )
 
 
 def _of_units(
