@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import explainers
 from limelight.errors import InputError
 from limelight.explainers import METHODS, Lime, Shapley
 from limelight.explainers.budget import DEFAULT_CALLS, Budget, seconds_of
+from limelight.sampling import deadline
 
 WORDS = [f"w{i}" for i in range(1, 41)]
 ASKING = ("shapley", "lime", "lime-sampled", "banzhaf", "interactions", "loo")
@@ -170,7 +170,7 @@ def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
     """By a clock that only the model moves, 2 ms for a text."""
     model = Counting()
     clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
-    monkeypatch.setattr(explainers.budget, "time", clock)
+    monkeypatch.setattr(deadline, "time", clock)
     e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=limit)
     assert 0.85 * limit < clock.monotonic() <= limit + 0.01
     assert e.settings["budget"] == f"{limit:g}s"
@@ -183,27 +183,25 @@ def test_what_is_computed_of_the_answers_is_part_of_a_time(method, each, own, mo
     """By the same clock: 30 words, ``each`` seconds for a text and ``own`` for its answer."""
     model = Counting()
     clock = SimpleNamespace(monotonic=lambda: each * model.texts)
-    monkeypatch.setattr(explainers.budget, "time", clock)
+    monkeypatch.setattr(deadline, "time", clock)
     e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=1000 * each)
     assert 750 < e.settings["samples"] * (each + own) / each <= 1000
     within = limelight.explain(Counting().wrapped, e.text, method, budget="400 calls")
     assert 396 <= within.settings["samples"] <= 398
 
 
-def test_what_went_before_a_text_is_part_of_its_time_and_of_no_other(monkeypatch):
-    """By the same clock, to which loading the model has added 5 s."""
+def test_every_text_has_a_time_of_its_own(monkeypatch):
+    """By the same clock, of which the first text takes all of its own 9 s."""
     model = Counting()
     clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
-    monkeypatch.setattr(explainers.budget, "time", clock)
-    begun = Budget.of("9s").begun()
-    model.texts = 2500
+    monkeypatch.setattr(deadline, "time", clock)
     text = " ".join(WORDS[:30])
-    first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget=begun)
-    assert 1500 < first.settings["samples"] < 2000 < 3500 < second.settings["samples"]
-    model.texts += 2000
-    said = "leaves it 0 after loading and checking. None takes so few"
+    first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget="9s")
+    assert 4000 < first.settings["samples"] <= 4500
+    assert 4000 < second.settings["samples"] <= 4500
+    said = "leaves it 2[0-9] after reading the text and timing the model. None takes so few"
     with pytest.raises(InputError, match=said):
-        limelight.explain(model.wrapped, text, "shapley", budget=begun)
+        limelight.explain(model.wrapped, text, "shapley", budget=0.06)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from limelight.models.protocol import AskInsteadError
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question, split
 from limelight.results import Comparison, Explanation, Finding
+from limelight.sampling.deadline import drawing_until
 from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair, is_one
 
@@ -52,8 +53,12 @@ def _explained(chosen: Chosen, reading: Reading) -> list[Explanation]:
     if feasible is not None:  # asked again, since not every verb asks before the texts are read
         for features in reading.features:
             feasible(settings, len(features))
-    found = chosen.way.explain(settings, reading)
-    return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(found)]
+    with drawing_until(None if chosen.allowance is None else chosen.allowance.deadline):
+        found = chosen.way.explain(settings, reading)
+    return [
+        _explanation(chosen.with_draws(finding.diagnostics), reading, i, finding)
+        for i, finding in enumerate(found)
+    ]
 
 
 def compared(

@@ -16,9 +16,12 @@ import numpy as np
 
 _BATCH_SHARE = 0.05  # of the time: a batch takes at most so much of it
 _MOST_MASKS = 1024  # in a batch
-_ENUMERATION_MARGIN = 2  # all masks are asked only if the time would suffice for twice as many
+UNINTERRUPTED_MARGIN = 2  # as on a machine that becomes half as fast
 
-read_clock = time.monotonic  # tests replace it
+
+def read_clock() -> float:
+    """Return the seconds of a clock that nobody sets."""
+    return time.monotonic()
 
 
 @dataclass
@@ -27,7 +30,7 @@ class _Experience:
 
     seconds_per_mask: float
     rows_answered: dict[bytes, int] = field(default_factory=dict)
-    enumerations: dict[int, bool] = field(default_factory=dict)
+    decisions: dict[int, bool] = field(default_factory=dict)
 
 
 @final
@@ -67,11 +70,11 @@ class Deadline:
         """How many masks there is time for."""
         return max(int((self.end - read_clock()) / self._experience.seconds_per_mask), 0)
 
-    def has_time_for_all(self, masks: int) -> bool:
-        """Return whether so many masks, which nothing interrupts, surely fit into the time."""
-        decisions = self._experience.enumerations
+    def has_time_for(self, masks: int, margin: int) -> bool:
+        """Return whether there is time for ``margin`` times so many masks."""
+        decisions = self._experience.decisions
         if masks not in decisions:
-            decisions[masks] = _ENUMERATION_MARGIN * masks <= self.masks_left
+            decisions[masks] = margin * masks <= self.masks_left
         return decisions[masks]
 
     def answer(
@@ -142,10 +145,14 @@ def masks_in_time() -> int | None:
     return None if deadline is None else deadline.masks_left
 
 
-def has_time_for_all(masks: int) -> bool:
-    """Return whether so many masks fit into the time, where there is a deadline."""
+def has_time_for(masks: int, *, margin: int = UNINTERRUPTED_MARGIN) -> bool:
+    """Return whether there is time for so many masks, which nothing interrupts.
+
+    Without a deadline there is. The model may become slower, so that time for ``margin`` times as
+    many is wanted.
+    """
     deadline = _DEADLINE.get()
-    return deadline is None or deadline.has_time_for_all(masks)
+    return deadline is None or deadline.has_time_for(masks, margin)
 
 
 def answers_in_time(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.sampling.deadline import answers_in_time, has_time_for_all
+from limelight.sampling.deadline import answers_in_time, has_time_for
 from limelight.sampling.masks import Rng
 from limelight.sampling.sample import Game, expect
 from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, heavy_tailed, unseen_error
@@ -114,7 +114,8 @@ def permutation_shapley(
                 wanted, spare = n, 0
         relative, drawn = np.concatenate(draws) - origin, np.full(origin.shape[1], n)
         mean, spread = _moments(relative)
-        if spare >= _STRETCH and d > 2 and has_time_for_all(spare):  # of a budget, which knows no tolerance
+        # Calls are spare in a budget only, which knows no tolerance.
+        if spare >= _STRETCH and d > 2 and has_time_for(spare, margin=1):
             # Words of uneven numbers of draws do not add up. The pairs alone do: given them, what
             # is missing has mean 0, and it goes to the words that vary, by shares that they tell.
             total = spread.second.sum(axis=1, keepdims=True)
