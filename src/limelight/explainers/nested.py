@@ -300,6 +300,12 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
     units = replace(features_of(document, own.tolist()), unit=f"{unit} and words")
     found = _opened(settings, one, whole, coarse, units, opened, int(pairs))
+    if (sentence_pairs := coarse.diagnostics.get("pairs_drawn")) is None:
+        masks = 2 ** len(whole)
+    else:
+        masks = 2 + fitted.draws.each(len(whole)) * int(sentence_pairs) + fitted.spare
+    masks += found.diagnostics["samples_drawn"]
+    found = replace(found, diagnostics={**found.diagnostics, "samples_drawn": masks})
     if not (closed := [g for g in wanted if g not in opened]):
         return found
     more = 2 * _calls_to_open(sizes, len(wanted))
@@ -397,6 +403,7 @@ def _opened(
         diagnostics={
             "opened": [list(_extent(whole, g)) for g in opened],
             "pairs_in_each": pairs,
+            "samples_drawn": sum(n * size for n, size in zip(drawn, masks, strict=True)),
             settings.within: _totals(whole, coarse.scores, np.arange(len(whole)), coarse.stderr),
         },
         units=units,
