@@ -40,6 +40,7 @@ from limelight.theory.owen import owen
 from limelight.theory.ratio_game import one_document
 
 _SHOWN = 8  # sentences
+_ENDS = 2  # the text, and nothing of it: each cut of a text asks about both
 _OPENED = 3  # sentences, where the calls suffice and no number is set
 # On reviews of more than 600 words 0.18 of two pairs of orders of all their words, for more of the
 # share (benchmarks/samplers.py --long).
@@ -285,7 +286,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     fitted = fit(usual, len(whole), coarse_calls)
     with in_part_of_the_time(coarse_calls / asked):
         coarse = sampled_shapley(fitted, _of_features(one, whole))
-    left = asked - fitted.draws.calls(len(whole)) - fitted.spare
+    left = asked - fitted.draws.calls(len(whole)) - fitted.spare - _ENDS
     if settings.opened is None and (masks := masks_in_time()) is not None:
         left = min(left, masks)
     strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
@@ -304,7 +305,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
         masks = 2 ** len(whole)
     else:
         masks = 2 + fitted.draws.each(len(whole)) * int(sentence_pairs) + fitted.spare
-    masks += found.diagnostics["samples_drawn"]
+    masks += found.diagnostics["samples_drawn"] + _ENDS
     found = replace(found, diagnostics={**found.diagnostics, "samples_drawn": masks})
     if not (closed := [g for g in wanted if g not in opened]):
         return found
@@ -320,7 +321,7 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
 def _calls_to_open(sizes: Int[np.ndarray, " sentences"], count: int) -> int:
     """Return the calls that surely open ``count`` sentences: those of the longest ones."""
     longest = np.sort(sizes[sizes > 1])[::-1][:count]
-    return FEWEST_PAIRS * int((2 * (longest + 1)).sum())
+    return FEWEST_PAIRS * int((2 * (longest + 1)).sum()) + _ENDS
 
 
 def _split_calls(
