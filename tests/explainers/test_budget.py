@@ -148,12 +148,12 @@ def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
     assert [e.method for e in found] == ["loo"]
     assert found.notices[0] == (
         "Shapley is left out: Shapley of 30 words takes 118 calls of the model or more, and a "
-        "budget of 40 calls leaves it 3."
+        "budget of 40 calls leaves it 3. Give a budget of 269 calls."
     )
     with pytest.raises(InputError, match="budget of 40 calls leaves it 39"):
         limelight.compare(model, text, methods=["shapley"], budget="40 calls")
     nothing = (
-        r"no method is left to compare\. Shapley is left out: .*leaves it 1\. LIME is left out"
+        r"no method is left to compare\. Shapley is left out: .*leaves it 1\. Give .*LIME is left out"
     )
     with pytest.raises(InputError, match=nothing):
         limelight.compare(model, text, budget="3 calls")
@@ -199,7 +199,7 @@ def test_every_text_has_a_time_of_its_own(monkeypatch):
     first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget="9s")
     assert 4000 < first.settings["samples"] <= 4500
     assert 4000 < second.settings["samples"] <= 4500
-    said = "leaves it 2[0-9] after reading the text and timing the model. None takes so few"
+    said = "leaves it 2[0-9] after reading the text and timing the model. Give a budget of 119 calls"
     with pytest.raises(InputError, match=said):
         limelight.explain(model.wrapped, text, "shapley", budget=0.06)
 
@@ -207,8 +207,8 @@ def test_every_text_has_a_time_of_its_own(monkeypatch):
 @pytest.mark.parametrize(
     ("calls", "instead"),
     [
-        (50, "Use 'loo', which takes 42."),
-        (42, "None takes so few; 'loo' takes the fewest, 42."),
+        (50, "Give a budget of 159 calls, or use 'loo', which takes 42."),
+        (42, "Give a budget of 159 calls, or one of 43 calls and 'loo'."),
     ],
 )
 def test_a_budget_that_is_too_small_names_what_fits(calls, instead):
@@ -256,7 +256,7 @@ def test_a_search_without_bound_is_refused():
 
 
 def test_where_the_usual_methods_ask_nothing_one_of_them_is_named():
-    with pytest.raises(InputError, match="Use 'lime', which asks the model nothing"):
+    with pytest.raises(InputError, match="or use 'lime', which asks the model nothing"):
         limelight.explain(limelight.load(), "A dull script.", "lime-sampled", budget="1 call")
 
 

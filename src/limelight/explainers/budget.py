@@ -315,18 +315,22 @@ def _with_deadlines(
 
 def _dealt(several: Sequence[Chosen], d: int, whole: Allowance) -> list[Chosen]:
     calls = max(whole.calls - 1, 0)  # the text itself has been predicted
-    fixed, counting = 0, 0
+    fixed, counting, reserved = 0, 0, 0
     for one in several:
         counting += bool(one.way.counts)
         if one.way.fewest is not None and not one.way.counts:
             cost = one.way.fewest(one.settings, d)
             # One that costs more than there is will be refused, and leaves its part to the others.
             fixed += cost if cost <= calls else 0
+            reserved += cost
     left = max(calls - fixed, 0) // max(counting, 1)
     return [
         one._replace(
             allowance=whole._replace(
-                calls=left if one.way.counts else calls, shared=len(several) > 1
+                calls=left if one.way.counts else calls,
+                shared=len(several) > 1,
+                sharers=max(counting, 1),
+                reserved=reserved,
             )
         )
         if one.way.fewest is not None

@@ -150,7 +150,8 @@ class Allowance(NamedTuple):
     """What a method may spend on a text: the budget as it was given, and calls of the model.
 
     ``each`` is the seconds that a call takes; None where it is calls that were given, not a time.
-    Where it is ``shared``, other methods have their part of it. A ``deadline`` ends what the method
+    Where it is ``shared``, other methods have their part of it: ``sharers`` divide evenly what the
+    methods of fixed cost leave, which take ``reserved`` calls. A ``deadline`` ends what the method
     draws, if it is a time.
     """
 
@@ -158,6 +159,8 @@ class Allowance(NamedTuple):
     calls: int
     each: float | None = None
     shared: bool = False
+    sharers: int = 1
+    reserved: int = 0
     deadline: Deadline | None = None
 
 
@@ -272,17 +275,23 @@ class Chosen(NamedTuple):
         way = self.way
         if self.allowance is None or way.fewest is None:
             return self
-        said, calls, each, shared, _ = self.allowance
+        allowance = self.allowance
+        calls, each = allowance.calls, allowance.each
         if each is not None:  # what a way computes by itself takes time that no call has
             calls = int(calls * each / (each + d * way.own))
         if calls < (fewest := way.fewest(self.settings, d)):
             from limelight.explainers.registry import fitting  # which is made of this module
 
             after = " after reading the text and timing the model" * (each is not None)
+            # One call is for the text itself.
+            enough = (
+                1 + fewest * allowance.sharers + allowance.reserved if way.counts else 1 + fewest
+            )
+            instead = "" if allowance.shared else fitting(self.model, d, calls, fewest)
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
-                f"and a budget of {said} leaves it {calls:,}{after}."
-                f"{'' if shared else fitting(self.model, d, calls)}"
+                f"and a budget of {allowance.said} leaves it {calls:,}{after}. Give a budget of "
+                f"{enough:,} calls{instead}."
             )
         return self._replace(settings=way.fitted(self.settings, d, calls))
 
