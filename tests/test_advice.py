@@ -4,6 +4,7 @@ A row is a message, the call that raises it (or whose result has it as a notice)
 follow its advice. Calls that follow it may take numbers from the message: ``{1}`` is its first.
 """
 
+import ast
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +34,7 @@ def probabilities(texts):
 
 
 FUNCTION = lime_light.wrap(scores, classes=["bad", "good"], scale="logit")
+PRICES = lime_light.wrap(lambda texts: scores(texts)[:, 1:], classes=["price"], scale="score")
 SHIPPED = lime_light.load()
 
 
@@ -155,9 +157,26 @@ RAISED = [
         of(LONG, "lime", samples="{1}"),
     ),
     row(
-        r"Owen values of .* take at least ([\d,]+) samples",
+        r"Owen values of .* Set samples to ([\d,]+), or give a budget of ([\d,]+) calls",
         of(SENTENCES, "owen", samples=20),
         of(SENTENCES, "owen", samples="{1}"),
+        of(SENTENCES, "owen", budget="{2} calls"),
+    ),
+    row(
+        "Use 'lime', 'shapley' or 'loo'",
+        of(TEXT, "anchors", PRICES),
+        *(of(TEXT, method, PRICES) for method in ("lime", "shapley", "loo")),
+    ),
+    row(
+        "method 'lrp' needs .*; use 'shapley', 'lime' or 'loo'",
+        of(TEXT, "lrp"),
+        *(of(TEXT, method) for method in ("shapley", "lime", "loo")),
+    ),
+    row(
+        "has a formula for logits only; ask for the logit, or use 'lime-sampled'",
+        of("A dull script.", "lime-theorem", SHIPPED, scale="probability"),
+        of("A dull script.", "lime-theorem", SHIPPED, scale="logit"),
+        of("A dull script.", "lime-sampled", SHIPPED, scale="probability"),
     ),
     row(
         "Leave out all but one of them",
@@ -307,6 +326,7 @@ NOTICED = [
     ),
 ]
 
+PAIRED = ("--model", "paired:model")
 SHELL = [
     row(
         'a text with spaces needs quotes.*Write "A dull script."',
@@ -431,6 +451,11 @@ SHELL = [
         ("explain", "--file", "lines.txt"),
     ),
     row(
+        "--tabs is about lines, of which each holds two texts; add --lines",
+        ("explain", "--file", "pairs.txt", "--tabs", "-m", "shapley", *PAIRED),
+        ("explain", "--file", "pairs.txt", "--tabs", "--lines", "-m", "shapley", *PAIRED),
+    ),
+    row(
         "Choose from",
         ("explain", "A dull script.", "-m", "lame"),
         ("explain", "A dull script.", "-m", "lime"),
@@ -486,14 +511,25 @@ def test_what_a_notice_advises_makes_it_go_away(row):
         assert not re.search(row.said, again), again
 
 
-@pytest.mark.parametrize("row", SHELL, ids=lambda row: row.said[:40])
-def test_what_the_shell_advises_works(row, limelight, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+def write_files(monkeypatch):
+    """Write what the commands read to the current folder, from which modules are imported too."""
+    monkeypatch.syspath_prepend(Path.cwd())
     Path("lines.txt").write_text("A dull script.\nA fine cast.\n")
     rows = [f"A dull script number {i},negative" for i in range(12)]
     Path("data.csv").write_text("\n".join(["text,label", *rows, "A fine cast,positive"]) + "\n")
+    Path("pairs.txt").write_text("A cat\tA dog\nA cow\tA fly\n")
+    Path("paired.py").write_text(
+        "import limelight\n"
+        "def score(pairs):\n    return [[len(a) - len(b)] for a, b in pairs]\n"
+        "model = limelight.wrap(score, classes=['no', 'yes'], scale='logit', pairs=True)\n"
+    )
     Path("halving.py").write_text("def halves(text):\n    return [(0, 6), (7, len(text))]\n")
+
+
+@pytest.mark.parametrize("row", SHELL, ids=lambda row: row.said[:40])
+def test_what_the_shell_advises_works(row, limelight, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files(monkeypatch)
     told = limelight(*row.wrong)
     said = " ".join(told.err.split())
     assert told.code == 2
@@ -502,3 +538,73 @@ def test_what_the_shell_advises_works(row, limelight, tmp_path, monkeypatch):
         _, arguments, _ = following((None, call, {}), said, row.said)
         told = limelight(*arguments)
         assert told.code == 0, told.err
+
+
+# How a clause begins that says what to do.
+_IMPERATIVE = re.compile(
+    r"(?:[;.,] (?:or )?|: |^)(add|allow|ask|change|choose|cut|define|draw|explain|extend|give|"
+    r"leave|learn|make|name|open|pass|put|raise|run|save|score|serve|set|start|use|wrap|write) ",
+    re.IGNORECASE,
+)
+
+
+def advising_messages():
+    """Yield the file, and the literal parts, of every error of methods and shell that advises."""
+    for file in sorted([*(SOURCE / "explainers").glob("*.py"), *(SOURCE / "cli").glob("*.py")]):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and node.args and "Error" in ast.unparse(node.func):
+                parts = [
+                    part.value
+                    for part in ast.walk(node.args[0])
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                ]
+                if _IMPERATIVE.search(" … ".join(parts)):
+                    yield f"{file.parent.name}/{file.name}", parts
+
+
+# Messages that no row brings about, by what they say, and why.
+LEARNED = "takes a learned method, which takes a transformer: tests/training/test_learning.py"
+AUTHOR = "is for authors of methods: tests/explainers"
+NOT_TRIED = {
+    "the weights in": LEARNED,
+    "there is no learned method at": LEARNED,
+    "a learned start knows of": LEARNED,
+    "this method was learned from another model": LEARNED,
+    "this method was learned from a model of": LEARNED,
+    "this method has learned about": LEARNED,
+    "a learned method scores all words": LEARNED,
+    "a learned method knows logits only": LEARNED,
+    "a learned method knows what removing": LEARNED,
+    "this method was learned from stored values": LEARNED,
+    "has no way to be computed": AUTHOR,
+    "has the name of a keyword of the verbs": AUTHOR,
+    "there is a method": AUTHOR,
+    "with its weights frozen the model must": "takes a network whose gradients fail the check",
+    "this model no longer answers as it did": "takes a network that changes",
+    "of the pilot were answered alike": "a larger pilot helps only if the model moves at all",
+    "rationales are marked in one text": "takes data of pairs with rationales",
+    "the paper's experiments are a package": "takes an environment without that package",
+    "no text was given": "takes a terminal as standard input",
+    "train learns from a file of texts": "training takes seconds: tests/cli/test_train.py",
+}
+
+
+def test_every_advice_of_methods_and_shell_is_tried_or_says_why_not(
+    limelight, tmp_path, monkeypatch
+):
+    heard = []
+    for one in RAISED:
+        with pytest.raises(InputError) as error:
+            run(one.wrong)
+        heard.append(str(error.value))
+    monkeypatch.chdir(tmp_path)
+    write_files(monkeypatch)
+    heard += [" ".join(limelight(*one.wrong).err.split()) for one in SHELL]
+    untried = []
+    for file, parts in advising_messages():
+        longest = max(parts, key=len).strip()
+        tried = any(longest[:25] in said or longest[-25:] in said for said in heard)
+        whole = " ".join(parts)
+        if not tried and not any(reason in whole for reason in NOT_TRIED):
+            untried.append(f"{file}: {whole}")
+    assert untried == [], "add a row, or a reason to NOT_TRIED"

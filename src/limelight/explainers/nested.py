@@ -156,7 +156,8 @@ def _in_nested_orders(settings: Owen, one: Reading) -> Finding:
     if pairs < FEWEST_PAIRS:
         raise DomainError(
             f"Owen values of {d} words, {n} parts within {settings.within}, take at least "
-            f"{2 + 4 * (n - 1):,} samples; got {asked:,}. Score features='positions' or raise them."
+            f"{(needed := 2 + 4 * (n - 1)):,} samples; got {asked:,}. Set samples to {needed:,}, "
+            f"or give a budget of {needed + 1:,} calls."
         )
     drawn = permutation_shapley(
         game,
