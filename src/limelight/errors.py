@@ -37,15 +37,18 @@ class DomainError(InputError):
     """A theorem or method is not defined for this input; the message names the hypothesis."""
 
 
-class MissingExtraError(InputError):
-    """An optional dependency is not installed; the message says how to get it.
+# The package is on no index yet.
+INSTALL_EXTRA = 'pip install ".[{}]"'
 
-    From an index, from a checkout, and where torch comes with it also without what a GPU needs.
+
+class MissingExtraError(InputError):
+    """An optional dependency is not installed; the message says how to get it from a checkout.
+
+    Where torch comes with it, also without what a GPU needs.
     """
 
     def __init__(self, need: str, extra: str) -> None:
-        said = f'{need}; run: pip install "limelight[{extra}]", or in a checkout: '
-        said += f'pip install -e ".[{extra}]".'
+        said = f"{need}; in a checkout of limelight, run: {INSTALL_EXTRA.format(extra)}."
         if extra in ("hf", "train"):
             said += (
                 " Without a GPU, add --extra-index-url https://download.pytorch.org/whl/cpu: torch "

@@ -475,7 +475,7 @@ class JudgedSettings(TypedDict, total=False):
     max_size: int | None
     max_steps: int
     num_features: int | None
-    opened: int
+    opened: int | None
     pairs: int | None
     penalty: float
     per_head: bool

@@ -156,8 +156,9 @@ def explain(
         many tokens ("auto": as many as the model reads), after a sentence where possible, and
         explain the mean of the model's outputs over them. None explains the first window.
     budget
-        How much to spend on each text: a time, 30 or "30s" or "2min", or "400 calls" of the model;
-        reading the text and checking the model are part of a time.
+        How much to spend on each text: a time, 30 or "30s" or "2min", or "400 calls" of the model.
+        Reading the text and timing the model are part of a time. When it is over, a method stops
+        with the draws that it has, so a time gives other scores on another machine.
         How many samples or pairs of orders a method draws follows from it, and the result's
         settings say what was used; what cannot be done within it is refused. Exact methods that ask
         nothing need none of it. By default every method's own counts hold.

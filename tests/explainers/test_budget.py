@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight import explainers
 from limelight.errors import InputError
 from limelight.explainers import METHODS, Lime, Shapley
 from limelight.explainers.budget import DEFAULT_CALLS, Budget, seconds_of
+from limelight.sampling import deadline
 
 WORDS = [f"w{i}" for i in range(1, 41)]
 ASKING = ("shapley", "lime", "lime-sampled", "banzhaf", "interactions", "loo")
@@ -148,12 +148,12 @@ def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
     assert [e.method for e in found] == ["loo"]
     assert found.notices[0] == (
         "Shapley is left out: Shapley of 30 words takes 118 calls of the model or more, and a "
-        "budget of 40 calls leaves it 3."
+        "budget of 40 calls leaves it 3. Give a budget of 269 calls."
     )
     with pytest.raises(InputError, match="budget of 40 calls leaves it 39"):
         limelight.compare(model, text, methods=["shapley"], budget="40 calls")
     nothing = (
-        r"no method is left to compare\. Shapley is left out: .*leaves it 1\. LIME is left out"
+        r"no method is left to compare\. Shapley is left out: .*leaves it 1\. Give .*LIME is left out"
     )
     with pytest.raises(InputError, match=nothing):
         limelight.compare(model, text, budget="3 calls")
@@ -170,7 +170,7 @@ def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
     """By a clock that only the model moves, 2 ms for a text."""
     model = Counting()
     clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
-    monkeypatch.setattr(explainers.budget, "time", clock)
+    monkeypatch.setattr(deadline, "time", clock)
     e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=limit)
     assert 0.85 * limit < clock.monotonic() <= limit + 0.01
     assert e.settings["budget"] == f"{limit:g}s"
@@ -183,34 +183,32 @@ def test_what_is_computed_of_the_answers_is_part_of_a_time(method, each, own, mo
     """By the same clock: 30 words, ``each`` seconds for a text and ``own`` for its answer."""
     model = Counting()
     clock = SimpleNamespace(monotonic=lambda: each * model.texts)
-    monkeypatch.setattr(explainers.budget, "time", clock)
+    monkeypatch.setattr(deadline, "time", clock)
     e = limelight.explain(model.wrapped, " ".join(WORDS[:30]), method, budget=1000 * each)
     assert 750 < e.settings["samples"] * (each + own) / each <= 1000
     within = limelight.explain(Counting().wrapped, e.text, method, budget="400 calls")
     assert 396 <= within.settings["samples"] <= 398
 
 
-def test_what_went_before_a_text_is_part_of_its_time_and_of_no_other(monkeypatch):
-    """By the same clock, to which loading the model has added 5 s."""
+def test_every_text_has_a_time_of_its_own(monkeypatch):
+    """By the same clock, of which the first text takes all of its own 9 s."""
     model = Counting()
     clock = SimpleNamespace(monotonic=lambda: 0.002 * model.texts)
-    monkeypatch.setattr(explainers.budget, "time", clock)
-    begun = Budget.of("9s").begun()
-    model.texts = 2500
+    monkeypatch.setattr(deadline, "time", clock)
     text = " ".join(WORDS[:30])
-    first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget=begun)
-    assert 1500 < first.settings["samples"] < 2000 < 3500 < second.settings["samples"]
-    model.texts += 2000
-    said = "leaves it 0 after loading and checking. None takes so few"
+    first, second = limelight.explain(model.wrapped, [text, text + " w31"], "lime", budget="9s")
+    assert 4000 < first.settings["samples"] <= 4500
+    assert 4000 < second.settings["samples"] <= 4500
+    said = "leaves it 2[0-9] after reading the text and timing the model. Give a budget of 119 calls"
     with pytest.raises(InputError, match=said):
-        limelight.explain(model.wrapped, text, "shapley", budget=begun)
+        limelight.explain(model.wrapped, text, "shapley", budget=0.06)
 
 
 @pytest.mark.parametrize(
     ("calls", "instead"),
     [
-        (50, "Use 'loo', which takes 42."),
-        (42, "None takes so few; 'loo' takes the fewest, 42."),
+        (50, "Give a budget of 159 calls, or use 'loo', which takes 42."),
+        (42, "Give a budget of 159 calls, or one of 43 calls and 'loo'."),
     ],
 )
 def test_a_budget_that_is_too_small_names_what_fits(calls, instead):
@@ -258,7 +256,7 @@ def test_a_search_without_bound_is_refused():
 
 
 def test_where_the_usual_methods_ask_nothing_one_of_them_is_named():
-    with pytest.raises(InputError, match="Use 'lime', which asks the model nothing"):
+    with pytest.raises(InputError, match="or use 'lime', which asks the model nothing"):
         limelight.explain(limelight.load(), "A dull script.", "lime-sampled", budget="1 call")
 
 

@@ -295,3 +295,51 @@ def test_a_tolerance_is_refused_as_it_was_given():
     """Not as the share of it that a word of two sentences would have."""
     with pytest.raises(InputError, match=r"tolerance must lie between 0 and 1; got -1\.0\."):
         limelight.explain(tiny_model(), "w1 w2 . w2 w3", "owen", tolerance=-1)
+
+
+def long_sentences(lengths):
+    """Return a text of sentences of so many words, and a model that counts what it is asked."""
+    sentences, asked = [], []
+    for i, length in enumerate(lengths):
+        sentences.append(" ".join(f"W{i}x{j}" if j else f"The{i}" for j in range(length)) + ".")
+
+    def value(texts):
+        asked.extend(texts)
+        return np.array(
+            [[t.count("W1x") + 0.5 * t.count("W3x") + 0.1 * t.count("W")] for t in texts]
+        )
+
+    model = limelight.wrap(value, classes=["no", "yes"], scale="logit")
+    return " ".join(sentences), model, asked
+
+
+@pytest.mark.parametrize("lengths", [(20,) * 10, (60, 5, 40, 8, 30), (80, 70, 60)])
+@pytest.mark.parametrize("calls", [100, 200, 300, 500, 900])
+@pytest.mark.parametrize("opened", [1, 2])
+def test_zoom_opens_as_many_sentences_as_were_set_or_names_a_budget_that_does(
+    lengths, calls, opened
+):
+    text, model, asked = long_sentences(lengths)
+    try:
+        e = limelight.explain(model, text, "zoom", opened=opened, budget=f"{calls} calls")
+    except InputError as error:
+        assert len(asked) <= 1, "it raises before the masks are asked"
+        enough = re.search(r"give a budget of ([\d,]+) calls", str(error))[1].replace(",", "")
+        assert int(enough) > calls
+        samples = re.search(r"Set samples to ([\d,]+)", str(error))[1].replace(",", "")
+        for how in ({"budget": f"{enough} calls"}, {"samples": int(samples)}):
+            asked.clear()
+            e = limelight.explain(model, text, "zoom", opened=opened, **how)
+            assert len(e.diagnostics["opened"]) == opened
+            assert len(asked) <= int(enough)
+    assert len(e.diagnostics["opened"]) == opened
+    assert e.scores.sum() == pytest.approx(e.prediction["yes"] - e.base_value)
+
+
+def test_zoom_says_what_a_budget_must_be_where_it_leaves_a_sentence_closed():
+    text, model, _ = long_sentences((60, 5, 40, 8, 30))
+    e = limelight.explain(model, text, "zoom", budget="300 calls")
+    assert "stayed closed" in e.notices[1]
+    enough = re.search(r"give a budget of ([\d,]+ calls)", e.notices[1])[1].replace(",", "")
+    e = limelight.explain(model, text, "zoom", budget=enough)
+    assert len(e.diagnostics["opened"]) == 3

@@ -141,7 +141,7 @@ def test_the_light_install_names_the_extra(tmp_path):
     assert run.returncode == 2
     assert run.stderr == (
         f"Error: the Hugging Face model '{tmp_path}' needs torch and transformers; "
-        'run: pip install "limelight[hf]", or in a checkout: pip install -e ".[hf]". Without a '
+        'in a checkout of limelight, run: pip install ".[hf]". Without a '
         "GPU, add --extra-index-url https://download.pytorch.org/whl/cpu: torch is 6 GB with what "
         "a GPU needs.\n"
     )

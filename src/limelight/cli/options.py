@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from limelight.cli.console import ProgressShown, chosen_format, parsed_settings
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
-from limelight.explainers.budget import Budget, BudgetGiven
+from limelight.explainers.budget import Budget
 from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
@@ -265,9 +265,9 @@ class Asking:
     Parameters
     ----------
     budget
-        How much to spend on each text: a time (30, 30s, 2min), of which loading the model is part,
-        or calls of the model ("400 calls"), which alone --data takes. How much the methods sample
-        follows from it.
+        How much to spend on each text: a time (30, 30s, 2min), or calls of the model ("400 calls").
+        The time begins when the model is loaded. With --data, give calls. How much the methods
+        sample follows from it.
     set
         Setting of the methods that have it, as name=value. May be repeated.
     """
@@ -284,16 +284,14 @@ class Asking:
         """Return what ``verb``, explain or compare, answers for the texts that were given."""
         _check_quotes(text)
         self.texts.check()
-        spent: BudgetGiven | None
-        spent = None if self.budget is None else Budget.of(self.budget).begun()
+        if self.budget is not None:
+            Budget.of(self.budget)  # refuses what is no budget before the model is loaded
         model, shown = self.model.load(), ProgressShown("explaining")
 
         def ask(texts: list[Given]) -> Any:
-            nonlocal spent
-            budget, spent = spent, self.budget  # loading the model is part of the first text's time
             settings = parsed_settings(self.set, verb)
             with shown as progress:
-                how = {"budget": budget, "progress": progress, **more, **settings}
+                how = {"budget": self.budget, "progress": progress, **more, **settings}
                 return verb(model, texts, *rest, **how)
 
         return self.texts.answers(text, ask, notices=_notices, together=together(model))

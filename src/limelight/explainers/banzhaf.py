@@ -29,6 +29,7 @@ from limelight.explainers.target_game import (
 )
 from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
+from limelight.sampling.deadline import answers_in_time
 from limelight.sampling.masks import PerMask, coin_masks, text_rng
 from limelight.sampling.pairs import INDICES, PairDraws, fitted_pairs
 from limelight.sampling.regression import fitted_lime, lasso_fit
@@ -87,7 +88,7 @@ def _check_enough(settings: Banzhaf | Interactions, d: int) -> None:
 def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
     """Score every feature by the slope of f on random masks, each with its opposite."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
-    if draws.asks_all(d):
+    if draws.asks_all_in_time(d):
         return game.found(banzhaf_of_all_masks(game, d)[0], masks=2**d)
 
     # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
@@ -128,7 +129,7 @@ def _exactly(settings: Interactions, one: Reading) -> Finding:
 def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
     """Score every pair of features by the answers of the model to random masks."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
-    if draws.asks_all(d):
+    if draws.asks_all_in_time(d):
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
         pairs = strongest(matrix, None, settings.top)
         return game.found(of_words(matrix), pairs=pairs, masks=2**d)
@@ -198,6 +199,8 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.documents[0].text))
+    answers = answers_in_time(game, keep, least=settings.draws.determining(d))
+    keep = keep[: len(answers)]
     part = one.targets.part
     queries = one.documents[0].asked[part : part + 1]
     answer = next((query for query in queries if isinstance(query, Answer)), None)
@@ -207,7 +210,7 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     def fitted_numbers(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         return values if answer is None else _log_odds(values * share)
 
-    y = fitted_numbers(game(keep)[:, 0])
+    y = fitted_numbers(answers[:, 0])
     known_range = game.known_range
     if answer is not None and game.base_value is not None:
         known_range = float(np.ptp(fitted_numbers(np.array([game.full_value, game.base_value]))))

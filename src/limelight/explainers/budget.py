@@ -1,11 +1,10 @@
 """How much is asked about a text: draws of a method, and the budget that they keep within."""
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -25,7 +24,9 @@ from limelight.explainers.method import (
 from limelight.explainers.reading import Reading
 from limelight.models.text_game import TextGame
 from limelight.results import Finding
+from limelight.sampling import deadline
 from limelight.sampling.all_masks import affordable
+from limelight.sampling.deadline import Deadline, has_time_for
 from limelight.text import one_line
 
 # Calls of a sampled method that nobody gave a count or a budget. Of reviews of 100 words they are
@@ -76,6 +77,10 @@ class Draws:
         """Whether all masks are asked."""
         few = affordable(d, self.first(d) * self.each(d)) and 2**d <= self.most * self.each(d)
         return self.enumerates and few
+
+    def asks_all_in_time(self, d: int) -> bool:
+        """Whether all masks are asked, for which a deadline must leave time enough."""
+        return self.asks_all(d) and has_time_for(2**d)
 
     def calls(self, d: int) -> int:
         """Return how often the model is asked about ``d`` features, at least."""
@@ -179,7 +184,7 @@ def by_draws(
 class Budget:
     """A time in seconds, or a number of calls of the model; the other of the two is None.
 
-    ``since`` is when the time began, by ``time.monotonic``; None where nothing is timed yet.
+    ``since`` is when the time began, by ``deadline.read_clock``; None where nothing is timed yet.
     """
 
     seconds: float | None
@@ -207,13 +212,20 @@ class Budget:
 
     def begun(self) -> "Budget":
         """Return the same, its time beginning now."""
-        return replace(self, since=time.monotonic())
+        return replace(self, since=deadline.read_clock())
 
     def __str__(self) -> str:
         return f"{self.calls} calls" if self.seconds is None else f"{self.seconds:g}s"
 
 
 BudgetGiven = int | float | str | Budget
+
+
+class _Pace(NamedTuple):
+    """How long a model takes for a mask, and how many were asked together to find out."""
+
+    seconds_per_mask: float
+    smallest_batch: int
 
 
 def agreed_budget(
@@ -223,9 +235,7 @@ def agreed_budget(
 
     A method that no budget bounds is refused.
     """
-    budget = Budget.of(given)
-    if budget.since is None:  # else a command has loaded the model within it
-        budget = budget.begun()
+    budget = Budget.of(given).begun()
     for one in several:
         if one.way.fewest is None and one.way.calls is not None:
             raise InputError(
@@ -270,24 +280,57 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
     several = [chosen.asking(one.model) for chosen in several]
     if budget is None or not any(chosen.way.fewest for chosen in several):
         return several
-    pace = (budget.calls or 0, None) if budget.seconds is None else _pace(budget, one.game())
-    return _dealt(several, len(one.features[0]), Allowance(str(budget), *pace))
+    d = len(one.features[0])
+    if budget.seconds is None:
+        return _dealt(several, d, Allowance(str(budget), budget.calls or 0))
+    start = deadline.read_clock() if budget.since is None else budget.since
+    pace = _pace(budget.seconds, one.game())
+    end = start + budget.seconds
+    calls = max(int((end - deadline.read_clock()) / pace.seconds_per_mask), 0)
+    dealt = _dealt(several, d, Allowance(str(budget), calls, pace.seconds_per_mask))
+    return _with_deadlines(dealt, d, budget.seconds, end, pace)
+
+
+def _with_deadlines(
+    several: Sequence[Chosen], d: int, seconds: float, end: float, pace: _Pace
+) -> list[Chosen]:
+    """Return the methods, which are computed one after the other, each with its deadline."""
+    result, now, each = list[Chosen](), deadline.read_clock(), pace.seconds_per_mask
+    for chosen in several:
+        if chosen.allowance is None:
+            result.append(chosen)
+            continue
+        counts, way = bool(chosen.way.counts), chosen.way
+        fewest = 0 if way.fewest is None else way.fewest(chosen.settings, d)
+        taken = each * (chosen.allowance.calls if counts else fewest)
+        # What a way computes of the answers comes after it has drawn.
+        until = min(now + taken * each / (each + d * way.own), end)
+        limit = Deadline(
+            until, seconds=seconds, seconds_per_mask=each, smallest_batch=pace.smallest_batch
+        )
+        result.append(chosen._replace(allowance=chosen.allowance._replace(deadline=limit)))
+        now += taken
+    return result
 
 
 def _dealt(several: Sequence[Chosen], d: int, whole: Allowance) -> list[Chosen]:
     calls = max(whole.calls - 1, 0)  # the text itself has been predicted
-    fixed, counting = 0, 0
+    fixed, counting, reserved = 0, 0, 0
     for one in several:
         counting += bool(one.way.counts)
         if one.way.fewest is not None and not one.way.counts:
             cost = one.way.fewest(one.settings, d)
             # One that costs more than there is will be refused, and leaves its part to the others.
             fixed += cost if cost <= calls else 0
+            reserved += cost
     left = max(calls - fixed, 0) // max(counting, 1)
     return [
         one._replace(
             allowance=whole._replace(
-                calls=left if one.way.counts else calls, shared=len(several) > 1
+                calls=left if one.way.counts else calls,
+                shared=len(several) > 1,
+                sharers=max(counting, 1),
+                reserved=reserved,
             )
         )
         if one.way.fewest is not None
@@ -306,26 +349,22 @@ def checked_counts(budget: Budget | None, several: Sequence[Chosen], d: int) -> 
             one.way.feasible(fitted.settings, d)
 
 
-def _pace(budget: Budget, game: TextGame) -> tuple[int, float]:
-    """Return how many calls there is time for, and what each takes; finding out is part of it.
+def _pace(seconds: float, game: TextGame) -> _Pace:
+    """Measure how long the model takes for a mask of the text; that is a part of the time.
 
-    So is what went before. More and more are asked together, since a graphics card answers many in
-    the time of one.
+    More and more are asked together, since a graphics card answers many in the time of one.
     """
-    seconds = cast(float, budget.seconds)
-    start = time.monotonic() if budget.since is None else budget.since
     rng, d = np.random.default_rng(0), len(game)
     game(np.ones((1, d), bool))  # the first question of all pays for what is set up
     count = _FIRST
     while True:
-        begun = time.monotonic()
+        begun = deadline.read_clock()
         masks = np.unique(rng.random((count, d)) < 0.5, axis=0)  # what was asked costs nothing
         game(masks)
-        took = time.monotonic() - begun
+        took = deadline.read_clock() - begun
         # Of few features, more would mostly be known from the rounds before, and look like no time.
         if count >= min(_LAST, 2**d / 8) or took > _TRIED * seconds:
             break
         count *= 4
-    each = max(took, _GRAIN) / len(masks)
-    left = seconds - (time.monotonic() - start)
-    return max(int(left / each), 0), each
+    # Fewer together take longer for each, so a batch that the clock cuts is no smaller.
+    return _Pace(max(took, _GRAIN) / len(masks), len(masks))

@@ -17,6 +17,7 @@ from limelight.models.protocol import AskInsteadError, collapsing
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question, split
 from limelight.results import Comparison, Explanation, Finding
+from limelight.sampling.deadline import drawing_until
 from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair, is_one, one_line
 
@@ -52,15 +53,19 @@ def _explained(chosen: Chosen, reading: Reading) -> list[Explanation]:
     if feasible is not None:  # asked again, since not every verb asks before the texts are read
         for features in reading.features:
             feasible(settings, len(features))
-    found = chosen.way.explain(settings, reading)
-    findings = list(found) if isinstance(found, Iterable) else [found]
+    with drawing_until(None if chosen.allowance is None else chosen.allowance.deadline):
+        found = chosen.way.explain(settings, reading)
+        findings = list(found) if isinstance(found, Iterable) else [found]
     count = len(reading.features)
     if len(findings) != count or not all(isinstance(finding, Finding) for finding in findings):
         raise InputError(
             f"method {chosen.method.id!r} must return one Finding per text, {count} here; it "
             f"returned {one_line(repr(found))}."
         )
-    return [_explanation(chosen, reading, i, finding) for i, finding in enumerate(findings)]
+    return [
+        _explanation(chosen.with_draws(finding.diagnostics), reading, i, finding)
+        for i, finding in enumerate(findings)
+    ]
 
 
 def compared(

@@ -168,7 +168,7 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
             intercept=float(without),
             r2=1.0,
         )
-    if settings.draws.asks_all(d):
+    if settings.draws.asks_all_in_time(d):
         found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])
         intercept = float(found.intercept[0])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
 
@@ -11,6 +11,7 @@ from limelight.explainers.reading import Reading
 from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
 from limelight.results import Finding
 from limelight.results.method_table import MethodFacts
+from limelight.sampling.deadline import Deadline
 from limelight.text import one_line
 
 
@@ -149,13 +150,18 @@ class Allowance(NamedTuple):
     """What a method may spend on a text: the budget as it was given, and calls of the model.
 
     ``each`` is the seconds that a call takes; None where it is calls that were given, not a time.
-    Where it is ``shared``, other methods have their part of it.
+    Where it is ``shared``, other methods have their part of it: ``sharers`` divide evenly what the
+    methods of fixed cost leave, which take ``reserved`` calls. A ``deadline`` ends what the method
+    draws, if it is a time.
     """
 
     said: str
     calls: int
     each: float | None = None
     shared: bool = False
+    sharers: int = 1
+    reserved: int = 0
+    deadline: Deadline | None = None
 
 
 def each(found: Callable[[Any, Reading], Finding]) -> Callable[[Any, Reading], list[Finding]]:
@@ -269,19 +275,37 @@ class Chosen(NamedTuple):
         way = self.way
         if self.allowance is None or way.fewest is None:
             return self
-        said, calls, each, shared = self.allowance
+        allowance = self.allowance
+        calls, each = allowance.calls, allowance.each
         if each is not None:  # what a way computes by itself takes time that no call has
             calls = int(calls * each / (each + d * way.own))
         if calls < (fewest := way.fewest(self.settings, d)):
             from limelight.explainers.registry import fitting  # which is made of this module
 
-            after = " after loading and checking" * (each is not None)
+            after = " after reading the text and timing the model" * (each is not None)
+            # One call is for the text itself.
+            enough = (
+                1 + fewest * allowance.sharers + allowance.reserved if way.counts else 1 + fewest
+            )
+            instead = "" if allowance.shared else fitting(self.model, d, calls, fewest)
             raise DomainError(
                 f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
-                f"and a budget of {said} leaves it {calls:,}{after}."
-                f"{'' if shared else fitting(self.model, d, calls)}"
+                f"and a budget of {allowance.said} leaves it {calls:,}{after}. Give a budget of "
+                f"{enough:,} calls{instead}."
             )
         return self._replace(settings=way.fitted(self.settings, d, calls))
+
+    def with_draws(self, diagnostics: Mapping[str, Any]) -> "Chosen":
+        """Return the same with the count that was drawn, if a deadline ended the draws early."""
+        if self.allowance is None or self.allowance.deadline is None or not self.way.counts:
+            return self
+        count, *others = self.way.counts
+        drawn, planned = diagnostics.get(f"{count}_drawn"), getattr(self.settings, count)
+        if drawn is None or planned is None or drawn >= planned:
+            return self
+        counts = {count: drawn} | {name: drawn for name in others if name == f"max_{count}"}
+        counts |= {name: 0 for name in others if name == "spare"}
+        return self._replace(settings=replace(self.settings, **counts))
 
     def expected_calls(self, d: int) -> int:
         """Return how often the model will be asked, as far as that is known."""

@@ -30,6 +30,7 @@ from limelight.explainers.target_game import TargetGame, seen_errors
 from limelight.models.protocol import AskInsteadError
 from limelight.results import Finding
 from limelight.sampling.all_masks import nested_count, owen_of_all_masks
+from limelight.sampling.deadline import has_time_for, in_part_of_the_time, masks_in_time
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import FEWEST, inner_shapley, permutation_shapley
 from limelight.shapes import Float, Int
@@ -40,6 +41,8 @@ from limelight.theory.owen import owen
 from limelight.theory.ratio_game import one_document
 
 _SHOWN = 8  # sentences
+_ENDS = 2  # the text, and nothing of it: each cut of a text asks about both
+_OPENED = 3  # sentences, where the calls suffice and no number is set
 # On reviews of more than 600 words 0.18 of two pairs of orders of all their words, for more of the
 # share (benchmarks/samplers.py --long).
 _ZOOM_CALLS = 800
@@ -155,17 +158,20 @@ def _in_nested_orders(settings: Owen, one: Reading, *, usual_pairs: int = FEWEST
     n, asked = len(players.parts), draws.first(d)
     refined = _of_features(one, players.parts)
     game = TargetGame(refined, settings.replacement)
-    if nested_count(players.levels) <= max(asked, DEFAULT_CALLS if settings.samples is None else 0):
+    all_sets = nested_count(players.levels)
+    affordable = max(asked, DEFAULT_CALLS if settings.samples is None else 0)
+    if all_sets <= affordable and has_time_for(all_sets):
         totals = owen_of_all_masks(game, players.levels)[0] @ players.sums
         said, known = _of_units(one, players, totals)
-        return game.found(totals[:d], said=said, masks=nested_count(players.levels), **known)
+        return game.found(totals[:d], said=said, masks=all_sets, **known)
     pairs = (asked - 2) // (2 * max(n - 1, 1))  # both ends are those of every order
     if settings.samples is None:
         pairs = max(pairs, usual_pairs)
     if pairs < FEWEST_PAIRS:
         raise DomainError(
             f"Owen values of {d} words, {n} parts within {settings.within}, take at least "
-            f"{2 + 4 * (n - 1):,} samples; got {asked:,}. Score features='positions' or raise them."
+            f"{(needed := 2 + 4 * (n - 1)):,} samples; got {asked:,}. Set samples to {needed:,}, "
+            f"or give a budget of {needed + 1:,} calls."
         )
     drawn = permutation_shapley(
         game,
@@ -179,7 +185,14 @@ def _in_nested_orders(settings: Owen, one: Reading, *, usual_pairs: int = FEWEST
     said, known = _of_units(one, players, drawn.values[0], drawn.stderr[0])
     said += said_of_pairs(Shapley(pairs=pairs), drawn, n)
     errors = seen_errors(drawn.stderr[0, :d])
-    return game.found(drawn.values[0, :d], errors, said=said, **known, pairs_drawn=pairs)
+    return game.found(
+        drawn.values[0, :d],
+        errors,
+        said=said,
+        **known,
+        pairs_drawn=drawn.pairs,
+        samples_drawn=2 + 2 * drawn.pairs * max(n - 1, 1),
+    )
 
 
 def _of_units(
@@ -247,7 +260,7 @@ def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, .
 class Zoom:
     """Settings of a long document: its sentences, then the words of those that matter."""
 
-    opened: Annotated[int, at_least(1)] = 3
+    opened: Annotated[int | None, at_least(1)] = None
     within: Annotated[str, OneOf(CUTTERS)] = "sentences"
     samples: Annotated[int | None, at_least(16)] = None
     replacement: str = "auto"
@@ -283,21 +296,16 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
         found = sampled_shapley(fitted, one)
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
         return replace(found, diagnostics=known)
-    # Half of what is asked tells which sentences matter, the other half what matters in them.
-    if (least := usual.draws.fewest_calls(len(whole))) > asked // 2:
-        if settings.samples is not None:
-            larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
-            raise DomainError(
-                f"zoom into {len(whole)} {unit} takes at least {2 * least:,} samples; got "
-                f"{asked:,}. Allow for more{larger}."
-            )
-        asked = 2 * least
-    fitted = fit(usual, len(whole), asked // 2)
-    coarse = sampled_shapley(fitted, _of_features(one, whole))
-    left = asked - fitted.draws.calls(len(whole)) - fitted.spare
     sizes = np.bincount(whole.of_token[whole.of_token >= 0])
+    coarse_calls, asked = _split_calls(settings, whole, sizes, asked)
+    fitted = fit(usual, len(whole), coarse_calls)
+    with in_part_of_the_time(coarse_calls / asked):
+        coarse = sampled_shapley(fitted, _of_features(one, whole))
+    left = asked - fitted.draws.calls(len(whole)) - fitted.spare - _ENDS
+    if settings.opened is None and (masks := masks_in_time()) is not None:
+        left = min(left, masks)
     strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
-    wanted = [g for g in strongest[: settings.opened] if sizes[g] > 1]
+    wanted = [g for g in strongest[: settings.opened or _OPENED] if sizes[g] > 1]
     opened, each = list[int](), 0
     for g in wanted:  # one that is too long for what is left does not keep the next ones closed
         if (each + 2 * (sizes[g] + 1)) * FEWEST_PAIRS <= left:
@@ -308,14 +316,50 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     own = np.where(inside, len(whole) + np.arange(len(inside)), whole.of_token)
     units = replace(features_of(document, own.tolist()), unit=f"{unit} and words")
     found = _opened(settings, one, whole, coarse, units, opened, int(pairs))
+    if (sentence_pairs := coarse.diagnostics.get("pairs_drawn")) is None:
+        masks = 2 ** len(whole)
+    else:
+        masks = 2 + fitted.draws.each(len(whole)) * int(sentence_pairs) + fitted.spare
+    masks += found.diagnostics["samples_drawn"] + _ENDS
+    found = replace(found, diagnostics={**found.diagnostics, "samples_drawn": masks})
     if not (closed := [g for g in wanted if g not in opened]):
         return found
-    more = 2 * FEWEST_PAIRS * sum(2 * (sizes[g] + 1) for g in wanted)
+    more = 2 * _calls_to_open(sizes, len(wanted))
     said = (
         f"{len(closed)} of the {len(wanted)} strongest {unit} stayed closed, because two pairs of "
-        f"orders of their words take more calls than were left: set samples to {more:,} or more."
+        f"orders of their words take more calls than were left: set samples to {more:,} or more, "
+        f"or give a budget of {more + 1:,} calls."
     )
     return replace(found, notices=(found.notices[0], said, *found.notices[1:]))
+
+
+def _calls_to_open(sizes: Int[np.ndarray, " sentences"], count: int) -> int:
+    """Return the calls that surely open ``count`` sentences: those of the longest ones."""
+    longest = np.sort(sizes[sizes > 1])[::-1][:count]
+    return FEWEST_PAIRS * int((2 * (longest + 1)).sum()) + _ENDS
+
+
+def _split_calls(
+    settings: Zoom, whole: Features, sizes: Int[np.ndarray, " sentences"], asked: int
+) -> tuple[int, int]:
+    """Return the calls about the sentences, and the calls about these and their words together.
+
+    Half of the calls tell which sentences matter, the other half what matters in them. Where a
+    number of sentences is to be opened, enough is kept for the longest ones.
+    """
+    unit = settings.within
+    about_sentences = Shapley(replacement=settings.replacement).draws.fewest_calls(len(whole))
+    about_words = 0 if settings.opened is None else _calls_to_open(sizes, settings.opened)
+    needed = about_sentences + max(about_sentences, about_words)
+    if needed > asked and settings.samples is not None:
+        fewer = ", or open fewer" * (about_words > about_sentences)
+        larger = ", or begin with larger units (within='paragraphs')" * (unit == "sentences")
+        raise DomainError(
+            f"zoom into {len(whole)} {unit} takes at least {needed:,} samples; got {asked:,}. Set "
+            f"samples to {needed:,}, give a budget of {needed + 1:,} calls{fewer}{larger}."
+        )
+    asked = max(asked, needed)
+    return min(max(asked // 2, about_sentences), asked - about_words), asked
 
 
 def _of_features(one: Reading, features: Features) -> Reading:
@@ -339,17 +383,22 @@ def _opened(
     scores = coarse.scores[group]
     errors = np.zeros(len(whole)) if coarse.stderr is None else coarse.stderr
     stderr, rng = errors[group], text_rng(settings.seed, one.documents[0].text)
-    for g in opened:
-        values, spread = inner_shapley(
-            game, group, g, rng, pairs=pairs, known_range=game.known_range
-        )
+    masks = [2 * (np.count_nonzero(group == g) + 1) for g in opened]
+    drawn = list[int]()
+    for i, g in enumerate(opened):
+        with in_part_of_the_time(masks[i] / sum(masks[i:])):
+            values, spread, count = inner_shapley(
+                game, group, g, rng, pairs=pairs, known_range=game.known_range
+            )
+        drawn.append(count)
         (*found, total), (*off, off_total) = values[0], spread[0]
-        if pairs < FEWEST:  # draws that happen to agree say nothing: words vary as their sentence's
+        if count < FEWEST:  # draws that happen to agree say nothing: words vary as their sentence's
             off = np.maximum(off, np.sqrt(np.mean(np.square(off))))
         # Words add up to their sentence, whose own score more was asked about.
         count = len(found)
         scores[group == g] = np.array(found) + (coarse.scores[g] - total) / count
         stderr[group == g] = np.hypot(off, np.hypot(errors[g], off_total) / count)
+    pairs = min(drawn, default=0)
     held = np.abs(coarse.scores)
     share = held[opened].sum() / held.sum() if held.any() else 0.0
     rest = " No word of the others was looked at." * (len(opened) < len(whole))
@@ -370,6 +419,7 @@ def _opened(
         diagnostics={
             "opened": [list(_extent(whole, g)) for g in opened],
             "pairs_in_each": pairs,
+            "samples_drawn": sum(n * size for n, size in zip(drawn, masks, strict=True)),
             settings.within: _totals(whole, coarse.scores, np.arange(len(whole)), coarse.stderr),
         },
         units=units,
@@ -431,8 +481,9 @@ ROWS = (
             by_draws(
                 _zoomed,
                 {
-                    "opened": "sentences that are opened, strongest first; those are left out for "
-                    "which the samples do not allow two pairs of orders of their words",
+                    "opened": "sentences that are opened, strongest first: this many, or an error "
+                    f"if the samples do not suffice; None: up to {_OPENED}, as far as they allow "
+                    "two pairs of orders of the words",
                     "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
                     "samples": "masks that are asked, half of them about sentences and half about "
                     f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "

@@ -282,8 +282,11 @@ def default_method(model: Model) -> str:
     return EXPLAINED_ELSEWHERE if sampled else EXPLAINED
 
 
-def fitting(model: Model, d: int, calls: int) -> str:
-    """Say which method explains ``d`` features with so few calls, and which takes the fewest."""
+def fitting(model: Model, d: int, calls: int, fewest: int) -> str:
+    """Say which methods explain ``d`` features with so few calls, or with fewer than ``fewest``.
+
+    The budgets that are named include the call for the text itself.
+    """
     usual = [configured(name, model, {}) for name in compared_by_default(model)]
     takes = {
         one.method.id: one.way.fewest(one.settings, d)
@@ -291,13 +294,14 @@ def fitting(model: Model, d: int, calls: int) -> str:
         if one.way.fewest is not None
     }
     if not takes:  # as of a model whose usual methods are all exact
-        return f" Use {default_method(model)!r}, which asks the model nothing."
+        return f", or use {default_method(model)!r}, which asks the model nothing"
     least = min(takes, key=takes.__getitem__)
     if takes[least] > calls:
-        return f" None takes so few; {least!r} takes the fewest, {takes[least]:,}."
+        fewer = takes[least] < fewest
+        return f", or one of {takes[least] + 1:,} calls and {least!r}" if fewer else ""
     first = next(name for name in takes if takes[name] <= calls)
-    several = (f"{name!r}, which takes {takes[name]:,}" for name in dict.fromkeys((first, least)))
-    return f" Use {', or '.join(several)}."
+    names = (f"{name!r}, which takes {takes[name]:,}" for name in dict.fromkeys((first, least)))
+    return f", or use {', or '.join(names)}"
 
 
 def methods_and_budget(

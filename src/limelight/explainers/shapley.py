@@ -163,7 +163,7 @@ def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
     """Score every feature by what it adds to the words before it, or by a regression on masks."""
     game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
     start = _start(settings, one)
-    if draws.asks_all(d):
+    if draws.asks_all_in_time(d):
         return game.found(shapley_of_all_masks(game, d)[0], masks=2**d)
     rng, regressed = text_rng(settings.seed, one.documents[0].text), settings.by_regression(d)
     if regressed:

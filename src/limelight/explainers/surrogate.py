@@ -18,6 +18,7 @@ from limelight.models import Model, checked_model
 from limelight.models.text_game import checked_masks
 from limelight.question import Asked, spelled_out
 from limelight.results import Finding
+from limelight.sampling.deadline import answers_in_time
 from limelight.sampling.masks import text_rng
 from limelight.sampling.ratio_games import (
     CrossFits,
@@ -26,7 +27,7 @@ from limelight.sampling.ratio_games import (
     paired_masks,
     word_errors,
 )
-from limelight.shapes import Float
+from limelight.shapes import Bool, Float
 from limelight.text import Given, one_line
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.interactions import shapley_interactions
@@ -124,8 +125,14 @@ def _fitted(one: Reading, settings: Surrogate) -> tuple[SurrogateGame, CrossFits
     """
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     rng = text_rng(settings.seed, one.documents[0].text)
-    keep = paired_masks(d, settings.draws.first(d), rng)
-    answers = game(keep)[:, 0]
+    pairs = paired_masks(d, settings.draws.first(d), rng).reshape(-1, 2, d)
+
+    def answers_to(pairs: Bool[np.ndarray, "n two d"]) -> Float[np.ndarray, "n two"]:
+        return game(pairs.reshape(-1, d)).reshape(-1, 2)
+
+    least = settings.draws.determining(d) // 2
+    answers = answers_in_time(answers_to, pairs, masks_per_row=2, least=least).ravel()
+    keep = pairs.reshape(-1, d)[: len(answers)]
     found = cross_fits(keep, answers, heads=settings.heads, known_range=game.known_range)
     parts: dict[str, Any] = {one.name: getattr(found.games, one.name) for one in fields(RatioGame)}
     whole = {name: x[0, ...] if np.ndim(x) else x for name, x in parts.items()}  # of all folds

@@ -220,6 +220,8 @@ def fitted_masks(
         sample,
         partial(fit, known_range=game.known_range),
         start=draws.first(d) // masks,
+        least=draws.determining(d) // masks,
+        masks_per_row=masks,
         tolerance=settings.tolerance,
         most=settings.max_samples // masks,
     )

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from limelight.sampling.deadline import answers_in_time, is_active
 from limelight.sampling.masks import Masks, PerMask, Rng, sized_masks
 from limelight.sampling.orders import ShapleySample, end_masks
 from limelight.sampling.sample import Game
 from limelight.sampling.spread import ROUNDING, Spread, heavy_tailed
+from limelight.shapes import Float
 
 _PAIRS = 512  # asked at a time
 _SINGULAR = 1e-12
@@ -91,6 +93,27 @@ def _sets(d: int, size: int, n: int, count: int, rng: Rng) -> Masks:
     return keep
 
 
+def in_random_order(masks: PairedMasks, first: int, rng: Rng) -> PairedMasks:
+    """Return the same masks, those after the ``first`` ones in random order."""
+    order = np.arange(len(masks.keep))
+    order[first:] = rng.permutation(order[first:])
+    return PairedMasks(*(part[order] for part in masks))
+
+
+def first_answered(masks: PairedMasks, first: int, count: int) -> PairedMasks:
+    """Return the ``count`` masks that there was time for, weighted to stand for all of them.
+
+    The ``first`` ones are answered in any case, those after them in random order: each of the
+    latter is in the sample by chance, and weighs more by the inverse of that chance.
+    """
+    if count == len(masks.keep):
+        return masks
+    chance = np.ones(count)
+    chance[first:] = (count - first) / (len(masks.keep) - first)
+    weight, asked = masks.weight[:count] / chance, (1 - masks.unasked[:count]) * chance
+    return PairedMasks(masks.keep[:count], weight, 1 - asked)
+
+
 def regression_shapley(
     game: Game, d: int, rng: Rng, *, pairs: int, known_range: float = 0.0
 ) -> ShapleySample:
@@ -107,22 +130,32 @@ def regression_shapley(
     rare effects (:meth:`Spread.error`). Masks that would be asked in any sample add nothing to it.
     Where the fit is perfect, three unseen pairs are allowed for that are off by ``known_range``, or
     by |f(all) − f(none)| or the largest value if that is more. Domain: d ≥ 2, at least d + 2 pairs
-    unless those are all.
+    unless those are all. A deadline ends the sample earlier, after d + 2 pairs at least.
     """
     # Of 12 words under MiniLM this has 0.8 to 0.5 times the error of as many calls in orders, and
     # drawing sizes evenly (leverage) no less; the more words, the more calls it takes to be better.
     masks = paired_masks(d, pairs, rng)
     ends = game(end_masks(d))
-    answers, n = [ends], len(masks.keep)
-    for start in range(0, n, _PAIRS):
+    first = min(fewest_pairs(d), len(masks.keep))
+    if is_active():  # its end may leave out the last ones, which must not be those of one size
+        masks = in_random_order(masks, first, rng)
+
+    def answers_to(keep: Masks) -> Float[np.ndarray, "n two m"]:
+        return np.stack(np.split(game(np.concatenate([keep, ~keep])), 2), axis=1)
+
+    both = list[Float[np.ndarray, "n two m"]]()
+    for start in range(0, len(masks.keep), _PAIRS):
         keep = masks.keep[start : start + _PAIRS]
-        answers.append(game(np.concatenate([keep, ~keep])))
-    both = [np.split(part, 2) for part in answers[1:]]
-    gap = ends[1] - ends[0]
+        both.append(answers_in_time(answers_to, keep, masks_per_row=2, least=first - start))
+        if len(both[-1]) < len(keep):
+            break
+    pair_answers = np.concatenate(both)
+    masks = first_answered(masks, first, len(pair_answers))
+    n, gap = len(masks.keep), ends[1] - ends[0]
     sign = 2.0 * masks.keep - 1.0
     # What the sum of the values is known to be leaves d − 1 directions: those in which z sums to 0.
     share = sign.mean(axis=1, keepdims=True)
-    x, y = sign - share, np.concatenate([a - b for a, b in both]) - share * gap
+    x, y = sign - share, pair_answers[:, 0] - pair_answers[:, 1] - share * gap
     pull = masks.weight[:, None] * x
     inverse = np.linalg.pinv(pull.T @ x, rcond=_SINGULAR, hermitian=True)
     values = (inverse @ (pull.T @ y)).T + gap[:, None] / d
@@ -146,7 +179,7 @@ def regression_shapley(
         flat=flat,
         size=size,
         spike=np.where(flat, 0.0, spread.spike()),
-        tail=heavy_tailed(np.concatenate(answers)),
+        tail=heavy_tailed(np.concatenate([ends, *np.swapaxes(pair_answers, 0, 1)])),
         squared=stderr**2,
         drawn=np.full(d, n),
     )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from limelight.sampling.deadline import answers_in_time, has_time_for
 from limelight.sampling.masks import Rng
 from limelight.sampling.sample import Game, expect
 from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, heavy_tailed, unseen_error
@@ -19,6 +20,7 @@ Levels = Int[np.ndarray, "L d"]  # the group of every word, from the outermost o
 FEWEST = 10  # pairs: with fewer, draws that happen to agree say nothing about their spread
 _AGREE = 1e-4  # of the farthest draw: what rounding does to draws that agree
 _MASKS = 1024  # asked at a time
+_FEWEST_TO_SPREAD = 2  # pairs: one has no spread
 _STRETCH = 4  # masks that one word takes
 
 
@@ -88,12 +90,16 @@ def permutation_shapley(
         return answers[-1]
 
     # Draws relative to the first: identical draws have exactly no spread.
-    def draw(count: int) -> Float[np.ndarray, "count m k"]:
-        orders = random_orders(d, count, rng, levels)
+    def draws_of(orders: Orders) -> Float[np.ndarray, "count m k"]:
         found = _draws(orders, ends, ask(_prefixes(orders)) if d > 1 else ends[:0])
         return found if into is None else found @ into
 
-    draws = [draw(1)]
+    def draw(count: int, *, least: int = 0) -> Float[np.ndarray, "most_count m k"]:
+        orders = random_orders(d, count, rng, levels)
+        masks = 2 * max(d - 1, 1)
+        return answers_in_time(draws_of, orders, masks_per_row=masks, least=least)
+
+    draws = [draw(1, least=1)]
     origin = draws[0][0]
     size = np.max([np.abs(ends[1] - ends[0]), np.abs(origin).max(axis=1)], axis=0)
     size = np.maximum(size, known_range) * (d > 2)  # two words have one pair of orders
@@ -102,11 +108,14 @@ def permutation_shapley(
         while n < wanted:
             # A pair asks 2 (d − 1) masks, its ends being known: as many pairs as fill one call.
             count = min(wanted - n, max(1, _MASKS // max(2 * (d - 1), 1)))
-            draws.append(draw(count))
-            n += count
+            draws.append(draw(count, least=_FEWEST_TO_SPREAD - n))
+            n += len(draws[-1])
+            if len(draws[-1]) < count:  # the time is over
+                wanted, spare = n, 0
         relative, drawn = np.concatenate(draws) - origin, np.full(origin.shape[1], n)
         mean, spread = _moments(relative)
-        if spare >= _STRETCH and d > 2:  # of a budget, which knows no tolerance
+        # Calls are spare in a budget only, which knows no tolerance.
+        if spare >= _STRETCH and d > 2 and has_time_for(spare, margin=1):
             # Words of uneven numbers of draws do not add up. The pairs alone do: given them, what
             # is missing has mean 0, and it goes to the words that vary, by shares that they tell.
             total = spread.second.sum(axis=1, keepdims=True)
@@ -150,26 +159,35 @@ def inner_shapley(
     *,
     pairs: int,
     known_range: float = 0.0,
-) -> tuple[Float[np.ndarray, "m k"], Float[np.ndarray, "m k"]]:
-    """Return Owen values of the units of one group and their total, with standard errors.
+) -> tuple[Float[np.ndarray, "m k"], Float[np.ndarray, "m k"], int]:
+    """Return Owen values of the units of one group and their total, their errors, and the pairs.
 
     A pair is a random order of the groups and, inside this one, of its units, with the reverse of
-    both: other groups are there as wholes. It asks 2 (k + 1) masks of k units. Domain: pairs ≥ 2.
+    both: other groups are there as wholes. It asks 2 (k + 1) masks of k units. A deadline ends the
+    draws earlier, after two pairs at least. Domain: pairs ≥ 2.
     """
     members = np.flatnonzero(group == own)
     when = rng.random((pairs, int(group.max()) + 1))  # each group comes
     others = [when < when[:, [own]], when > when[:, [own]]]
     # Inside its own group alone: the words of others come and go with theirs, and cost nothing.
     order = random_orders(len(members), pairs, rng)
-    place = _places(order)
-    keep = np.repeat(np.concatenate(others)[:, None, group], len(members) + 1, axis=1)
-    keep[:, :, members] = place[:, None, :] < np.arange(len(members) + 1)[None, :, None]
-    answers = game(keep.reshape(-1, len(group)))
-    draws = _pair_means(answers.reshape(2 * pairs, len(members) + 1, -1), place)
+    place, steps = _places(order), len(members) + 1
+    keep = np.repeat(np.concatenate(others)[:, None, group], steps, axis=1)
+    keep[:, :, members] = place[:, None, :] < np.arange(steps)[None, :, None]
+
+    def draws_of(masks: Bool[np.ndarray, "n two steps d"]) -> Float[np.ndarray, "n m k"]:
+        one_way = np.swapaxes(masks, 0, 1).reshape(-1, steps, len(group))
+        # A word is missing at the steps up to its place.
+        places = np.count_nonzero(~one_way[:, :, members], axis=1) - 1
+        answers = game(one_way.reshape(-1, len(group)))
+        return _pair_means(answers.reshape(len(one_way), steps, -1), places)
+
+    both_ways = np.stack(np.split(keep, 2), axis=1)
+    draws = answers_in_time(draws_of, both_ways, masks_per_row=2 * steps, least=2)
     draws = np.append(draws, draws.sum(axis=2, keepdims=True), axis=2)
     mean, spread = _moments(draws - draws[0])
     size = np.maximum(np.abs(draws).max(axis=(0, 2)), known_range)
-    return draws[0] + mean, _errors(spread, pairs, size)[0]
+    return draws[0] + mean, _errors(spread, len(draws), size)[0], len(draws)
 
 
 def _places(order: Orders) -> Int[np.ndarray, "two_n d"]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.sampling.deadline import answers_in_time
 from limelight.sampling.masks import (
     SIZES,
     Indicators,
@@ -115,13 +116,26 @@ class Sample:
         if row0:
             self._take(first, np.ones(1), self.origin[None])
 
-    def grow(self, n: int) -> None:
-        """Draw until the sample has ``n`` rows, the untouched document included."""
+    def grow(self, n: int, *, least: int = 0, masks_per_row: int = 1) -> None:
+        """Draw until the sample has ``n`` rows, the untouched document included.
+
+        Under a deadline it stops at it, but not before there are ``least`` rows.
+        """
         while (missing := n - self.n) > 0:
             # Whole chunks as far as they go: a sample that grows in steps has other draws than one
             # at once only where a step ends inside a chunk.
             keep, weight = self._draws(min(missing, _CHUNK), self._rng)
-            self._take(keep, weight, _answer(self._game, keep))
+            outputs = answers_in_time(
+                lambda rows: _answer(self._game, rows),
+                keep,
+                masks_per_row=masks_per_row,
+                least=least - self.n,
+            )
+            answered = len(outputs)
+            if answered:
+                self._take(keep[:answered], weight[:answered], outputs)
+            if answered < len(keep):
+                return
 
     @property
     def range(self) -> Float[np.ndarray, " m"]:
@@ -192,15 +206,19 @@ def until(
     fit: Callable[[Sample], Any],
     *,
     start: int,
+    least: int = 0,
+    masks_per_row: int = 1,
     tolerance: float | None = None,
     most: int,
 ) -> Any:
     """Grow ``sample`` to ``start`` rows, then on until no ``stderr`` of its fit is too large.
 
+    A deadline ends it earlier, with ``least`` rows or more.
+
     Errors fall like 1/√n, which says how many rows to draw next: at most four times as many as
     there are, so a lucky or unlucky start misleads little. Stops at ``most`` rows. Returns the fit.
     """
-    sample.grow(start)
+    sample.grow(start, least=least, masks_per_row=masks_per_row)
     found = fit(sample)
     if tolerance is None:
         return found
@@ -209,7 +227,7 @@ def until(
         factor = min(1.05 * (worst / tolerance) ** 2, 4.0)
         wanted = min(math.ceil(sample.n * factor), most)
         expect(wanted - sample.n)
-        sample.grow(wanted)
+        sample.grow(wanted, masks_per_row=masks_per_row)
         found = fit(sample)
     return found
 

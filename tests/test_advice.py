@@ -1,0 +1,610 @@
+"""What a message advises works: the call after the advice, beside the call that brings it.
+
+A row is a message, the call that raises it (or whose result has it as a notice), and the calls that
+follow its advice. Calls that follow it may take numbers from the message: ``{1}`` is its first.
+"""
+
+import ast
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import limelight as lime_light
+from limelight import InputError, explain
+from limelight.explainers import Banzhaf, Lime
+
+SOURCE = Path(lime_light.__file__).parent
+WORDS = [f"w{i}" for i in range(1, 41)]
+TEXT, LONG = " ".join(WORDS[:15]), " ".join(WORDS)
+SENTENCES = " ".join(f"Here w{i} is, and w{i + 1} goes on with w{i + 2}." for i in range(12))
+TWICE = "The plot is good. The cast is good too. The end is dull, and dull it stays."
+
+
+def scores(texts):
+    sets = [{int(word) for word in re.findall(r"w(\d+)", text)} for text in texts]
+    return np.array([[0.0, sum(s) / 30 + 2.0 * ({1, 3, 5} <= s) - ({2, 3} <= s)] for s in sets])
+
+
+def probabilities(texts):
+    good = 1 / (1 + np.exp(-scores(texts)[:, 1] / 10))
+    return np.column_stack([1 - good, good])
+
+
+FUNCTION = lime_light.wrap(scores, classes=["bad", "good"], scale="logit")
+PRICES = lime_light.wrap(lambda texts: scores(texts)[:, 1:], classes=["price"], scale="score")
+SHIPPED = lime_light.load()
+
+
+class Row(NamedTuple):
+    """A message, the call that brings it, and calls that follow what it advises."""
+
+    said: str
+    wrong: tuple
+    right: list
+
+
+def row(said, wrong, *right):
+    return Row(said, wrong, list(right))
+
+
+def of(text, method=None, model=FUNCTION, verb=explain, **keywords):
+    return (verb, (model, text, *([] if method is None else [method])), keywords)
+
+
+def comparing(**keywords):
+    return (lime_light.compare, (FUNCTION, TEXT), keywords)
+
+
+def judging(*texts, **keywords):
+    methods = keywords.pop("methods", ["loo"])
+    return (lime_light.judge, (FUNCTION, list(texts), methods), keywords)
+
+
+def wrapping(function, **keywords):
+    def explained(function, **keywords):
+        return explain(lime_light.wrap(function, **keywords), "w1 w2 w3")
+
+    return (explained, (function,), keywords)
+
+
+RAISED = [
+    row(
+        "give budget or 'samples', not both",
+        of(TEXT, "lime", samples=50, budget="99 calls"),
+        of(TEXT, "lime", samples=50),
+        of(TEXT, "lime", budget="99 calls"),
+    ),
+    row(
+        "leave budget out and set its own counts",
+        of(TEXT, "anchors", budget="99 calls"),
+        of(TEXT, "anchors", samples=50, max_samples=100),
+    ),
+    row(
+        r"Give a budget of ([\d,]+) calls, or use '(\w+)', which takes",
+        of(LONG, "shapley", budget="50 calls"),
+        of(LONG, "shapley", budget="{1} calls"),
+        of(LONG, "{2}", budget="50 calls"),
+    ),
+    row(
+        r"Give a budget of ([\d,]+) calls, or one of ([\d,]+) calls and '(\w+)'",
+        of(LONG, "shapley", budget="42 calls"),
+        of(LONG, "shapley", budget="{1} calls"),
+        of(LONG, "{3}", budget="{2} calls"),
+    ),
+    row(
+        r"no method is left to compare.* Shapley of .* Give a budget of ([\d,]+) calls",
+        comparing(methods=None, budget="3 calls"),
+        comparing(methods=None, budget="{1} calls"),
+    ),
+    row(
+        r"Shapley of .* Give a budget of ([\d,]+) calls",
+        comparing(methods=["shapley", "loo", "banzhaf"], budget="60 calls"),
+        comparing(methods=["shapley", "loo"], budget="{1} calls"),
+    ),
+    row(
+        r"use '(\w+)', which asks the model nothing",
+        of("A dull script.", "lime-sampled", SHIPPED, budget="1 call"),
+        of("A dull script.", "{1}", SHIPPED, budget="1 call"),
+    ),
+    row(
+        'budget must be a time, 30 or "30s" or "2min", or a number of calls of the model',
+        of(TEXT, budget="3 days"),
+        *(of("w1 w2 w3 w4", budget=given) for given in (30, "30s", "2min", "200 calls")),
+    ),
+    row(
+        "leave the sampler 'regression' out, or set pairs instead of the tolerance",
+        of(TEXT, "shapley", sampler="regression", tolerance=1.0),
+        of(TEXT, "shapley", tolerance=1.0),
+        of(TEXT, "shapley", sampler="regression", pairs=30),
+    ),
+    row(
+        r"a regression on .* Set pairs to (\d+) or more, or leave the sampler out",
+        of(TEXT, "shapley", sampler="regression", pairs=3),
+        of(TEXT, "shapley", sampler="regression", pairs="{1}"),
+        of(TEXT, "shapley", pairs=3),
+    ),
+    row(
+        r"pairs must be at least (\d+), since one pair has no spread",
+        of(TEXT, "shapley", pairs=1),
+        of(TEXT, "shapley", pairs="{1}"),
+    ),
+    row(
+        r"max_pairs must be at least (\d+) with a tolerance",
+        of(TEXT, "shapley", max_pairs=5, tolerance=1.0),
+        of(TEXT, "shapley", max_pairs="{1}", tolerance=1.0),
+    ),
+    row(
+        r"max_samples must be at least samples \((\d+)\)",
+        of(TEXT, "lime", samples=50, max_samples=20),
+        of(TEXT, "lime", samples=50, max_samples="{1}"),
+    ),
+    row(
+        r"Banzhaf values of 40 words need at least (\d+) samples",
+        of(LONG, "banzhaf", samples=10, max_samples=10),
+        of(LONG, "banzhaf", samples="{1}"),
+    ),
+    row(
+        r"interactions of 40 words need at least (\d+) samples",
+        of(LONG, "interactions", samples=10, max_samples=10),
+        of(LONG, "interactions", samples="{1}"),
+    ),
+    row(
+        r"samples do not determine LIME's scores .*: set samples to (\d+) or more",
+        of(LONG, "lime", samples=10, max_samples=10),
+        of(LONG, "lime", samples="{1}"),
+    ),
+    row(
+        r"Owen values of .* Set samples to ([\d,]+), or give a budget of ([\d,]+) calls",
+        of(SENTENCES, "owen", samples=20),
+        of(SENTENCES, "owen", samples="{1}"),
+        of(SENTENCES, "owen", budget="{2} calls"),
+    ),
+    row(
+        "Use 'lime', 'shapley' or 'loo'",
+        of(TEXT, "anchors", PRICES),
+        *(of(TEXT, method, PRICES) for method in ("lime", "shapley", "loo")),
+    ),
+    row(
+        "method 'lrp' needs .*; use 'shapley', 'lime' or 'loo'",
+        of(TEXT, "lrp"),
+        *(of(TEXT, method) for method in ("shapley", "lime", "loo")),
+    ),
+    row(
+        "has a formula for logits only; ask for the logit, or use 'lime-sampled'",
+        of("A dull script.", "lime-theorem", SHIPPED, scale="probability"),
+        of("A dull script.", "lime-theorem", SHIPPED, scale="logit"),
+        of("A dull script.", "lime-sampled", SHIPPED, scale="probability"),
+    ),
+    row(
+        "Leave out all but one of them",
+        of(TWICE, "owen", SHIPPED, within="sentences in paragraphs"),
+        of(TWICE, "owen", SHIPPED, within="sentences"),
+        of(TWICE, "owen", SHIPPED, within="paragraphs"),
+    ),
+    row(
+        "which is what it scores; leave features out",
+        of(SENTENCES, "zoom", features="sentences"),
+        of(SENTENCES, "zoom"),
+    ),
+    row(
+        r"zoom into .* Set samples to ([\d,]+), give a budget of ([\d,]+) calls",
+        of(SENTENCES, "zoom", samples=20),
+        of(SENTENCES, "zoom", samples="{1}"),
+        of(SENTENCES, "zoom", budget="{2} calls"),
+        of(SENTENCES, "zoom", samples=20, within="paragraphs"),
+    ),
+    row(
+        r"per_head and fit need replacement '(\w+)'",
+        of("A dull script.", "lime", SHIPPED, fit=True, replacement="delete"),
+        of("A dull script.", "lime", SHIPPED, fit=True, replacement="{1}"),
+    ),
+    row(
+        "Use method 'lime-sampled', or replacement 'unk'",
+        of(TWICE, "lime", SHIPPED, replacement="delete"),
+        of(TWICE, "lime-sampled", SHIPPED, replacement="delete"),
+        of(TWICE, "lime", SHIPPED, replacement="unk"),
+    ),
+    row(
+        r"no replacement 'gone'. Choose from: \w+, (\w+)",
+        of(TEXT, "lime", replacement="gone"),
+        of(TEXT, "lime", replacement="{1}"),
+    ),
+    row(
+        "the setting 'samples' of method 'lime' does nothing for this model; here it takes",
+        of("A dull script.", "lime", SHIPPED, samples=30),
+        of("A dull script.", "lime", SHIPPED, bandwidth=0.5),
+    ),
+    row(
+        r"Did you mean '(\w+)'\? Choose from",
+        of(TEXT, "lime", bandwith=0.5),
+        of(TEXT, "lime", bandwidth=0.5),
+    ),
+    row(r"settings are a value, not a class; write Lime\(\)", of(TEXT, Lime), of(TEXT, Lime())),
+    row(
+        "settings are given by name or as Banzhaf",
+        of(TEXT, Banzhaf(seed=1), seed=2),
+        of(TEXT, Banzhaf(seed=1)),
+        of(TEXT, "banzhaf", seed=2),
+    ),
+    row("compare needs at least one method", comparing(methods=[]), comparing(methods=["loo"])),
+    row(
+        "side 'first' is about a pair of texts, and this is a single text; leave it out",
+        of(TEXT, "loo", side="first"),
+        of(TEXT, "loo"),
+    ),
+    row(
+        "Several texts must be a list: write",
+        of(("w1 w2", "w3", "w4"), "loo"),
+        of(["w1 w2", "w3", "w4"], "loo"),
+    ),
+    row("Write limelight.wrap", (explain, (scores, TEXT), {}), of(TEXT, "loo")),
+    row(
+        "probabilities must lie between 0 and 1.* Pass scale='logit'",
+        wrapping(scores, classes=["bad", "good"]),
+        wrapping(scores, classes=["bad", "good"], scale="logit"),
+    ),
+    row(
+        "must sum to 1.* Pass multi_label=True",
+        wrapping(lambda texts: 0.9 * probabilities(texts), classes=["bad", "good"]),
+        wrapping(
+            lambda texts: 0.9 * probabilities(texts), classes=["bad", "good"], multi_label=True
+        ),
+    ),
+    row(
+        "name as many classes as there are columns",
+        wrapping(scores, classes=["bad", "good", "fine"], scale="logit"),
+        wrapping(scores, classes=["bad", "good"], scale="logit"),
+    ),
+    row("Write \\[text\\]", (FUNCTION.logits, ("w1",), {}), (FUNCTION.logits, (["w1"],), {})),
+    row(
+        "For a path or a name use limelight.load",
+        (lime_light.wrap, ("model",), {}),
+        (lime_light.load, (), {}),
+    ),
+    row(
+        "is exact, of|Shapley values of this model are exact .* use the method 'shapley'",
+        (lime_light.learn, (SHIPPED, ["A dull script."]), {}),
+        of("A dull script.", "shapley", SHIPPED),
+    ),
+    row("judge needs at least one method", judging("w1 w2 w3", methods=[]), judging("w1 w2 w3")),
+    row("judge needs at least one text", judging(), judging("w1 w2 w3")),
+    row(
+        "are about pairs of texts|is about pairs of texts; these are single ones. Leave it out",
+        judging("w1 w2 w3", side="first"),
+        judging("w1 w2 w3"),
+    ),
+    row(
+        'this budget must be a time, such as 30 or "30s"',
+        judging("w1 w2 w3", budget="5 calls"),
+        judging("w1 w2 w3", budget=30),
+        judging("w1 w2 w3", budget="30s"),
+    ),
+    row(
+        r"a pilot for 15 features needs at least (\d+) samples",
+        of(TEXT, verb=lime_light.plan, pilot=3),
+        of(TEXT, verb=lime_light.plan, pilot="{1}"),
+    ),
+]
+
+NOTICED = [
+    row(
+        r"draw (\d+) or more, which take a budget of ([\d,]+) calls",
+        of(LONG, "shapley"),
+        of(LONG, "shapley", pairs="{1}"),
+        of(LONG, "shapley", budget="{2} calls"),
+    ),
+    row(
+        "above the tolerance .*raise max_samples",
+        of(LONG, "lime", tolerance=0.1, samples=100, max_samples=120),
+        of(LONG, "lime", tolerance=0.1, samples=100),
+    ),
+    row(
+        "above the tolerance .*or max_pairs where orders are drawn",
+        of(LONG, "shapley", tolerance=0.1, pairs=5, max_pairs=10),
+        of(LONG, "shapley", tolerance=0.1, pairs=5),
+    ),
+    row(
+        r"stayed closed.* set samples to ([\d,]+) or more, or give a budget of ([\d,]+) calls",
+        of(f"{LONG} {LONG}. A bad w3. My w5 bib.", "zoom", samples=200),
+        of(f"{LONG} {LONG}. A bad w3. My w5 bib.", "zoom", samples="{1}"),
+        of(f"{LONG} {LONG}. A bad w3. My w5 bib.", "zoom", budget="{2} calls"),
+    ),
+    row(
+        "Raise samples, or open fewer, for the size of a single score",
+        of(SENTENCES, "zoom"),
+        of(SENTENCES, "zoom", samples=8000),
+    ),
+    row(
+        "draw more, or use a larger bandwidth or a smaller ridge",
+        of(LONG, "lime-sampled", samples=60, ridge=1.0),
+        of(LONG, "lime-sampled", samples=5000, ridge=1.0),
+        of(LONG, "lime-sampled", samples=60, ridge=1.0, bandwidth=50.0),
+        of(LONG, "lime-sampled", samples=60, ridge=1e-6),
+    ),
+]
+
+PAIRED = ("--model", "paired:model")
+SHELL = [
+    row(
+        'a text with spaces needs quotes.*Write "A dull script."',
+        ("explain", "A", "dull", "script."),
+        ("explain", "A dull script."),
+        ("explain", "--file", "lines.txt", "--lines"),
+    ),
+    row(
+        "a figure goes to a file; add --output NAME.png",
+        ("explain", "A dull script.", "--format", "png"),
+        ("explain", "A dull script.", "--format", "png", "--output", "made.png"),
+    ),
+    row(
+        "Change it, or add --format",
+        ("explain", "A dull script.", "--output", "made.xyz"),
+        ("explain", "A dull script.", "--output", "made.json"),
+        ("explain", "A dull script.", "--output", "made.xyz", "--format", "json"),
+    ),
+    row(
+        "shows one result; got several. Use --format json",
+        ("explain", "--file", "lines.txt", "--lines", "--output", "made.html"),
+        ("explain", "--file", "lines.txt", "--lines", "--format", "json"),
+    ),
+    row(
+        "'target' belongs to the command itself, see --help",
+        ("explain", "A dull script.", "--set", "target=positive"),
+        ("explain", "A dull script.", "--target", "positive"),
+    ),
+    row(
+        "a setting is written name=value",
+        ("explain", "A dull script.", "--set", "bandwidth"),
+        ("explain", "A dull script.", "--set", "bandwidth=0.5"),
+    ),
+    row(
+        "--limit is about a data set; add --data",
+        ("explain", "A dull script.", "--limit", "1"),
+        ("explain", "--data", "data.csv", "--limit", "1", "--engine", "here", "--output", "run1"),
+    ),
+    row(
+        "give --data or a text, not both",
+        ("explain", "A dull script.", "--data", "data.csv", "--output", "run2"),
+        ("explain", "A dull script."),
+        ("explain", "--data", "data.csv", "--engine", "here", "--output", "run2"),
+    ),
+    row(
+        "--data needs a folder for the run; add --output FOLDER",
+        ("explain", "--data", "data.csv", "--engine", "here"),
+        ("explain", "--data", "data.csv", "--engine", "here", "--output", "run3"),
+    ),
+    row(
+        "--engine here has one worker",
+        ("explain", "--data", "data.csv", "--engine", "here", "--workers", "2", "--output", "run4"),
+        ("explain", "--data", "data.csv", "--engine", "here", "--workers", "1", "--output", "run4"),
+    ),
+    row(
+        'give calls of the model, such as "(400 calls)"',
+        (
+            "explain",
+            "--data",
+            "data.csv",
+            "-m",
+            "lime-sampled",
+            "--budget",
+            "30s",
+            "--engine",
+            "here",
+            "--output",
+            "run5",
+        ),
+        (
+            "explain",
+            "--data",
+            "data.csv",
+            "-m",
+            "lime-sampled",
+            "--budget",
+            "{1}",
+            "--engine",
+            "here",
+            "--output",
+            "run5",
+        ),
+    ),
+    row(
+        "a text is explained by one method.*Use limelight compare, or --data",
+        ("explain", "A dull script.", "-m", "lime,loo"),
+        ("compare", "A dull script.", "-m", "lime,loo"),
+        ("explain", "--data", "data.csv", "-m", "lime,loo", "--engine", "here", "--output", "run6"),
+    ),
+    row(
+        "a plan is about one text; got 2. Put it in quotes",
+        ("plan", "A", "dull script."),
+        ("plan", "A dull script."),
+    ),
+    row(
+        "--key-variable is about a server; add --endpoint URL",
+        ("explain", "A dull script.", "--key-variable", "KEY"),
+    ),
+    row(
+        "--labels are about a language model; add --template",
+        ("explain", "A dull script.", "--labels", "a=b,c=d"),
+    ),
+    row(
+        "give --features or --cutter, not both",
+        ("explain", "A dull script.", "--features", "words", "--cutter", "limelight.text:units"),
+        ("explain", "A dull script.", "--features", "words"),
+    ),
+    row(
+        "--cutter names a function as module:function",
+        ("explain", "A dull script.", "--cutter", "halves"),
+        ("explain", "A dull script.", "--cutter", "halving:halves"),
+    ),
+    row(
+        "is the name of a file; did you mean --file lines.txt",
+        ("explain", "lines.txt"),
+        ("explain", "--file", "lines.txt"),
+    ),
+    row(
+        "give the text as an argument or with --file, not both",
+        ("explain", "A dull script.", "--file", "lines.txt"),
+        ("explain", "A dull script."),
+        ("explain", "--file", "lines.txt"),
+    ),
+    row(
+        "--tabs is about lines, of which each holds two texts; add --lines",
+        ("explain", "--file", "pairs.txt", "--tabs", "-m", "shapley", *PAIRED),
+        ("explain", "--file", "pairs.txt", "--tabs", "--lines", "-m", "shapley", *PAIRED),
+    ),
+    row(
+        "Choose from",
+        ("explain", "A dull script.", "-m", "lame"),
+        ("explain", "A dull script.", "-m", "lime"),
+    ),
+    row(
+        'this budget must be a time, such as 30 or "(30s)"',
+        ("judge", "--data", "data.csv", "-m", "loo", "--budget", "5 calls"),
+        ("judge", "--data", "data.csv", "-m", "loo", "--budget", "{1}"),
+    ),
+    row(
+        r"Give a budget of (\d+) calls",
+        ("explain", "A dull script.", "-m", "lime-sampled", "--budget", "1 call"),
+        ("explain", "A dull script.", "-m", "lime-sampled", "--budget", "{1} calls"),
+    ),
+]
+
+
+def run(call):
+    function, arguments, keywords = call
+    return function(*arguments, **keywords)
+
+
+def following(call, message, pattern):
+    """Return the call with the numbers and names that the message has in the pattern's groups."""
+    groups = re.search(pattern, message, re.DOTALL).groups()
+
+    def filled(value):
+        if not isinstance(value, str) or not (number := re.search(r"\{(\d)\}", value)):
+            return value
+        there = groups[int(number[1]) - 1].replace(",", "")
+        value = value.replace(number[0], there)
+        return int(value) if value.isdigit() else value
+
+    function, arguments, keywords = call
+    return function, tuple(map(filled, arguments)), {k: filled(v) for k, v in keywords.items()}
+
+
+@pytest.mark.parametrize("row", RAISED, ids=lambda row: row.said[:40])
+def test_what_an_error_advises_works(row):
+    with pytest.raises(InputError) as error:
+        run(row.wrong)
+    assert re.search(row.said, str(error.value), re.DOTALL), str(error.value)
+    for call in row.right:
+        run(following(call, str(error.value), row.said))
+
+
+@pytest.mark.parametrize("row", NOTICED, ids=lambda row: row.said[:40])
+def test_what_a_notice_advises_makes_it_go_away(row):
+    notices = " ".join(run(row.wrong).notices)
+    assert re.search(row.said, notices), notices
+    for call in row.right:
+        again = " ".join(run(following(call, notices, row.said)).notices)
+        assert not re.search(row.said, again), again
+
+
+def write_files(monkeypatch):
+    """Write what the commands read to the current folder, from which modules are imported too."""
+    monkeypatch.syspath_prepend(Path.cwd())
+    Path("lines.txt").write_text("A dull script.\nA fine cast.\n")
+    rows = [f"A dull script number {i},negative" for i in range(12)]
+    Path("data.csv").write_text("\n".join(["text,label", *rows, "A fine cast,positive"]) + "\n")
+    Path("pairs.txt").write_text("A cat\tA dog\nA cow\tA fly\n")
+    Path("paired.py").write_text(
+        "import limelight\n"
+        "def score(pairs):\n    return [[len(a) - len(b)] for a, b in pairs]\n"
+        "model = limelight.wrap(score, classes=['no', 'yes'], scale='logit', pairs=True)\n"
+    )
+    Path("halving.py").write_text("def halves(text):\n    return [(0, 6), (7, len(text))]\n")
+
+
+@pytest.mark.parametrize("row", SHELL, ids=lambda row: row.said[:40])
+def test_what_the_shell_advises_works(row, limelight, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files(monkeypatch)
+    told = limelight(*row.wrong)
+    said = " ".join(told.err.split())
+    assert told.code == 2
+    assert re.search(row.said, said), said
+    for call in row.right:
+        _, arguments, _ = following((None, call, {}), said, row.said)
+        told = limelight(*arguments)
+        assert told.code == 0, told.err
+
+
+# How a clause begins that says what to do.
+_IMPERATIVE = re.compile(
+    r"(?:[;.,] (?:or )?|: |^)(add|allow|ask|change|choose|cut|define|draw|explain|extend|give|"
+    r"leave|learn|make|name|open|pass|put|raise|run|save|score|serve|set|start|use|wrap|write) ",
+    re.IGNORECASE,
+)
+
+
+def advising_messages():
+    """Yield the file, and the literal parts, of every error of methods and shell that advises."""
+    for file in sorted([*(SOURCE / "explainers").glob("*.py"), *(SOURCE / "cli").glob("*.py")]):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and node.args and "Error" in ast.unparse(node.func):
+                parts = [
+                    part.value
+                    for part in ast.walk(node.args[0])
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                ]
+                if _IMPERATIVE.search(" … ".join(parts)):
+                    yield f"{file.parent.name}/{file.name}", parts
+
+
+# Messages that no row brings about, by what they say, and why.
+LEARNED = "takes a learned method, which takes a transformer: tests/training/test_learning.py"
+AUTHOR = "is for authors of methods: tests/explainers"
+NOT_TRIED = {
+    "the weights in": LEARNED,
+    "there is no learned method at": LEARNED,
+    "a learned start knows of": LEARNED,
+    "this method was learned from another model": LEARNED,
+    "this method was learned from a model of": LEARNED,
+    "this method has learned about": LEARNED,
+    "a learned method scores all words": LEARNED,
+    "a learned method knows logits only": LEARNED,
+    "a learned method knows what removing": LEARNED,
+    "this method was learned from stored values": LEARNED,
+    "has no way to be computed": AUTHOR,
+    "has the name of a keyword of the verbs": AUTHOR,
+    "there is a method": AUTHOR,
+    "with its weights frozen the model must": "takes a network whose gradients fail the check",
+    "this model no longer answers as it did": "takes a network that changes",
+    "of the pilot were answered alike": "a larger pilot helps only if the model moves at all",
+    "rationales are marked in one text": "takes data of pairs with rationales",
+    "the paper's experiments are a package": "takes an environment without that package",
+    "no text was given": "takes a terminal as standard input",
+    "train learns from a file of texts": "training takes seconds: tests/cli/test_train.py",
+}
+
+
+def test_every_advice_of_methods_and_shell_is_tried_or_says_why_not(
+    limelight, tmp_path, monkeypatch
+):
+    heard = []
+    for one in RAISED:
+        with pytest.raises(InputError) as error:
+            run(one.wrong)
+        heard.append(str(error.value))
+    monkeypatch.chdir(tmp_path)
+    write_files(monkeypatch)
+    heard += [" ".join(limelight(*one.wrong).err.split()) for one in SHELL]
+    untried = []
+    for file, parts in advising_messages():
+        longest = max(parts, key=len).strip()
+        tried = any(longest[:25] in said or longest[-25:] in said for said in heard)
+        whole = " ".join(parts)
+        if not tried and not any(reason in whole for reason in NOT_TRIED):
+            untried.append(f"{file}: {whole}")
+    assert untried == [], "add a row, or a reason to NOT_TRIED"
