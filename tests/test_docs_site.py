@@ -131,7 +131,8 @@ def test_figure_5_moves_with_the_text_and_practice_agrees(browser, figures, ship
                 assert shown == pytest.approx(wanted, abs=6e-3 * abs(wanted).max())
             assert float(page.inner_text("#figure-5 .note b").replace("−", "-")) < 1e-6
         page.fill("#text", "superb")
-        assert "LIME needs at least 2 words" in page.inner_text("#says")
+        shown = numbers(page, "#figure-5 tbody td:nth-child(4) b")
+        assert shown == pytest.approx(limelight.explain(shipped, "superb", "lime").scores, abs=6e-3)
         page.fill("#text", "<img src=x onerror=alert(1)>")
         assert page.locator("img").count() == 0
 

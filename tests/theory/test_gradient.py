@@ -54,7 +54,7 @@ class AtTheText:
 def test_matches_autograd_at_every_position_cls_included(seed):
     model = tiny_model(seed, outputs=2, scale=0.7)
     (text,) = random_texts(1, seed)
-    reading = AtTheText(model, text, target=1)
+    reading = AtTheText(model, text, target=1, scale="score")
     whole, per_head = by_autograd(model, reading.ids[0], 1)
     assert_same(reading.gradient[0], whole)
     assert_same(head_gradients(**reading.at_the_text)[0], per_head)

@@ -53,7 +53,7 @@ def test_is_complete_on_the_shipped_model(shipped):
 
 def test_matches_the_path_integral_of_autograd():
     model = tiny_model(3, outputs=2, scale=0.7)
-    reading = read(model, [TEXT], target=1)
+    reading = read(model, [TEXT], target=1, scale="score")
     start = model.embedding[reading.collapsed.base_ids[0]] + model.positions
     end = reading.collapsed.embedded[0]
     W_q, W_k, W_v, W_l = (torch.tensor(w) for w in (model.W_q, model.W_k, model.W_v, model.W_l))

@@ -354,7 +354,7 @@ def test_another_model_and_other_questions_are_refused(function, of_function, of
         scale="logit",
         name=function.fingerprint,
     )
-    with pytest.raises(InputError, match=r"a model of a \| b, and this one is of a \| b \| c"):
+    with pytest.raises(InputError, match=r"its classes are a \| b, not a \| b \| c"):
         package.explain(renamed, "w1 w2", of_function)
     for asked in (
         {"features": "positions"},

@@ -1,6 +1,7 @@
 """One score per feature of one text, with everything needed to read and to repeat it."""
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -105,6 +106,8 @@ def check_explanation(e: Any) -> None:
         raise InputError(f"bound must not be negative or NaN; got {e.bound}.")
     if e.bound_kind not in get_args(BoundKind):
         raise InputError(nearest("bound_kind", e.bound_kind, get_args(BoundKind)))
+    # The very object of the default, by which msgspec knows what it can leave out of JSON.
+    object.__setattr__(e, "bound_kind", sys.intern(e.bound_kind))
     if e.stderr is not None and (e.stderr < 0).any():
         raise InputError(f"stderr must not be negative; got {e.stderr.min()}.")
     outputs = {f"prediction of {name!r}": value for name, value in e.prediction.items()}
