@@ -204,7 +204,9 @@ def test_without_torch_the_extra_is_named(limelight, data, tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "torch", None)
     run = limelight("train", data, "--output", tmp_path / "model")
     assert run[:2] == (2, "")
-    assert run[2].startswith("Error: limelight.train needs torch; in a checkout of limelight, run:")
+    assert run[2].startswith(
+        'Error: limelight.train needs torch; in a checkout of limelight, run: pip install ".[tr'
+    )
 
 
 def test_help_does_not_need_torch():

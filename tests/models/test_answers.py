@@ -668,10 +668,10 @@ def test_an_unknown_word_of_an_answer_is_told_of():
 @pytest.mark.parametrize(
     ("calls", "instead"),
     [
-        (13, r"Use 'context-cite', which takes 6, or 'lrp', which takes 3\."),
-        (7, r"Use 'context-cite', which takes 6, or 'lrp', which takes 3\."),
-        (6, r"Use 'lrp', which takes 3\."),
-        (2, "None takes so few; 'lrp' takes the fewest, 3"),
+        (13, r"or use 'context-cite', which takes 6, or 'lrp', which takes 3\."),
+        (7, r"or use 'context-cite', which takes 6, or 'lrp', which takes 3\."),
+        (6, r"or use 'lrp', which takes 3\."),
+        (2, "or one of 4 calls and 'lrp'"),
     ],
 )
 def test_a_budget_that_is_too_small_names_what_fits_in_sentences(calls, instead):

@@ -600,7 +600,7 @@ def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     # As in a process that has loaded nothing of it yet.
     monkeypatch.delitem(sys.modules, "limelight.models.hugging_face.loading", raising=False)
-    with pytest.raises(InputError, match=r'run: pip install "limelight\[hf\]"'):
+    with pytest.raises(InputError, match=r'run: pip install "\.\[hf\]"'):
         limelight.load(tmp_path / "model")
 
 

@@ -303,8 +303,8 @@ def test_a_missing_extra_is_one_sentence(package):
     )
     assert done.returncode == 2
     assert done.stderr.startswith(
-        f"Error: limelight.serve needs {package}; in a checkout of limelight, run: pip install "
-        '".[serve]"'
+        f"Error: limelight.serve needs {package}; in a checkout of limelight, "
+        'run: pip install ".[serve]"'
     )
 
 

@@ -168,7 +168,8 @@ def learn(
         Pairs of orders drawn of each text, 2 (d − 1) calls of the model each for d words.
     budget
         How much to spend on drawing in all: "2h", or "100000 calls". Fewer pairs are drawn, then
-        fewer texts, until it suffices; what that leaves is said before anything is drawn.
+        fewer texts, until it suffices; what that leaves is said before anything is drawn. A time
+        becomes a number of calls at the start, so a machine that becomes slower takes longer.
     judged
         Texts on which the share is measured, of those kept aside; by default as many as take a
         quarter of the calls of drawing.

@@ -88,8 +88,8 @@ class Deadline:
         """Return the answers to as many of the first rows as there is time for."""
         experience = self._experience
         key = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).digest()
-        if (known := experience.rows_answered.get(key)) is not None:
-            return ask(rows[:known])
+        if (earlier_count := experience.rows_answered.get(key)) is not None:
+            return ask(rows[:earlier_count])
         answers, done = list[np.ndarray](), 0
         while done < len(rows):
             batch = min(self._rows_in_batch(masks_per_row), len(rows) - done)
