@@ -296,15 +296,13 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
     growing, done, end = target.with_name(f"{target.name}.part"), 0, 0
     busy = f"another command is writing to '{output}'; wait until it ends, or choose another file."
     try:
-        with growing_file(growing, busy) as file:
+        with growing_file(growing, target, busy) as file:
             try:
                 for part in parts:
                     content = part.encode()
                     while content:  # a nearly full disk takes a part, and says so the next time
                         content = content[file.write(content) :]
                     done, end = done + 1, file.tell()
-                os.fsync(file.fileno())
-                growing.replace(target)  # before the lock ends
             except BaseException:
                 with contextlib.suppress(OSError):  # the first error says more
                     file.truncate(end) if done else growing.unlink(missing_ok=True)
@@ -312,7 +310,7 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
     except BaseException as error:
         if isinstance(error, OSError) and error.filename in (None, str(growing)):
             error.filename = str(output)
-        if done:
+        if done and growing.exists():  # else all is in place already
             error.add_note(f"Finished results: {done}, in '{growing}'.")
         raise
 
