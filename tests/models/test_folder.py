@@ -215,7 +215,7 @@ def test_of_two_processes_that_save_into_a_folder_the_second_is_refused(tmp_path
     ) as first:
         assert first.stdout.readline() == "saving\n"
         other = tiny_model(outputs=3)
-        with pytest.raises(InputError, match="another process is saving a model to '.*model'"):
+        with pytest.raises(InputError, match=r"another process is saving a model to '.*model'"):
             save_folder(other, folder)
         first.communicate()
         assert first.returncode == 0

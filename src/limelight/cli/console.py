@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from rich.console import Console, RenderableType
 
 from limelight.errors import InputError, shown
-from limelight.files import growing_file, is_device, whole_file
+from limelight.files import growing_file, is_device, remove_abandoned_parts, whole_file
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -229,7 +229,16 @@ def put(results: Iterable[Any], form: str, output: Path | None) -> None:
         case "html":
             write([only(results, form).to_html()], output)
         case _:
-            only(results, form).save_figure(output)
+            figure = only(results, form)
+            if output is not None:
+                clean_up_beside(output)
+            figure.save_figure(output)
+
+
+def clean_up_beside(output: Path) -> None:
+    """Delete what killed commands left of ``output``, which is about to be written."""
+    target = output.resolve()
+    remove_abandoned_parts(target.parent, target.name)
 
 
 def put_one(found: Any, form: str, output: Path | None) -> None:
