@@ -70,7 +70,7 @@ def growing_file(path: Path, target: Path, busy: str) -> Iterator[BinaryIO]:
         if locked is False:
             os.close(handle)
             raise InputError(busy)
-        if _is_open_file(handle, path):
+        if locked is None or _is_open_file(handle, path):
             break
         os.close(handle)  # its writer moved it into place between opening and locking
     else:
@@ -151,7 +151,7 @@ def _new_part_file(target: Path) -> tuple[int, Path, bool]:
         try:
             locked = lock(handle)
             # Before it was locked, another process may have taken it for an abandoned part.
-            usable = locked is not False and _is_open_file(handle, part)
+            usable = locked is None or (locked and _is_open_file(handle, part))
         finally:
             if not usable:
                 os.close(handle)
