@@ -1,4 +1,8 @@
+import contextlib
+import errno
 import os
+import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -9,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from limelight.files import (
+    alone_in,
+    growing_file,
     remove_abandoned_parts,
     whole_file,
     whole_folder,
@@ -89,17 +95,16 @@ def kill_while_writing(program):
 
 
 @pytest.mark.parametrize("kind", ["whole_file", "whole_folder"])
-def test_the_next_writer_removes_what_a_killed_one_left(tmp_path, kind):
+def test_what_a_killed_process_left_is_removed(tmp_path, kind):
     kill_while_writing(
         f"with {kind}(Path({str(tmp_path / 'result')!r})):\n os.kill(os.getpid(), signal.SIGKILL)"
     )
-    assert len([*tmp_path.glob(".result.*.part")]) == 1
-    if kind == "whole_file":
-        write_whole(tmp_path / "result", "content")
-    else:
-        with whole_folder(tmp_path / "result"):
-            pass
-    assert [path.name for path in tmp_path.iterdir()] == ["result"]
+    (left,) = tmp_path.iterdir()
+    assert re.fullmatch(r"\.result\.limelight-[a-z0-9_]{8}\.part", left.name)
+    remove_abandoned_parts(tmp_path, "result.txt")
+    assert left.exists()
+    remove_abandoned_parts(tmp_path, "result")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_parts_that_are_still_being_written_are_not_removed(tmp_path):
@@ -113,12 +118,205 @@ def test_parts_that_are_still_being_written_are_not_removed(tmp_path):
     assert (tmp_path / "folder" / "file").read_text() == "content"
 
 
-def test_files_of_others_with_similar_names_stay(tmp_path):
-    (tmp_path / ".other.x.part").write_text("of another target")
-    (tmp_path / ".result.notes").write_text("of the user")
-    (tmp_path / ".result.link.part").symlink_to(tmp_path / ".result.notes")
+HIDDEN = (".env.old", ".x.part", ".result.x.part", ".result.abcdefgh.old", ".a.limelight-x.part")
+
+
+def test_hidden_files_of_the_user_stay(tmp_path):
+    for name in HIDDEN:
+        (tmp_path / name).write_text("of the user")
+    (tmp_path / ".venv.old").mkdir()
+    (tmp_path / ".result.limelight-abcdefgh.part").symlink_to(tmp_path / ".x.part")
+    before = {path.name for path in tmp_path.iterdir()}
     write_whole(tmp_path / "result", "content")
-    assert len([*tmp_path.iterdir()]) == 4
+    with whole_folder(tmp_path / "folder"):
+        pass
+    remove_abandoned_parts(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == before | {"result", "folder"}
+
+
+def test_a_file_is_written_without_listing_its_folder(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise AssertionError
+
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, refuse)
+    write_whole(tmp_path / "result", "content")
+    assert (tmp_path / "result").read_text() == "content"
+
+
+def test_a_full_device_is_named():
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    with pytest.raises(OSError, match="No space left") as error:
+        write_whole("/dev/full", b"x")
+    assert error.value.filename == "/dev/full"
+
+
+def test_a_folder_that_was_moved_away_by_a_killed_process_comes_back(tmp_path):
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "weights").write_text("old")
+    kill_while_writing(
+        "replace = Path.replace\n"
+        "def kill(self, target):\n"
+        " if self.suffix == '.part': os.kill(os.getpid(), signal.SIGKILL)\n"
+        " return replace(self, target)\n"
+        "Path.replace = kill\n"
+        f"with whole_folder({str(target)!r}) as part: (part / 'weights').write_text('new')"
+    )
+    assert not target.exists()
+
+    def interrupted():
+        with whole_folder(target):
+            assert (target / "weights").read_text() == "old"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (target / "weights").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("moved", [".part", "model"])
+def test_of_two_writers_of_a_folder_the_last_wins(tmp_path, monkeypatch, moved):
+    """Before the first writer's renaming, a second one writes the same folder."""
+    target, replace, second = tmp_path / "model", Path.replace, []
+
+    def disturbed(self, other):
+        if not second and (self.suffix == moved or self.name == moved):
+            second.append(True)
+            with whole_folder(target) as part:
+                (part / "weights").write_text("second")
+        return replace(self, other)
+
+    target.mkdir()
+    (target / "weights").write_text("old")
+    monkeypatch.setattr(Path, "replace", disturbed)
+    with whole_folder(target) as part:
+        (part / "weights").write_text("first")
+    assert second
+    assert (target / "weights").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_that_cannot_be_deleted_does_not_fail_its_writer(tmp_path, monkeypatch):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_text("old")
+    monkeypatch.setattr(os, "unlink", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13)))
+    with whole_folder(tmp_path / "model") as part:
+        (part / "weights").write_text("new")
+    assert (tmp_path / "model" / "weights").read_text() == "new"
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOTSUP, errno.EIO, errno.ENOLCK])
+def test_a_disk_without_locks_is_written_to_and_keeps_parts(tmp_path, monkeypatch, number):
+    import fcntl
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / ".result.limelight-abcdefgh.part").write_text("of a writer, perhaps")
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    write_whole(tmp_path / "result", "content")
+    with whole_folder(tmp_path / "folder"), alone_in(tmp_path, "busy"):
+        remove_abandoned_parts(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {".result.limelight-abcdefgh.part", "result", "folder"}
+
+
+def open_handles():
+    handles = Path("/proc/self/fd")
+    return len([*handles.iterdir()]) if handles.exists() else 0
+
+
+def test_a_part_that_another_process_has_locked_is_not_waited_for(tmp_path, monkeypatch):
+    import fcntl
+
+    refused = []
+
+    def busy(handle, flags):
+        assert flags & (fcntl.LOCK_NB | fcntl.LOCK_UN)
+        if flags & fcntl.LOCK_NB and len(refused) < refusals:
+            refused.append(handle)
+            raise BlockingIOError
+
+    monkeypatch.setattr(fcntl, "flock", busy)
+    refusals = 3
+    write_whole(tmp_path / "result", "content")
+    refused.clear()
+    with whole_folder(tmp_path / "folder"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"result", "folder"}
+    refused.clear()
+    refusals = 1_000
+    before = open_handles()
+    with pytest.raises(OSError, match="busy"):
+        write_whole(tmp_path / "result", "new")
+    with pytest.raises(OSError, match="busy"), whole_folder(tmp_path / "folder"):
+        pass
+    assert len(refused) == 20
+    assert {path.name for path in tmp_path.iterdir()} == {"result", "folder"}
+    assert open_handles() == before
+
+
+def test_a_forked_child_keeps_no_lock(tmp_path):
+    with alone_in(tmp_path, "busy"), whole_folder(tmp_path / "model"):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:  # it lives on with every handle of its parent
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+    try:
+        with alone_in(tmp_path, "busy"), alone_in(tmp_path / "model", "busy"):
+            pass
+    finally:
+        os.close(reader)
+        os.close(writer)
+        os.waitpid(child, 0)
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """Refuse what Windows refuses: locks, opening a folder, renaming a file that is open."""
+    opened = os.open
+    rename = os.replace
+
+    def open_file(path, flags, *rest, **named):
+        if Path(path).is_dir():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, flags, *rest, **named)
+
+    def replace(source, target, **named):
+        for handle in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # the one that lists
+                assert handle.readlink() != Path(source).resolve(), "an open file was renamed"
+        return rename(source, target, **named)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc to see which files are open")
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.delattr(os, "O_NONBLOCK")
+    monkeypatch.setattr(shutil, "_use_fd_functions", False, raising=False)
+    monkeypatch.setattr(os, "open", open_file)
+    monkeypatch.setattr(os, "replace", replace)
+
+
+@pytest.mark.usefixtures("windows")
+def test_files_and_folders_are_written_on_windows(tmp_path):
+    (tmp_path / ".result.limelight-abcdefgh.part").write_text("of a writer, perhaps")
+    for content in ("old", "new"):
+        write_whole(tmp_path / "result", content)
+        with alone_in(tmp_path, "busy"), whole_folder(tmp_path / "folder") as part:
+            (part / "file").write_text(content)
+        with growing_file(tmp_path / "grown.part", tmp_path / "grown", "busy") as file:
+            file.write(content.encode())
+        remove_abandoned_parts(tmp_path)
+    write_whole_files(tmp_path, {"config": b"new", "weights": b"new"})
+    files = ("result", "folder/file", "grown", "config", "weights")
+    assert {(tmp_path / name).read_text() for name in files} == {"new"}
+    (left,) = tmp_path.glob(".*")
+    assert left.name == ".result.limelight-abcdefgh.part"
 
 
 def test_of_several_files_none_is_replaced_before_all_are_on_disk(tmp_path, monkeypatch):

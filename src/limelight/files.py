@@ -1,22 +1,27 @@
-"""Files written whole or not at all, and files of others read with care.
+"""Files written completely or not at all, and files of others read with care.
 
-A new file or folder grows under a temporary name beside its target, and is then moved into place.
-The temporary name ends in ``.part``. Its writer holds a lock on it. A part without a lock was left
-by a process that was killed, and the next writer of the same target deletes it.
+A new file or folder grows under a temporary name beside its target, and is then moved into place:
+``.NAME.limelight-xxxxxxxx.part``. Its writer holds a lock on it. A part without a lock was left by
+a process that was killed, and `remove_abandoned_parts` deletes it. Where files cannot be locked
+(Windows, some network disks), nobody can know who was killed, and nothing is deleted.
 """
 
 import contextlib
 import errno
-import glob
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from limelight.errors import InputError
+
+_TRIES = 10  # after so many collisions with other processes, something else is wrong
+# A name that nobody else gives to a file: what has it may be deleted.
+_TEMPORARY_NAME = re.compile(r"\.(?P<target>.+)\.limelight-[a-z0-9_]{8}\.(part|old)", re.DOTALL)
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
@@ -28,50 +33,60 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of ``path`` when the block ends without error."""
-    target, part = Path(path), None
+    target = Path(path)
     with _errors_about(path):
         if is_device(target):
-            file: BinaryIO = target.open("wb")
-        else:
-            target = target.resolve()
-            remove_abandoned_parts(target.parent, target.name)
-            handle, part = _new_part(target, _make_temporary_file)
-            file = os.fdopen(handle, "wb")
-    try:
-        with file:
-            with _errors_about(path, nameless=True):
+            with target.open("wb") as device:
+                yield device
+            return
+        target = target.resolve()
+        handle, part, locked = _new_part_file(target)
+        try:
+            with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
-                if part is not None:
-                    os.fsync(file.fileno())
-            with _errors_about(path):
-                if part is not None:  # while the lock is held, which closing the file would end
-                    _take_default_mode(part)
-                    part.replace(target)
-    except BaseException:
-        if part is not None:
+                os.fsync(handle)
+                _take_default_mode(part)
+                if locked:
+                    part.replace(target)  # before the lock ends
+                    unlock(handle)
+            if not locked:  # Windows moves no open file
+                part.replace(target)
+        except BaseException:
             part.unlink(missing_ok=True)
-        raise
+            raise
 
 
 @contextlib.contextmanager
-def growing_file(path: Path, busy: str) -> Iterator[BinaryIO]:
-    """Yield the unbuffered file ``path``, empty, after locking it against other writers.
+def growing_file(path: Path, target: Path, busy: str) -> Iterator[BinaryIO]:
+    """Yield the unbuffered file ``path``, empty; move it to ``target`` at the end of the block.
 
-    Raise `InputError` with the message ``busy`` if another process is writing to it. The file keeps
-    what was written if the block fails.
+    Raise `InputError` with the message ``busy`` if another process is writing to it. If the block
+    fails, ``path`` keeps what was written.
     """
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        if _lock(handle) is False:
+    for _ in range(_TRIES):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        locked = lock(handle)
+        if locked is False:
             os.close(handle)
             raise InputError(busy)
-        if _is_open_file(handle, path):
+        if locked is None or _is_open_file(handle, path):
             break
         os.close(handle)  # its writer moved it into place between opening and locking
+    else:
+        raise InputError(busy)
     with os.fdopen(handle, "wb", buffering=0) as file:
-        file.truncate()
-        yield file
+        try:
+            file.truncate()
+            yield file
+            os.fsync(handle)
+            if locked:
+                path.replace(target)  # before the lock ends
+        finally:
+            if locked:
+                unlock(handle)
+    if not locked:  # Windows moves no open file
+        path.replace(target)
 
 
 def write_whole_files(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -89,46 +104,81 @@ def write_whole_files(folder: Path, contents: Mapping[str, bytes]) -> None:
             os.fsync(file.fileno())
 
 
-def remove_abandoned_parts(folder: Path, name: str = "") -> None:
-    """Delete parts of ``name``, or of any name, that killed processes left in ``folder``."""
-    start = f".{name}." if name else "."
-    for part in folder.glob(f"{glob.escape(start)}*"):
-        if part.suffix not in _TEMPORARY or part.is_symlink():
+def remove_abandoned_parts(folder: Path, name: str | None = None) -> None:
+    """Delete parts of ``name``, or of any name, that killed processes left in ``folder``.
+
+    The folder is listed: call this once before many files are written, not for each of them.
+    """
+    if not can_lock():
+        return
+    parts: list[Path] = []
+    with contextlib.suppress(OSError):  # it is missing, or only its owner lists it
+        parts = list(folder.iterdir())
+    for part in parts:
+        match = _TEMPORARY_NAME.fullmatch(part.name)
+        if match is None or name not in (None, match["target"]) or part.is_symlink():
             continue
-        with contextlib.suppress(OSError):  # it belongs to another user, or has just moved
-            handle = os.open(part, os.O_RDONLY | os.O_NONBLOCK)
-            try:
-                if _lock(handle):
-                    shutil.rmtree(part) if part.is_dir() else part.unlink()
-            finally:
-                os.close(handle)
+        with (
+            contextlib.suppress(OSError),  # it belongs to another user, or has just moved
+            _locked(part) as locked,
+        ):
+            if not locked or not os.path.lexists(part):
+                continue
+            if part.suffix == ".old" and not (folder / match["target"]).exists():
+                # Its process was killed between moving it away and moving its successor in.
+                part.replace(folder / match["target"])
+            elif part.is_dir():
+                shutil.rmtree(part)
+            else:
+                part.unlink()
 
 
-_TEMPORARY = (".part", ".old")
+def is_temporary_name(name: str) -> bool:
+    """Return whether a file of this name is one that this module has made, and may delete."""
+    return _TEMPORARY_NAME.fullmatch(name) is not None
 
 
-def _new_part(target: Path, make: Callable[[Path], str]) -> tuple[int, Path]:
-    """Return an open and locked temporary file or folder beside ``target``, and its path."""
-    while True:
-        part = Path(make(target))
+def _temporary_name(target: Path) -> dict[str, Any]:
+    """Return how :mod:`tempfile` is to name what becomes ``target``."""
+    return {"dir": target.parent, "prefix": f".{target.name}.limelight-", "suffix": ".part"}
+
+
+def _new_part_file(target: Path) -> tuple[int, Path, bool]:
+    """Return a new open file beside ``target``, its path, and whether it could be locked."""
+    for _ in range(_TRIES):
+        handle, name = tempfile.mkstemp(**_temporary_name(target))
+        part, usable = Path(name), False
         try:
-            handle = os.open(part, os.O_RDONLY if part.is_dir() else os.O_RDWR)
-        except FileNotFoundError:
-            continue  # another writer took it for an abandoned part before it was locked
-        _lock(handle, wait=True)
-        if _is_open_file(handle, part):
-            return handle, part
-        os.close(handle)
+            locked = lock(handle)
+            # Before it was locked, another process may have taken it for an abandoned part.
+            usable = locked is None or (locked and _is_open_file(handle, part))
+        finally:
+            if not usable:
+                os.close(handle)
+                part.unlink(missing_ok=True)
+        if usable:
+            return handle, part, bool(locked)
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), os.fspath(target))
 
 
-def _make_temporary_file(target: Path) -> str:
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    return part
-
-
-def _make_temporary_folder(target: Path) -> str:
-    return tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+@contextlib.contextmanager
+def _new_part_folder(target: Path) -> Iterator[Path]:
+    """Yield a new folder beside ``target``, locked where that can be."""
+    for _ in range(_TRIES):
+        part = Path(tempfile.mkdtemp(**_temporary_name(target)))
+        with contextlib.ExitStack() as stack:
+            try:
+                usable = stack.enter_context(_locked(part)) is not False and part.exists()
+            except FileNotFoundError:  # another process has taken it for an abandoned part
+                usable = False
+            if usable:
+                try:
+                    yield part
+                finally:
+                    shutil.rmtree(part, ignore_errors=True)
+                return
+        shutil.rmtree(part, ignore_errors=True)
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), os.fspath(target))
 
 
 def _is_open_file(handle: int, path: Path) -> bool:
@@ -139,25 +189,58 @@ def _is_open_file(handle: int, path: Path) -> bool:
         return False
 
 
-def _lock(handle: int, *, wait: bool = False) -> bool | None:
+def can_lock() -> bool:
+    """Return whether this system has locks of files and folders; Windows has not."""
+    try:
+        import fcntl  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def lock(handle: int) -> bool | None:
     """Lock an open file or folder; return False if another process holds its lock.
 
-    The lock ends with the process, however that ends. Where files cannot be locked (Windows, some
-    network disks), nothing is locked and None is returned.
+    The lock ends with `unlock`, or with the process, however that ends. Where files cannot be
+    locked (Windows, some network disks), nothing is locked and None is returned.
     """
-    try:
-        import fcntl
-    except ModuleNotFoundError:
+    if not can_lock():
         return None
+    import fcntl
+
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError as error:
-        if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-            raise
+    except OSError:  # each system has its own error for a disk without locks
         return None
     return True
+
+
+def unlock(handle: int) -> None:
+    """End a lock; closing the file does not, if a child process was forked meanwhile."""
+    import fcntl
+
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[bool | None]:
+    """Hold the lock of a file or folder during the block; yield what `lock` returns."""
+    if not can_lock():  # Windows opens no folder
+        yield None
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
+    try:
+        locked = lock(handle)
+        try:
+            yield locked
+        finally:
+            if locked:
+                unlock(handle)
+    finally:
+        os.close(handle)
 
 
 def is_device(path: Path) -> bool:
@@ -166,15 +249,13 @@ def is_device(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _errors_about(path: str | os.PathLike[str], *, nameless: bool = False) -> Iterator[None]:
-    """Let errors name the file the user asked for, not the temporary one.
-
-    ``nameless``: only those that name no file; the others are about something else.
-    """
+def _errors_about(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors that name no file, or a temporary one, name the file the user asked for."""
     try:
         yield
     except OSError as error:
-        if nameless and error.filename is not None:
+        name = error.filename
+        if name is not None and not is_temporary_name(Path(str(name)).name):
             raise
         raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from None
 
@@ -185,32 +266,42 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Whatever a folder at ``path`` held is lost then: the caller has made sure that it may be.
     """
-    path = Path(path)
-    if path.exists() and not path.is_dir():
+    target = Path(path)
+    if target.exists() and not target.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned_parts(path.parent, path.name)
-    handle, part = _new_part(path, _make_temporary_folder)
-    try:
+    target = target.resolve()  # a link keeps its place
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned_parts(target.parent, target.name)
+    with _errors_about(path), _new_part_folder(target) as part:
         yield part
         _take_default_mode(part, 0o777)
-        if path.exists():
-            # A folder cannot replace a folder in one step: move the old one out of the way first.
-            old = part.with_suffix(".old")
-            path.replace(old)
-            try:
-                part.replace(path)
-            except OSError:
-                old.replace(path)
+        _move_folder(part, target)
+
+
+def _move_folder(part: Path, target: Path) -> None:
+    """Move a folder to the place of another, which comes back if that fails."""
+    # A folder cannot replace a folder in one step: move the old one out of the way first.
+    old = part.with_suffix(".old")
+    for remaining in reversed(range(_TRIES)):
+        try:
+            with contextlib.suppress(FileNotFoundError):  # there is none, or it was just moved away
+                target.replace(old)
+            with contextlib.ExitStack() as stack:
+                with contextlib.suppress(OSError):
+                    stack.enter_context(_locked(old))  # nobody takes it for an abandoned one
+                part.replace(target)
+            break
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # none was moved, or another writer's is there now
+                old.replace(target)
+            if target.exists():
+                shutil.rmtree(old, ignore_errors=True)
+            collided = isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+            if not (collided and remaining):
                 raise
-            shutil.rmtree(old)
-        else:
-            part.replace(path)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
-    finally:
-        os.close(handle)
+    with contextlib.suppress(OSError):
+        # Renamed first: what is half deleted must not come back as the old folder.
+        shutil.rmtree(old.replace(part), ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -219,13 +310,10 @@ def alone_in(folder: str | os.PathLike[str], busy: str) -> Iterator[None]:
 
     The lock is on the folder itself: no file is left that could be in the way.
     """
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        if _lock(handle) is False:
+    with _locked(Path(folder)) as locked:
+        if locked is False:
             raise InputError(f"{busy} '{folder}'; wait for it to end, or choose another folder.")
         yield
-    finally:
-        os.close(handle)
 
 
 def _take_default_mode(path: Path, mode: int = 0o666) -> None:

@@ -38,3 +38,17 @@ def test_what_cannot_be_read_or_written_is_one_message(tmp_path, command, messag
     assert message in " ".join(ended.stderr.split())
     assert len(ended.stderr.splitlines()) == bool(message)
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.html", "out.txt"])
+def test_closed_standard_output_is_not_needed_to_write_a_file(tmp_path, name):
+    ended = subprocess.run(
+        ["sh", "-c", f"{COMMAND} explain 'a good film' --output {name} >&-"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "good" in (tmp_path / name).read_text()
+    assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,27 @@ def test_an_interrupt_before_the_first_result_leaves_nothing(tmp_path, capsys):
         write(results(0, KeyboardInterrupt()), tmp_path / "out.json")
     assert not [*tmp_path.iterdir()]
     assert capsys.readouterr().err == ""
+
+
+def test_an_interrupt_after_the_last_step_names_no_file_that_is_gone(tmp_path, monkeypatch):
+    def replace_and_interrupt(self, target, replace=Path.replace):
+        replace(self, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", replace_and_interrupt)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        write(iter(["0\n", "1\n"]), tmp_path / "out.json")
+    assert (tmp_path / "out.json").read_text() == "0\n1\n"
+    assert getattr(stop.value, "__notes__", []) == []
+
+
+def test_a_command_removes_what_a_killed_one_left_of_its_figure(limelight, tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / ".out.svg.limelight-abcdefgh.part").write_text("left")
+    (tmp_path / ".out.svg.old").write_text("of the user")
+    done = limelight("explain", "a good film", "--output", tmp_path / "out.svg")
+    assert done.code == 0, done.err
+    assert {path.name for path in tmp_path.iterdir()} == {"out.svg", ".out.svg.old"}
 
 
 def test_a_full_disk_leaves_whole_results_and_says_where(tmp_path, monkeypatch):

@@ -1,6 +1,10 @@
 import json
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,7 +98,15 @@ def other_words():
         ("not json", "config.json is not JSON"),
         ("[]", "must have the format 'limelight.attention/3'"),
         ('{"architectures": ["BertForSequenceClassification"]}', "it has None"),
-        ('{"format": "limelight.attention/2"}', "it has 'limelight.attention/2'"),
+        (
+            '{"format": "limelight.attention/1"}',
+            "it was written by limelight 0.3 or before; train it again.",
+        ),
+        (
+            '{"format": "limelight.attention/2"}',
+            "it was written by limelight 0.3 or before; train it again.",
+        ),
+        ('{"format": "limelight.attention/9"}', "it has 'limelight.attention/9'"),
         ('{"format": "limelight.attention/3"}', "must have the SHA-256"),
     ],
 )
@@ -175,6 +187,70 @@ def test_saving_never_deletes_files_that_are_not_a_models(tmp_path):
         save_folder(tiny_model(), tmp_path / "thesis.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+SAVE_WHILE_WAITING = """
+import sys
+from limelight.models.attention import folder, save_folder
+from tiny_models import tiny_model
+write = folder.write_files
+def wait(model, path):
+    print("saving", flush=True)
+    sys.stdin.read()
+    write(model, path)
+folder.write_files = wait
+save_folder(tiny_model(), sys.argv[1])
+"""
+
+
+def test_of_two_processes_that_save_into_a_folder_the_second_is_refused(tmp_path):
+    folder = tmp_path / "model"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", SAVE_WHILE_WAITING, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as first:
+        assert first.stdout.readline() == "saving\n"
+        other = tiny_model(outputs=3)
+        with pytest.raises(InputError, match=r"another process is saving a model to '.*model'"):
+            save_folder(other, folder)
+        first.communicate()
+        assert first.returncode == 0
+    assert load_folder(folder).classes == tiny_model().classes
+    save_folder(other, folder)
+    assert load_folder(folder).classes == other.classes
+
+
+def test_a_failed_save_leaves_no_new_folder_and_the_old_model(tmp_path, monkeypatch):
+    save_folder(tiny_model(), tmp_path / "old")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()}
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
+    for place in ("old", "new", "parent/new"):
+        with pytest.raises(OSError, match="No space left"):
+            save_folder(tiny_model(outputs=3), tmp_path / place)
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()} == before
+
+
+def test_saving_into_a_folder_deletes_no_hidden_files_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(".env.old").write_text("secret")
+    Path(".venv.old").mkdir()
+    Path(".x.part").write_text("of the user")
+    with pytest.raises(InputError, match="holds other files"):
+        save_folder(tiny_model(), ".")
+    assert {path.name for path in tmp_path.iterdir()} == {".env.old", ".venv.old", ".x.part"}
+
+
+def test_what_a_killed_process_left_in_a_folder_is_removed_by_the_next_save(tmp_path):
+    (tmp_path / ".vocab.txt.limelight-abcdefgh.part").write_text("left")
+    save_folder(tiny_model(), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "config.json", "vocab.txt", "model.safetensors"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["position_base", "position_scale"])

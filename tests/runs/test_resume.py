@@ -224,7 +224,7 @@ def test_a_process_that_was_killed_before_the_plan_was_whole_leaves_no_trace(
     model, whole, tmp_path
 ):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / ".run.json.abc.part").write_text("{")
+    (tmp_path / "run" / ".run.json.limelight-abcdefgh.part").write_text("{")
     explained(model, tmp_path / "run")
     assert contents(tmp_path / "run") == contents(whole)
 
@@ -258,7 +258,8 @@ def test_a_full_disk_loses_nothing_that_is_finished(model, whole, tmp_path, monk
         explained(model, tmp_path / "run")
     assert Run(tmp_path / "run").shards == [0, 1]
     monkeypatch.undo()
-    (tmp_path / "run" / "shards" / ".00002.parquet.x.part").write_bytes(b"left by a killed process")
+    left = tmp_path / "run" / "shards" / ".00002.parquet.limelight-abcdefgh.part"
+    left.write_bytes(b"left by a killed process")
     explained(model, tmp_path / "run")
     assert contents(tmp_path / "run") == contents(whole)
 

@@ -129,6 +129,18 @@ def test_epochs_of_a_step_or_two_are_not_all_saved(tmp_path, monkeypatch):
     assert saved == [20, 40, 60, 80, 100]
 
 
+def test_training_into_a_folder_keeps_hidden_files_of_the_user(tmp_path, monkeypatch):
+    hidden = {".env.old": "secret", ".x.part": "of the user", ".venv.old/bin": "python"}
+    for name, content in hidden.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    (tmp_path / ".vocab.txt.limelight-abcdefgh.part").write_text("of a killed process")
+    monkeypatch.chdir(tmp_path)
+    train(toy_data(), recipe=toy_recipe(epochs=1), output=".", device="cpu")
+    assert {name: (tmp_path / name).read_text() for name in hidden} == hidden
+    assert not [*tmp_path.glob(".*.limelight-*")]
+
+
 def run_killed(output, step):
     return subprocess.run(
         [sys.executable, str(HERE / "killed_run.py"), str(output), str(step)],

@@ -73,8 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if sys.stderr is None:  # closed by the caller; messages then go nowhere
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  (open until the end)
     if sys.stdout is None:
-        tell("Error: standard output is closed. Redirect it to a file, or to /dev/null.")
-        sys.exit(2)
+        sys.stdout = io.TextIOWrapper(_ClosedOutput(os.devnull, "w"), write_through=True)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may lack a letter of the text
@@ -96,6 +95,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tell(f"Error: {' '.join(said)}")
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+class _ClosedOutput(io.FileIO):
+    """Stand for a standard output that the caller has closed; writing there is an error."""
+
+    def write(self, _: Any) -> NoReturn:
+        raise InputError("standard output is closed. Redirect it, or use --output FILE.")
 
 
 class _TerminatedError(KeyboardInterrupt):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from rich.console import Console, RenderableType
 
 from limelight.errors import InputError, shown
-from limelight.files import growing_file, is_device, whole_file
+from limelight.files import growing_file, is_device, remove_abandoned_parts, whole_file
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -229,7 +229,16 @@ def put(results: Iterable[Any], form: str, output: Path | None) -> None:
         case "html":
             write([only(results, form).to_html()], output)
         case _:
-            only(results, form).save_figure(output)
+            figure = only(results, form)
+            if output is not None:
+                clean_up_beside(output)
+            figure.save_figure(output)
+
+
+def clean_up_beside(output: Path) -> None:
+    """Delete what killed commands left of ``output``, which is about to be written."""
+    target = output.resolve()
+    remove_abandoned_parts(target.parent, target.name)
 
 
 def put_one(found: Any, form: str, output: Path | None) -> None:
@@ -296,15 +305,13 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
     growing, done, end = target.with_name(f"{target.name}.part"), 0, 0
     busy = f"another command is writing to '{output}'; wait until it ends, or choose another file."
     try:
-        with growing_file(growing, busy) as file:
+        with growing_file(growing, target, busy) as file:
             try:
                 for part in parts:
                     content = part.encode()
                     while content:  # a nearly full disk takes a part, and says so the next time
                         content = content[file.write(content) :]
                     done, end = done + 1, file.tell()
-                os.fsync(file.fileno())
-                growing.replace(target)  # before the lock ends
             except BaseException:
                 with contextlib.suppress(OSError):  # the first error says more
                     file.truncate(end) if done else growing.unlink(missing_ok=True)
@@ -312,7 +319,7 @@ def _write_file(parts: Iterable[str], output: Path) -> None:
     except BaseException as error:
         if isinstance(error, OSError) and error.filename in (None, str(growing)):
             error.filename = str(output)
-        if done:
+        if done and growing.exists():  # else all is in place already
             error.add_note(f"Finished results: {done}, in '{growing}'.")
         raise
 

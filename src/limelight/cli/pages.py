@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from limelight.cli.console import FIGURES, heard, output_console, put_one, tell
+from limelight.cli.console import FIGURES, clean_up_beside, heard, output_console, put_one, tell
 from limelight.cli.options import (
     Cutter,
     OutputFile,
@@ -158,6 +158,7 @@ def export(
     given = {"title": title, "text": text}
     said = {name: value for name, value in given.items() if value is not None}
     page = live_page(load(model), precision=precision, **said)
+    clean_up_beside(output)
     write_whole(output, page)
     size = len(page.encode()) / 1e6
     tell(f"{output}: {size:.1f} MB, open it in a browser")

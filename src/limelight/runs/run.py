@@ -14,7 +14,14 @@ import pyarrow.parquet as pq
 
 from limelight.data.labels import ClassLabels, Labels
 from limelight.errors import InputError, nearest
-from limelight.files import open_file, write_whole
+from limelight.files import (
+    can_lock,
+    lock,
+    open_file,
+    remove_abandoned_parts,
+    unlock,
+    write_whole,
+)
 from limelight.results import Explanation
 from limelight.results.summary import RunDifference, RunSummary
 from limelight.runs.record import (
@@ -48,9 +55,8 @@ class RunFolder:
 
     def begin(self, record: RunRecord) -> None:
         """Make the folder ready for ``record``: a new one, or one that holds the same run."""
-        # Under the lock, so that nobody is still writing them.
-        for part in (*self.path.glob(f".{_PLAN}.*.part"), *self.path.glob(f"{_SHARDS}/.*.part")):
-            part.unlink()  # of a process that was killed while it wrote
+        remove_abandoned_parts(self.path)
+        remove_abandoned_parts(self.path / _SHARDS)
         if (plan := self.path / _PLAN).exists():
             if (clause := next(differences(read_record(plan), record), None)) is not None:
                 raise InputError(
@@ -70,21 +76,17 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Let no other process write here until the block ends; a killed one holds nothing."""
         self.path.mkdir(parents=True, exist_ok=True)
-        try:
-            import fcntl
-        except ImportError:  # Windows: shards are still whole, and written by replacement
+        if not can_lock():  # Windows: shards are still whole, and written by replacement
             yield
             return
         with self._lock_file() as file:
-            try:
-                # The system's lock, not the file: a killed process takes its lock with it.
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            # The system's lock, not the file: a killed process takes its lock with it.
+            if lock(file.fileno()) is False:
                 file.seek(0)
                 raise InputError(
                     f"another process ({file.read(40) or 'unknown'}) is writing to '{self.path}'; "
                     "wait until it has finished, or stop it."
-                ) from None
+                )
             file.truncate(0)
             file.write(f"process {os.getpid()}")
             file.flush()
@@ -92,6 +94,7 @@ class RunFolder:
                 yield
             finally:
                 file.truncate(0)
+                unlock(file.fileno())
 
     def _lock_file(self) -> TextIO:
         """Open the file that is locked, and nothing else that may stand in its place."""

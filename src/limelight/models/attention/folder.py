@@ -4,6 +4,7 @@
 refused.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,8 +18,10 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from limelight.errors import InputError
 from limelight.files import (
+    alone_in,
     bounded_bytes,
     bounded_json,
+    is_temporary_name,
     remove_abandoned_parts,
     write_whole_files,
 )
@@ -36,6 +39,7 @@ from limelight.text import Vocabulary, one_line
 from limelight.text.characters import LONE_SURROGATE
 
 FORMAT = "limelight.attention/3"
+_OLD_FORMATS = ("limelight.attention/1", "limelight.attention/2")
 # A folder may come from anybody: nothing of it is read without a limit.
 _MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
 _LARGEST_INTEGER = 2**53  # what a float64 can count to
@@ -50,22 +54,31 @@ _READING: dict[str, type | tuple[type, ...]] = {
 
 
 def save_folder(model: AttentionClassifier, path: str | os.PathLike[str]) -> None:
-    """Write ``model`` to the folder ``path``, whole or not at all.
+    """Write ``model`` to the folder ``path``; if that fails, an older model there stays.
 
     The folder is new or empty, or holds a model, which is replaced; anything else is left alone.
+    A process that is killed can leave files of two models, which `load_folder` refuses.
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"'{folder}' is a file, not a folder; choose another name.")
-    if folder.exists():
-        remove_abandoned_parts(folder)
-        if other := {file.name for file in folder.iterdir()} - set(FILES):
-            raise InputError(
-                f"the folder '{folder}' holds other files ({min(other)!r}); choose a new or empty "
-                "one."
-            )
+    created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    write_files(model, folder)
+    with alone_in(folder, "another process is saving a model to"):
+        try:
+            remove_abandoned_parts(folder)
+            names = {file.name for file in folder.iterdir() if not is_temporary_name(file.name)}
+            if other := names - set(FILES):
+                raise InputError(
+                    f"the folder '{folder}' holds other files ({min(other)!r}); choose a new or "
+                    "empty one."
+                )
+            write_files(model, folder)
+        except BaseException:
+            with contextlib.suppress(OSError):  # it holds files
+                for empty in created:
+                    empty.rmdir()
+            raise
 
 
 def write_files(model: AttentionClassifier, folder: Path) -> None:
@@ -180,6 +193,8 @@ def _config(content: bytes) -> dict[str, Any]:
     """Return the configuration, after checking that it is one of ours."""
     config = bounded_json(content, "config.json")
     form = config.pop("format", None) if isinstance(config, dict) else None
+    if form in _OLD_FORMATS:
+        raise InputError("it was written by limelight 0.3 or before; train it again.")
     if form != FORMAT:
         raise InputError(f"config.json must have the format {FORMAT!r}; it has {form!r}.")
     digests = config.get("sha256")
