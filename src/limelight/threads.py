@@ -3,9 +3,9 @@
 __all__ = ["ForkSafeLock", "cached_property"]
 
 import _thread as _thread_module
-import concurrent.futures.thread
+import concurrent.futures.thread  # noqa: F401  (registers its hooks before ours)
 import contextlib
-import logging
+import logging  # noqa: F401  (registers its hooks before ours)
 import os
 import signal
 import sys
