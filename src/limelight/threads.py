@@ -2,12 +2,21 @@
 
 __all__ = ["ForkSafeLock", "cached_property"]
 
+import _thread as _thread_module
+import concurrent.futures.thread  # noqa: F401  (registers its hooks before ours)
+import contextlib
+import logging  # noqa: F401  (registers its hooks before ours)
 import os
+import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
-from weakref import WeakSet
+from weakref import ref
+
+from limelight.errors import InputError
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
@@ -31,12 +40,14 @@ else:
             if instance is None:
                 return self
             values = instance.__dict__
-            if self.name not in values:
-                values[self.name] = self.compute(instance)
-            return values[self.name]
+            if self.name in values:
+                return values[self.name]
+            # Of two threads that compute it at once, both return what the first has stored.
+            return values.setdefault(self.name, self.compute(instance))
 
 
 _POLL_SECONDS = 0.001
+_LONGEST_WAIT = 5.0  # seconds that a fork waits for the blocks of other threads
 
 
 @final
@@ -46,47 +57,108 @@ class ForkSafeLock:
     A forked process has only the thread that forked it, so nobody would release a lock of another
     thread, nor undo what that thread had changed under it. A fork therefore waits until the blocks
     of all other threads have ended, and these threads begin no other block before the fork.
+
+    The wait ends after five seconds, and a thread that forks inside a block does not wait: another
+    thread may wait for its lock. The forked process then gets a new lock in place of each that is
+    still held. If ``forked_message`` is set, using that lock there raises it as an ``InputError``,
+    for what the lock protects may be half changed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, forked_message: str = "") -> None:
         self._lock = threading.RLock()
-        _locks.add(self)
+        self._forked_message, self._half_changed = forked_message, False
+        _locks.add(ref(self, _locks.discard))
 
     def __enter__(self) -> None:
         depth = getattr(_thread, "depth", 0)
         while _forking and not depth:  # a thread inside a block must be able to finish it
             time.sleep(_POLL_SECONDS)
-        self._lock.acquire()
-        _thread.depth = depth + 1
+        if self._half_changed and self._forked_message:
+            raise InputError(self._forked_message)
+        acquired = False
+        try:
+            acquired = self._lock.acquire()
+            _thread.depth = depth + 1
+        except BaseException:  # Ctrl-C: the block does not begin, so nothing else would undo this
+            _thread.depth = depth
+            if acquired:
+                self._lock.release()
+            raise
 
     def __exit__(self, *_: object) -> None:
-        _thread.depth -= 1
+        try:
+            _thread.depth -= 1
+        finally:
+            self._lock.release()
+
+    def _try_acquire(self) -> bool:
+        return self._lock.acquire(blocking=False)
+
+    def _release(self) -> None:
         self._lock.release()
 
+    def _replace(self) -> None:
+        self._lock, self._half_changed = threading.RLock(), True
 
-_locks: WeakSet[ForkSafeLock] = WeakSet()
+
+# A plain set: a list of it is made in one step, whatever other threads add meanwhile. The list of a
+# WeakSet is made in Python, and fails if another thread adds to the set.
+_locks = set[ref[ForkSafeLock]]()
 _forking = set[int]()  # the threads that are about to fork
 _thread = threading.local()  # how many blocks this thread is in, and what it locked to fork
+_late_signals: list[Iterator[None]] = []  # each delivers a signal that came during the wait
 
 
 def _lock_all() -> None:
     """Acquire every lock, or none and try again: a thread may hold one and wait for another."""
+    _thread.locked, _thread.missed = [], []
     _forking.add(threading.get_ident())
-    while True:
-        _thread.locked = []
-        for lock in list(_locks):
-            if not lock._lock.acquire(blocking=False):
-                break
-            _thread.locked.append(lock._lock)
-        else:
-            return
-        _unlock_all()
-        time.sleep(_POLL_SECONDS)
+    if _try_lock_all() or getattr(_thread, "depth", 0):
+        return
+    with _delay_signals():
+        end = time.monotonic() + _LONGEST_WAIT
+        while time.monotonic() < end:
+            _unlock_all()
+            time.sleep(_POLL_SECONDS)
+            if _try_lock_all():
+                return
+
+
+def _try_lock_all() -> bool:
+    """Acquire the locks that are free; say whether these are all."""
+    _thread.locked, _thread.missed = [], []
+    for reference in list(_locks):
+        if (lock := reference()) is not None:
+            (_thread.locked if lock._try_acquire() else _thread.missed).append(lock)
+    return not _thread.missed
 
 
 def _unlock_all() -> None:
-    for lock in _thread.locked:
-        lock.release()
+    while _thread.locked:
+        _thread.locked.pop()._release()
+
+
+@contextlib.contextmanager
+def _delay_signals() -> Iterator[None]:
+    """Run a block without handlers of signals; ``_late_signals`` then delivers what came.
+
+    Python prints and drops what a handler raises here, since os.fork ignores errors of its hooks.
+    """
+    if threading.current_thread() is not threading.main_thread():  # it runs no handlers
+        yield
+        return
+    _late_signals.clear()  # those of an earlier fork have been delivered
+    arrived: dict[int, None] = {}
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, _: arrived.setdefault(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        _late_signals.extend(map(_thread_module.interrupt_main, (number,)) for number in arrived)
 
 
 def _end_fork_in_parent() -> None:
@@ -96,10 +168,18 @@ def _end_fork_in_parent() -> None:
 
 def _end_fork_in_child() -> None:
     _unlock_all()
+    for lock in _thread.missed:
+        lock._replace()
     _forking.clear()  # other threads that were about to fork do not exist here
+    _late_signals.clear()  # the parent got them
 
 
 if hasattr(os, "register_at_fork"):  # not Windows
+    # Hooks before a fork run in reverse order: ours must come before those of the imported logging
+    # and concurrent.futures.thread, or a thread inside a block would wait for a lock of theirs.
     os.register_at_fork(
         before=_lock_all, after_in_parent=_end_fork_in_parent, after_in_child=_end_fork_in_child
     )
+    # The signals are delivered by C code alone, so that their handlers run after os.fork returns
+    # and not in this hook. Sorting makes a list of each iterator, which runs it, once.
+    os.register_at_fork(after_in_parent=partial(sorted, _late_signals, key=list))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -101,6 +102,7 @@ def test_an_interrupt_with_questions_under_way_prints_one_line(started, tmp_path
     while not answers:  # the first question is under way
         assert process.poll() is None
         assert any(thread.is_alive() for thread in threads)
+        time.sleep(0.01)  # leaves the processor to the server
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     for thread in threads:

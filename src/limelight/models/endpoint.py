@@ -39,7 +39,7 @@ from limelight.models.protocol import (
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Answer, Document, Features, checked_text, one_line
-from limelight.threads import cached_property
+from limelight.threads import ForkSafeLock, cached_property
 
 _TEXT = "{text}"
 _MARKS = ">]}|"  # end what marks a turn of a chat, after which an answer begins without a space
@@ -594,7 +594,7 @@ class _Traffic:
     """What is under way to a server: when the next request may go, and what is known of it."""
 
     def __init__(self) -> None:
-        self._lock, self._next = threading.Lock(), 0.0
+        self._lock, self._next = ForkSafeLock(), 0.0
         self.tokens = 0  # of the longest prompt, with its answer
         self.checked = False  # whether log-probabilities are those of the right tokens
 

@@ -165,6 +165,10 @@ def takes_batches(network: Any, rows: Iterable[Any] = ()) -> bool:
 _LOCKS: WeakKeyDictionary[Any, ForkSafeLock] = WeakKeyDictionary()
 _MAKING = ForkSafeLock()
 _KERNELS = ForkSafeLock()
+_FORKED = (
+    "this process was forked while another thread was using the model; load the model again in "
+    "this process, or fork when no thread uses it."
+)
 
 
 def alone_with(part: Any) -> ForkSafeLock:
@@ -175,7 +179,11 @@ def alone_with(part: Any) -> ForkSafeLock:
     """
     # By the body: two heads, or two templates around a language model, may share it.
     with _MAKING:
-        return _LOCKS.setdefault(getattr(part, "base_model", part), ForkSafeLock())
+        body = getattr(part, "base_model", part)
+        lock = _LOCKS.get(body)
+        if lock is None:
+            lock = _LOCKS[body] = ForkSafeLock(forked_message=_FORKED)
+        return lock
 
 
 @contextlib.contextmanager
