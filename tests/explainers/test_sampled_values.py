@@ -261,7 +261,7 @@ def test_a_heavy_tail_is_said():
     slope = rng.normal(0, 1.5, 20)
     heavy, _ = wrapped(lambda words: float(np.exp(slope[list(words)].sum())))
     tame, _ = wrapped(lambda words: float(slope[list(words)].sum() ** 2))
-    for method in ("lime", "shapley", "banzhaf", "interactions"):
+    for method in ("lime", "shapley", "banzhaf", "interactions", "context-cite"):
         found = [limelight.explain(model, " ".join(WORDS[:20]), method) for model in (heavy, tame)]
         warned = [[n for n in e.notices if "heavy tail" in n or "One of the" in n] for e in found]
         assert warned[0]
@@ -304,8 +304,9 @@ def test_context_cite_warns_of_a_penalty_above_every_effect():
     e = limelight.explain(model, text, "context-cite", penalty=5.0)
     assert not e.scores.any()
     assert e.notices == (
-        "Every score is 0 although the output varies: the penalty is larger than every effect. "
-        "Set penalty lower, or use 'banzhaf', which has no penalty.",
+        "Every score is 0 although the output varies. The penalty is larger than every single "
+        "effect. Set a lower penalty. If that does not help, features act only together: use "
+        "'interactions'.",
     )
     assert not limelight.explain(model, text, "context-cite").notices
     rounded, _ = wrapped(lambda kept: 1.0 + 1e-8 * len(kept))
