@@ -75,7 +75,8 @@ def test_errors_hold_for_features_that_come_and_go(penalty):
     rng = np.random.default_rng(5)
     fits = [lasso_fit(*rows(rng), penalty=penalty) for _ in range(60)]
     scores = np.array([fit.coefficients for fit in fits])
-    off = np.abs(scores - scores.mean(axis=0))
+    # The mean over the other draws: a mean that contains a draw itself is too near to it.
+    off = np.abs(scores - scores.mean(axis=0)) * len(scores) / (len(scores) - 1)
     kept = (scores != 0).mean(axis=0)
     sometimes = (kept > 0.05) & (kept < 0.98)
     assert sometimes.any()

@@ -34,6 +34,7 @@ from limelight.sampling.masks import PerMask, coin_masks, text_rng
 from limelight.sampling.pairs import INDICES, PairDraws, fitted_pairs
 from limelight.sampling.regression import fitted_lime, lasso_fit
 from limelight.sampling.sample import CoinDraws
+from limelight.sampling.spread import heavy_tailed
 from limelight.shapes import Bool, Float
 from limelight.text import Answer
 from limelight.theory.banzhaf import banzhaf
@@ -52,8 +53,8 @@ class Banzhaf(Drawing):
     @property
     def draws(self) -> Draws:
         """How many masks are asked; half as many pairs are the rows of a regression."""
-        # 1.75 balanced rows for each word and the intercept left no slope to a single row, but for
-        # 2 of 1,500 samples of 15 words; 1.5 did in up to 13 % of them.
+        # 1.75 balanced rows for each word and the intercept left no slope to a single row in
+        # 1,500 samples each of 11 and of 15 words.
         return self.drawing(
             usual=lambda d: max(1000, 10 * d),
             determining=lambda d: 2 * math.ceil(1.75 * (d + 1)),
@@ -102,7 +103,7 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
     how = partial(fitted_lime, ridge=0.0)
     fit, said = fitted_masks(settings, one, game, CoinDraws(d), how, ask=odd)
     drawn = 2 * fit.samples
-    if not np.isfinite(fit.stderr).all():  # one mask alone decides a score: 2 in 1,500 of 15 words
+    if not np.isfinite(fit.stderr).all():  # one mask alone decides a score
         raise DomainError(
             f"{drawn} samples do not determine the Banzhaf values of {d} words. Set samples to "
             f"{2 * drawn}."
@@ -218,7 +219,14 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
     fit = lasso_fit(keep, y, penalty=settings.penalty * tokens, known_range=known_range)
     size = max(known_range, float(np.ptp(y))) / share
-    unseen = unseen_effects(flat=fit.flat, spike=0.0, size=size, draws=len(keep))
+    unseen = unseen_effects(
+        flat=fit.flat,
+        spike=fit.spike,
+        size=size,
+        draws=len(keep),
+        tail=float(heavy_tailed(y[:, None])[0]),
+        parts=fit.parts,
+    )
     return game.found(
         fit.coefficients / share,
         seen_errors(fit.stderr / share),
@@ -244,8 +252,9 @@ def _zero_score_warnings(
         return ()
     if np.ptp(y) > _SINGLE_PRECISION * np.abs(y).max():
         return (
-            "Every score is 0 although the output varies: the penalty is larger than every effect. "
-            "Set penalty lower, or use 'banzhaf', which has no penalty.",
+            "Every score is 0 although the output varies. The penalty is larger than every single "
+            "effect. Set a lower penalty. If that does not help, features act only together: use "
+            "'interactions'.",
         )
     base, full = game.base_value, game.full_value
     if base is not None and not math.isclose(base, full, rel_tol=_SINGLE_PRECISION):

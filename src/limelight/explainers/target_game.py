@@ -163,13 +163,19 @@ def bounded(
 
 
 def unseen_effects(
-    *, flat: bool, spike: float, size: float, draws: int, tail: float = 0.0
+    *,
+    flat: bool,
+    spike: float,
+    size: float,
+    draws: int,
+    tail: float = 0.0,
+    parts: int | None = None,
 ) -> tuple[str, ...]:
     """Say where the spread of so many ``draws`` does not show how far scores may be off.
 
     ``flat``: there is none, and ``size`` is what the standard errors then allow for.
-    ``spike``: the share of one draw in it. ``tail``: how many answers carry the variance of all, if
-    they are too few.
+    ``spike``: the share of one draw in it, or of one of the ``parts`` that a jackknife leaves out.
+    ``tail``: how many answers carry the variance of all, if they are too few.
     """
     if flat:
         allowed = f"The standard errors allow for one as large as {size:.3g}."
@@ -180,8 +186,11 @@ def unseen_effects(
             f"{min(300 / draws, 100):.3g} % of all draws may have gone unseen. {allowed}",
         )
     if spike > SPIKE:
+        shares = f"{draws:,} draws"
+        if parts is not None and parts < draws:
+            shares = f"{parts} parts of the {draws:,} draws"
         return (
-            f"One of the {draws:,} draws makes up most of the spread of a score: effects as rare "
+            f"One of the {shares} makes up most of the spread of a score: effects as rare "
             "as this may have been missed, and the standard errors are then too small. Draw more.",
         )
     if tail:

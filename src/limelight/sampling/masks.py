@@ -68,25 +68,30 @@ def coin_masks(d: int, n: int, rng: Rng, *, held: Sequence[int] = ()) -> Masks:
     return keep
 
 
+_SMALLEST_PRIME = 31  # of a block: with smaller ones standard errors are too small
+
+
 def balanced_masks(d: int, n: int, rng: Rng) -> Masks:
     """Return ``n`` masks by fair coins that fall evenly, in independent blocks of equal size.
 
     A block is a Hadamard matrix by Paley's construction, of q + 1 rows for a prime q ≥ d with
-    q mod 4 = 3. Its columns are those of d words in random order, its rows are in random order too,
-    and a coin turns every column over. Each mask by itself is as likely as any other, and in a
-    complete block any two words stay together as often as apart. Blocks are as small as ``n``
-    equal blocks can be, and only the last one may be incomplete.
+    q mod 4 = 3, and q ≥ 31. Its columns are those of d words in random order, its rows are in
+    random order too, and a coin turns every column over. Each mask by itself is as likely as any
+    other, and in a complete block any two words stay together as often as apart. Blocks are as
+    small as possible, so that ``n`` masks fill blocks of equal size, but for the last one.
     """
-    # Slopes of a line then owe nothing to words that went together by chance: on eight kinds of
-    # games of 16 words the error of Banzhaf values was .67 of that of plain coins at 64 calls, .83
-    # at 128 and .95 at 1,000, and of 63 words .70 at 256 and .92 at 1,000.
+    # Slopes of a line then owe nothing to words that went together by chance.
     # Not Sylvester's Hadamard matrices: there the product of three columns is one other column,
     # whose word got the joint effect of the three in every row of a block. Errors over rows could
-    # not show it, and ±2 held .89 for an AND of three words. Here such a product is spread over all
-    # columns. Its share in a word is at most (2√q + 4)/(q + 1): the sum of the quadratic
-    # characters of a monic polynomial of degree 4 differs from −1 by 2√q or less.
-    blocks = max(1, n // (_paley_prime(d) + 1))
-    q = _paley_prime(max(d, math.ceil(n / blocks) - 1))
+    # not show it, and ±2 held .89 for an AND of three words. Here such a product is spread over the
+    # other columns. Its share in a word is at most (2√q + 4)/(q + 1): the sum of the quadratic
+    # characters of a monic polynomial of degree 4 differs from −1 by 2√q or less. Its root mean
+    # square over the other words is at most √((q + 1)/(q − 3)) times that of plain coins, because
+    # the columns are an orthogonal basis. Errors over rows do not show that factor either. It is
+    # 1.07 at q = 31. At q = 11 it is 1.22, and ±2 held .90 of the words outside an AND.
+    smallest = _paley_prime(max(d, _SMALLEST_PRIME))
+    blocks = max(1, n // (smallest + 1))
+    q = _paley_prime(max(smallest, math.ceil(n / blocks) - 1))
     is_square = np.zeros(q, np.bool_)
     is_square[np.arange(1, q) ** 2 % q] = True
     masks = []

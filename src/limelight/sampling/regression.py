@@ -289,13 +289,17 @@ def _inverse(xx: Float[np.ndarray, "k k"], ridge: float) -> Float[np.ndarray, "k
 class LassoFit(NamedTuple):
     """Coefficients of a LASSO with their standard errors.
 
-    ``flat`` says that no slope depends on which rows are left out.
+    ``flat`` says that no slope depends on which rows are left out. ``parts`` is how many parts of
+    the rows the jackknife leaves out, ``spike`` the largest share of a part in the spread of the
+    slope that moved farthest.
     """
 
     coefficients: Float[np.ndarray, " d"]
     stderr: Float[np.ndarray, " d"]
     intercept: float
     flat: bool
+    spike: float
+    parts: int
 
 
 _PARTS = 32  # of the rows, each left out once for the standard errors
@@ -357,4 +361,6 @@ def lasso_fit(keep: Masks, y: PerMask, *, penalty: float, known_range: float = 0
         stderr=stderr,
         intercept=float(origin + mean_y[0] - found[0] @ mean[0]),
         flat=bool(is_constant.all()),
+        spike=0.0 if is_constant.all() else float(spread.spike()),
+        parts=count,
     )
