@@ -402,6 +402,21 @@ def test_the_meaning_says_only_what_the_numbers_say(measured):
     assert "G×I and LIME largely agree" not in both[1]
 
 
+def test_the_page_says_where_ranks_alone_decide_the_verdict_on_5_i(measured):
+    pair, toy = "lime ~ gxi without alpha u", dilution()
+
+    def sentences(pearson, spearman):
+        n = moved(measured, **{f"pearson {pair}": pearson, f"spearman {pair}": spearman})
+        found = comments.findings({"shipped": n, "paper": n, "counterexample": toy})
+        return " ".join(found.measured)
+
+    assert (
+        "With the paper's recipe Pearson's correlation is 0.62. The verdict rests on the rank "
+        "correlation, 0.31."
+    ) in sentences(0.62, 0.31)
+    assert "The verdict rests on" not in sentences(0.62, 0.61)
+
+
 def test_the_figures_need_only_stored_numbers(measured, stored):
     numbers = stored({"shipped": measured, "paper": measured, "counterexample": dilution()})
     names = [name for name, _, figure in comments.figures(numbers) if figure.axes]

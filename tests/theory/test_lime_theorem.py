@@ -320,28 +320,46 @@ def test_two_denominators_would_break_the_theorem():
     assert max(worst) > 100
 
 
-def test_a_word_that_stands_often_has_a_larger_error_but_the_sum_has_not():
-    """One of d words stands d times: the factor d max m_j of the largest error is needed."""
-    largest, total = [], []
-    for d in (16, 64):
-        m, T_max = np.r_[float(d), np.ones(d - 1)], 100_000
-        D0 = T_max - m.sum()
-        gain = np.full(d, (D0 + 0.5 * m.sum()) / T_max)  # f = 0 and h_j = 1/T_max
-        game = RatioGame(
-            D0=np.array([D0]),
-            a=0.5 * m[None],
-            b=2.0 * m[None],
-            N0=np.array([[-gain.sum()]]),
-            A=gain[None, None],
-            B=np.zeros((1, 1, d)),
-        )
-        h, share = lime_first_order(game)[0], m.sum() / T_max
-        np.testing.assert_allclose(h, 1 / T_max)
+def often_standing_word(d):
+    """Word 0 stands d times, d − 1 words stand once, T_max = T², f = 0, h = 0, 1/T_max, …"""
+    m = np.r_[float(d), np.ones(d - 1)]
+    T = m.sum()
+    T_max = T**2
+    gain = (T_max - T / 2) / T_max * np.r_[0.0, np.ones(d - 1)]  # D(1) = T_max − T/2
+    game = RatioGame(
+        D0=np.array([T_max - T]),
+        a=0.5 * m[None],
+        b=2.0 * m[None],
+        N0=np.array([[-gain.sum()]]),
+        A=gain[None, None],
+        B=np.zeros((1, 1, d)),
+    )
+    return game, T_max
+
+
+def test_a_word_that_stands_often_keeps_its_error_and_the_sum_over_words_does_not():
+    """No relative rate holds word by word: the factor d max m_j of the largest error is needed."""
+    page = (PAGES / "lime-first-order.md").read_text("utf-8")
+    totals = []
+    for d in (32, 128, 512):
+        game, T_max = often_standing_word(d)
+        h = lime_first_order(game)[0]
+        np.testing.assert_allclose(T_max * h, np.r_[0, np.ones(d - 1)], atol=1e-9)
         error = np.abs(lime(game, bandwidth=np.inf, tolerance=1e-11).scores[0] - h)
-        largest.append(error.max() / h.max() / share)
-        total.append(error.sum() / h.sum() / share)
-    assert largest[1] > 3 * largest[0]
-    assert max(total) < 2
+        largest, total = error.max() / h.max(), error.sum() / h.sum()
+        assert error.argmax() == 0
+        assert largest == pytest.approx(3 / 16, rel=0.02)
+        assert f"| {d} | {largest:.3f} | {total:.4f} |" in page
+        totals.append(total)
+    assert np.polyfit(np.log([32, 128, 512]), np.log(totals), 1)[0] == pytest.approx(-1, abs=0.05)
+
+
+@pytest.mark.parametrize("d", [3, 6, 9])
+def test_limit_and_all_subsets_agree_on_a_word_that_stands_often(d):
+    game, T_max = often_standing_word(d)
+    exact = lime(game, bandwidth=np.inf, tolerance=1e-11).scores
+    subsets = lime_by_enumeration(game, bandwidth=np.inf).scores
+    np.testing.assert_allclose(T_max * exact, T_max * subsets, atol=1e-7)
 
 
 def test_heads_that_cancel_have_no_relative_rate():

@@ -174,7 +174,8 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
             "leading term, which the paper calls proportional to α_t W_ℓ v_t. We take off the "
             "multiple that fits best. With α_t W_ℓ v_t itself, the correlation is "
             f"{both(numbers['shipped'], 'lime ~ gxi less alpha u')} with the shipped model and "
-            f"{both(numbers['paper'], 'lime ~ gxi less alpha u')} with the paper's recipe.",
+            f"{both(numbers['paper'], 'lime ~ gxi less alpha u')} with the paper's recipe."
+            + _rank_rule(numbers["paper"]),
             "No threshold is needed for what 4 (i) says of G-l2: in one head the gradient at a "
             "token is α_t times a vector, so G-l2 is α_t times its Euclidean length exactly as "
             "G-l1 is α_t times its sum of absolute values. What carries one over carries over the "
@@ -194,6 +195,19 @@ def findings(numbers: Mapping[str, Numbers]) -> Findings:
         ],
         meaning=_meaning(fully, failed, numbers),
         table=_table(numbers),
+    )
+
+
+def _rank_rule(of: Numbers) -> str:
+    """Say that ranks alone decide the verdict on 5 (i), if Pearson's correlation is large."""
+    pearson, ranks = (
+        median(of, f"{kind} lime ~ gxi without alpha u") for kind in ("pearson", "spearman")
+    )
+    if not ranks < CORRELATED <= pearson:
+        return ""
+    return (
+        f" With the paper's recipe Pearson's correlation is {pearson:.2f}. The verdict rests on "
+        f"the rank correlation, {ranks:.2f}."
     )
 
 

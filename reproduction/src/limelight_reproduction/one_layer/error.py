@@ -19,6 +19,8 @@ from limelight_reproduction.experiment import (
 )
 from limelight_reproduction.one_layer.error_measured import (
     RUNS,
+    SHIPPED_EXACT_TEXTS,
+    SHIPPED_TEXTS,
     STEPS,
     VALUES,
     measure,
@@ -226,9 +228,14 @@ EXPERIMENT = Experiment(
     parts=(
         Part(
             name="shipped",
-            measure=lambda setting: measure(setting, setting.shipped),
+            measure=lambda setting: measure(
+                setting,
+                setting.shipped,
+                sampled_texts=SHIPPED_TEXTS,
+                exact_texts=SHIPPED_EXACT_TEXTS,
+            ),
             stages=2,
-            version=2,
+            version=3,
         ),
         Part(
             name="paper",
