@@ -309,9 +309,8 @@ def test_context_cite_warns_of_a_penalty_above_every_effect():
     e = limelight.explain(model, text, "context-cite", penalty=5.0)
     assert not e.scores.any()
     assert e.notices == (
-        "Every score is 0 although the output varies. The penalty is larger than every single "
-        "effect. Set a lower penalty. If that does not help, features act only together: use "
-        "'interactions'.",
+        "Every score is 0 although the output varies, because the penalty exceeds every single "
+        "effect. Set a lower penalty, or use 'interactions' if features act only together.",
     )
     assert not limelight.explain(model, text, "context-cite").notices
     rounded, _ = wrapped(lambda kept: 1.0 + 1e-8 * len(kept))

@@ -1,6 +1,7 @@
 """The queue before a model: one at a time, the newest question, what is quick first."""
 
 import asyncio
+import json
 import threading
 import time
 
@@ -342,42 +343,107 @@ def test_where_one_of_them_is_at_fault_each_is_asked_alone(queue):
     assert asked_together(queue, answers) == [Event(found=f"alone {k}") for k in range(4)]
 
 
-def test_a_text_on_which_the_model_hangs_does_not_delay_the_others(queue):
-    queue.patience = 0.01
-    gate = threading.Event()
+async def last_line(question, queue):
+    return json.loads([line async for line in lines_of(question, queue, seconds=120)][-1])
 
-    async def last_line(question):
-        lines = [line async for line in lines_of(question, queue, seconds=120)]
-        return lines[-1]
+
+def hanging_queue(queue):
+    """Return the time of the queue's own clock, which a test moves, and shorten its polling."""
+    now = [0.0]
+    queue.clock, queue.patience = lambda: now[0], 0.01
+    queue.first_patience = 60.0
+    return now
+
+
+def test_a_text_on_which_the_model_hangs_does_not_delay_the_others(queue):
+    now, gate = hanging_queue(queue), threading.Event()
 
     async def scenario():
         hanging = queue.ask("a", lambda _: gate.wait(), quick=False)
+        await asyncio.to_thread(queue_has_begun(queue).wait, 20)
         others = [queue.ask(k, lambda _, k=k: k, quick=False) for k in range(3)]
-        answers = [await last_line(question) for question in others]
-        assert hanging.events.empty()  # it is still at work
-        gate.set()
-        return answers, await last_line(hanging)
+        now[0] = 59.0  # the first step of a model may take a while
+        queue.relieve()
+        assert hanging.events.empty()
+        now[0] = 61.0
+        answers = [await last_line(question, queue) for question in others]
+        return answers, await end(hanging)
 
-    answers, late = run(scenario())
-    assert answers == [b'{"found":0}\n', b'{"found":1}\n', b'{"found":2}\n']
-    assert late == b'{"found":true}\n'  # and is answered in the end
+    answers, given_up = run(scenario())
+    gate.set()
+    assert answers == [{"found": 0}, {"found": 1}, {"found": 2}]
+    assert "took too long while others waited" in given_up.failed
 
 
-def test_a_model_that_takes_its_steps_is_not_asked_by_two_threads(queue):
-    queue.patience, gate, threads = 0.05, threading.Event(), []
+def queue_has_begun(queue):
+    """Return an event that is set when the queue has begun a question."""
+    begun = threading.Event()
+
+    def watch():
+        while not queue._begun:
+            time.sleep(0.001)
+        begun.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    return begun
+
+
+def test_of_texts_that_are_asked_together_only_the_one_that_hangs_is_given_up(queue):
+    now, gate, first = hanging_queue(queue), threading.Event(), threading.Event()
+
+    def answers(texts):
+        if "bad" in texts:
+            gate.wait()
+        return [text.upper() for text in texts]
+
+    def ask(text):
+        alike = Alike("kind", text, answers)
+        return queue.ask(text, lambda _: answers([text])[0], quick=False, alike=alike)
 
     async def scenario():
-        busy = queue.ask("busy", steps(gate), quick=True)
-        asked = queue.ask("b", lambda _: threads.append(threading.active_count()), quick=True)
-        before = threading.active_count()
-        for _ in range(10):
-            await asyncio.sleep(0.01)
-            queue.relieve()
-        assert threading.active_count() == before
-        gate.set()
-        return [await end(question) for question in (busy, asked)]
+        busy = queue.ask("busy", lambda _: first.wait(), quick=False)
+        await asyncio.to_thread(queue_has_begun(queue).wait, 20)
+        questions = {text: ask(text) for text in ("bad", "b", "c")}
+        first.set()
+        await end(busy)
+        while len(queue._begun) < 3:
+            await asyncio.sleep(0.001)
+        late = queue.ask("late", lambda _: "late", quick=False)
+        lines = [last_line(question, queue) for question in (*questions.values(), late)]
 
-    assert run(scenario())[0] == Event(found="slow")
+        async def move_the_clock():
+            while True:
+                now[0] += 1.0
+                await asyncio.sleep(0.005)
+
+        moving = asyncio.create_task(move_the_clock())
+        found = await asyncio.gather(*lines)
+        moving.cancel()
+        return found
+
+    bad, *others = run(scenario())
+    gate.set()
+    assert "took too long while others waited" in bad["failed"]
+    assert others == [{"found": "B"}, {"found": "C"}, {"found": "late"}]
+
+
+def test_a_slow_model_that_takes_its_steps_is_asked_by_one_thread(queue):
+    now, threads = hanging_queue(queue), set()
+
+    def job(report):
+        for step in range(4):
+            now[0] += 30.0  # each step takes half a minute
+            threads.add(threading.get_ident())
+            report(step, 4)
+        return "slow"
+
+    async def scenario():
+        questions = [queue.ask(k, job, quick=False) for k in range(25)]
+        return await asyncio.gather(*(last_line(question, queue) for question in questions))
+
+    assert run(scenario()) == [{"found": "slow"}] * 25
+    assert len(threads) == 1
+    assert queue._lost == 0
 
 
 def test_a_queue_that_closes_tells_all_who_wait(queue):

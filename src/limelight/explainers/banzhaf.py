@@ -53,8 +53,8 @@ class Banzhaf(Drawing):
     @property
     def draws(self) -> Draws:
         """How many masks are asked; half as many pairs are the rows of a regression."""
-        # 1.75 balanced rows for each word and the intercept left no slope to a single row in
-        # 1,500 samples each of 11 and of 15 words.
+        # With 1.75 balanced rows for each word and the intercept, no slope was left to a single row
+        # in 1,500 samples each of 11 and of 15 words. Fewer may do: 1.5 did for 15 words.
         return self.drawing(
             usual=lambda d: max(1000, 10 * d),
             determining=lambda d: 2 * math.ceil(1.75 * (d + 1)),
@@ -252,9 +252,8 @@ def _zero_score_warnings(
         return ()
     if np.ptp(y) > _SINGLE_PRECISION * np.abs(y).max():
         return (
-            "Every score is 0 although the output varies. The penalty is larger than every single "
-            "effect. Set a lower penalty. If that does not help, features act only together: use "
-            "'interactions'.",
+            "Every score is 0 although the output varies, because the penalty exceeds every single "
+            "effect. Set a lower penalty, or use 'interactions' if features act only together.",
         )
     base, full = game.base_value, game.full_value
     if base is not None and not math.isclose(base, full, rel_tol=_SINGLE_PRECISION):

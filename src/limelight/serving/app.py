@@ -30,7 +30,14 @@ from limelight.pages.summary import summary_page
 from limelight.question import Question, model_scales
 from limelight.results.judgement import Judgement
 from limelight.serving.guard import WHOLE_PAGE_POLICY
-from limelight.serving.queue import Alike, Event, QuestionQueue, QueuedQuestion, Report
+from limelight.serving.queue import (
+    STOPPED,
+    Alike,
+    Event,
+    QuestionQueue,
+    QueuedQuestion,
+    Report,
+)
 from limelight.serving.run_views import RunViews
 from limelight.serving.texts import (
     MOST_BYTES,
@@ -314,6 +321,8 @@ async def lines_of(
                     raise
                 queue.relieve()
                 continue
+            if event.failed == STOPPED:
+                return  # without a last line, by which the page knows that the server has ended
             yield _line(event)
     except TimeoutError:
         late = f"the model took longer than {seconds:g} seconds; the question was given up."

@@ -1,10 +1,12 @@
 """The one thread that asks a model, and the queue before it.
 
-A model is asked by one thread, since most are not made for several. If it takes no step for a
-while, as it does when it hangs on a text, another thread answers the others. What is quick (a
+A model is never asked by two threads at a time: most are not made for it. What is quick (a
 prediction, an exact method) goes first, even before the next step of something slow that is under
 way, and a newer question of the same asker drops the older one, waiting or begun. Where many ask
 the same of different texts, they are answered together, which costs little more than one.
+
+A model that hangs on a text cannot be stopped. If it takes no step for a while and others wait, its
+question is given up, and another thread answers the others.
 """
 
 import asyncio
@@ -29,6 +31,8 @@ _BETWEEN_REPORTS = 0.1  # seconds: a bar that moves faster is only traffic
 _MOST_WAITING = 200  # questions; more than that is an attack or a mistake
 _MOST_TOGETHER = 16
 _MOST_LOST = 4  # threads that a model has swallowed
+_SLOW_STEPS = 5  # a step that takes so many times the slowest one before is taken for hanging
+STOPPED = "the page was stopped."
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,7 +61,9 @@ class Alike(NamedTuple):
 class QuestionQueue:
     """Questions in, answers out, one at a time."""
 
-    patience = 10.0  # seconds without a step of the model until others get another thread
+    patience = 10.0  # seconds without a step of the model, if others wait
+    first_patience = 60.0  # of its first step, which may compile or load
+    clock = staticmethod(time.monotonic)
 
     def __init__(self) -> None:
         # By place: the asker, and whether it is quick. A newer question keeps the older's place in
@@ -68,7 +74,8 @@ class QuestionQueue:
         self._generation = 0  # of the thread: one that was given up finds that it has a successor
         self._lost = 0
         self._closed = False
-        self._last_step = time.monotonic()  # when the model began a job, or reported progress
+        self._step_began = self.clock()
+        self._slowest_step: float | None = None  # None before the first one has ended
         self._start_thread()
 
     def ask(
@@ -116,29 +123,47 @@ class QuestionQueue:
         with self._changed:
             if not self.leave(question):
                 return
-            # A slow one that a quick one had interrupted is in the same thread.
-            for other in [*self._begun.values()]:
-                if other.generation == question.generation:
-                    if other is not question:
-                        other.dropped = True
-                        failed = "the model did not come back from another question."
-                        other.tell(Event(failed=failed))
-                    del self._begun[other.place]
-            if question.generation == self._generation:  # else the others have another thread
-                self._lost += 1
-                self._start_thread()
+            for other in self._begun.values():  # a slow one that a quick one had interrupted
+                if other is not question:
+                    other.tell(Event(failed="the model did not come back from another question."))
+            self._leave_thread()
 
     def relieve(self) -> None:
-        """Let another thread answer those who wait, if the model has taken no step for a while.
+        """Give up the question at work if others wait and the model has taken no step for a while.
 
-        The thread at work goes on with its question and ends after it.
+        Questions that were answered together are asked again, each alone: only one may be at fault.
         """
         with self._changed:
-            idle = time.monotonic() - self._last_step < self.patience or not self._begun
-            if self._closed or idle or not self._waiting or self._lost >= _MOST_LOST:
+            if self._closed or not self._waiting or not self._begun:
                 return
-            self._lost += 1
-            self._start_thread()
+            longest = self.first_patience
+            if self._slowest_step is not None:
+                longest = max(self.patience, _SLOW_STEPS * self._slowest_step)
+            if self.clock() - self._step_began < longest:
+                return
+            stuck = list(self._begun.values())
+            if all(question.alike is not None for question in stuck) and len(stuck) > 1:
+                for question in stuck:
+                    question.alike = question.kind = None
+                    self._waiting.setdefault(question.place, question)
+            else:
+                late = "the model took too long while others waited; the question was given up."
+                for question in stuck:
+                    question.dropped = True
+                    question.tell(Event(failed=late))
+            self._leave_thread()
+
+    def _leave_thread(self) -> None:
+        """Leave the thread at work to itself, and let another one answer who waits."""
+        self._begun.clear()
+        self._lost += 1
+        self._start_thread()
+
+    def _count_step(self) -> None:
+        """Note that a step of the model has ended and the next one begins."""
+        now = self.clock()
+        self._slowest_step = max(self._slowest_step or 0.0, now - self._step_began)
+        self._step_began = now
 
     def close(self) -> None:
         """Let the thread end when it can; questions from now on are refused."""
@@ -146,12 +171,11 @@ class QuestionQueue:
             self._closed = True
             for question in (*self._begun.values(), *self._waiting.values()):
                 question.dropped = True
-                question.tell(Event(failed="the page was stopped."))
+                question.tell(Event(failed=STOPPED))
             self._changed.notify_all()
 
     def _start_thread(self) -> None:
         self._generation += 1
-        self._last_step = time.monotonic()
         threading.Thread(
             target=self._work, args=(self._generation,), name="limelight-model", daemon=True
         ).start()
@@ -166,55 +190,51 @@ class QuestionQueue:
     def _next(self, generation: int) -> "QueuedQuestion | None":
         with self._changed:
             while not self._closed and generation == self._generation:
-                if begun := self._begin(lambda _: True, 1, generation):
+                if begun := self._begin(lambda _: True, 1):
                     return begun[0]
                 self._changed.wait()
         return None
 
     def _begin(
-        self, wanted: Callable[["QueuedQuestion"], bool], most: int, generation: int
+        self, wanted: Callable[["QueuedQuestion"], bool], most: int
     ) -> list["QueuedQuestion"]:
-        """Return the first that wait and are ``wanted``, what is quick before all others.
-
-        A thread whose place another one has taken begins nothing more.
-        """
+        """Return the first that wait and are ``wanted``, what is quick before all others."""
         with self._changed:
-            if generation != self._generation:
-                return []
-            self._last_step = time.monotonic()
             found = sorted(filter(wanted, self._waiting.values()), key=lambda one: not one.quick)
             begun = {one.place: self._waiting.pop(one.place) for one in found[:most]}
-            for question in begun.values():
-                question.generation = generation
             self._begun |= begun
+            if begun:
+                self._step_began = self.clock()
             return list(begun.values())
 
     def _end(self, question: "QueuedQuestion", event: Event | None) -> None:
         if event is not None:
             question.tell(event)
         with self._changed:
+            self._step_began = self.clock()
             if self._begun.get(question.place) is question:
                 del self._begun[question.place]
 
     def _answer(self, question: "QueuedQuestion", generation: int) -> None:
         questions, like = [question], (question.kind, question.quick)
         if question.kind is not None:
-            together = self._begin(
-                lambda one: (one.kind, one.quick) == like, _MOST_TOGETHER, generation
-            )
-            questions += together
-        if len(questions) > 1 and self._answered_together(questions):
+            questions += self._begin(lambda one: (one.kind, one.quick) == like, _MOST_TOGETHER)
+        if len(questions) > 1 and self._answered_together(questions, generation):
             return
         for one in questions:
             self._end(one, self._outcome(one, generation))
 
-    def _answered_together(self, questions: Sequence["QueuedQuestion"]) -> bool:
+    def _answered_together(self, questions: Sequence["QueuedQuestion"], generation: int) -> bool:
         """Answer all at once; False where one of them is at fault, and each must be asked alone."""
         alike = [one.alike for one in questions if one.alike is not None]
         try:
             answers = contextvars.Context().run(alike[0].answers, [one.asked for one in alike])
         except Exception:
-            return False  # whoever is at fault hears of it alone
+            # Whoever is at fault hears of it alone, unless another thread asks them again.
+            return generation != self._generation
+        if generation != self._generation:
+            return True  # they were asked again
+        self._count_step()
         for question, answer in zip(questions, answers, strict=True):
             self._end(question, Event(found=answer))
         return True
@@ -223,17 +243,19 @@ class QuestionQueue:
         """Do the job; None where nobody waits for it any more."""
 
         def report(done: int | float, total: int) -> None:
-            if question.dropped or self._closed:
+            if question.dropped or self._closed or generation != self._generation:
                 raise _DroppedError
-            if generation == self._generation:
-                self._last_step = time.monotonic()
+            self._count_step()
             question.tell_progress(float(done) / total)
-            while not question.quick and (quick := self._begin(_is_quick, 1, generation)):
-                self._answer(quick[0], generation)
+            while not question.quick and (begun := self._begin(lambda one: one.quick, 1)):
+                self._answer(begun[0], generation)
 
         try:
             # A fresh context: what watches a slow job must not hear of a quick one in between.
-            return Event(found=contextvars.Context().run(question.job, report))
+            found = contextvars.Context().run(question.job, report)
+            if generation == self._generation:
+                self._count_step()
+            return Event(found=found)
         except _DroppedError:
             return None
         except InputError as error:
@@ -253,7 +275,6 @@ class QueuedQuestion:
         self.quick, self.kind = place[1], alike and alike.kind
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.dropped = False  # then the job ends at its next step
-        self.generation = 0  # of the thread that is at work on it
         self._loop = asyncio.get_running_loop()
         self._reported = 0.0
 
@@ -268,10 +289,6 @@ class QueuedQuestion:
         if now - self._reported >= _BETWEEN_REPORTS:
             self._reported = now
             self.tell(Event(share=round(done, 4)))
-
-
-def _is_quick(question: QueuedQuestion) -> bool:
-    return question.quick
 
 
 class _DroppedError(BaseException):
