@@ -87,8 +87,9 @@ def balanced_masks(d: int, n: int, rng: Rng) -> Masks:
     # other columns. Its share in a word is at most (2√q + 4)/(q + 1): the sum of the quadratic
     # characters of a monic polynomial of degree 4 differs from −1 by 2√q or less. Its root mean
     # square over the other words is, in the mean over blocks, at most √((q + 1)/(q − 3)) times
-    # that of plain coins, because the columns are an orthogonal basis. Errors over rows do not show that factor either. It is
-    # 1.07 at q = 31. At q = 11 it is 1.22, and ±2 held .90 of the words outside an AND.
+    # that of plain coins, because the columns are an orthogonal basis. Errors over rows do not show
+    # that factor either. It is 1.07 at q = 31. At q = 11 it is 1.22, and ±2 held .90 of the words
+    # outside an AND.
     smallest = _paley_prime(max(d, _SMALLEST_PRIME))
     blocks = max(1, n // (smallest + 1))
     q = _paley_prime(max(smallest, math.ceil(n / blocks) - 1))
