@@ -586,6 +586,7 @@ NOT_TRIED = {
     "rationales are marked in one text": "takes data of pairs with rationales",
     "the paper's experiments are a package": "takes an environment without that package",
     "no text was given": "takes a terminal as standard input",
+    "standard output is closed": "takes a closed stream: tests/cli/test_closed_streams.py",
     "standard input is closed": "takes a closed stream: tests/cli/test_closed_streams.py",
     "train learns from a file of texts": "training takes seconds: tests/cli/test_train.py",
 }

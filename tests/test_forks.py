@@ -41,6 +41,8 @@ for _ in range(int(sys.argv[2])):
         os._exit(0)
     hanging += os.waitpid(child, 0)[1] != 0
 ended.set()
+for thread in threads:  # torch ends the process with a message where a thread is still inside it
+    thread.join()
 print(hanging)
 """
 

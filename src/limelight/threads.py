@@ -113,7 +113,7 @@ def _lock_all() -> None:
     """Acquire every lock, or none and try again: a thread may hold one and wait for another."""
     _thread.locked, _thread.missed = [], []
     _forking.add(threading.get_ident())
-    if _try_lock_all() or getattr(_thread, "depth", 0):
+    if _try_lock_all() or getattr(_thread, "depth", 0) > 0:
         return
     with _delay_signals():
         end = time.monotonic() + _LONGEST_WAIT
@@ -158,7 +158,8 @@ def _delay_signals() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        _late_signals.extend(map(_thread_module.interrupt_main, (number,)) for number in arrived)
+        interrupt: Any = _thread_module.interrupt_main  # takes numbers without a name, too
+        _late_signals.extend(map(interrupt, (number,)) for number in arrived)
 
 
 def _end_fork_in_parent() -> None:
