@@ -41,14 +41,14 @@ class Prepared(Generic[T]):
 
     def now(self) -> T | None:
         """Return the value if it is there, else None; the first call sets a thread to work."""
+        if self.failed:  # asked first, so that the call that starts the thread never fails
+            raise InputError(self.failed)
         with self._lock:
             if self._thread is None and not self._stopping:
                 self._thread = threading.Thread(
                     target=self._work, name="limelight-prepare", daemon=True
                 )
                 self._thread.start()
-        if self.failed:
-            raise InputError(self.failed)
         return self._found[0] if self._found else None
 
     def stop(self) -> None:
