@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import subprocess
 import sys
 import threading
 from functools import partial
@@ -21,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 import limelight
 from limelight.models.fingerprints import function_fingerprint, object_fingerprint
 
+from hash_seeds import outputs_under_hash_seeds
 from tiny_transformers import tiny
 
 TEXTS = ["good film", "bad film", "very good plot", "very bad plot", "good", "bad acting"] * 3
@@ -123,16 +123,7 @@ def test_a_fingerprint_is_the_same_in_another_process():
         "from limelight.models.fingerprints import object_fingerprint\n"
         "print(object_fingerprint([{'b', 'a', 'c'}, {'x': 1.5, 'y': None}, (1, 'z')]))"
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-        ).stdout
-        for seed in ("1", "2")
-    }
+    found = outputs_under_hash_seeds(program)
     assert found == {object_fingerprint([{"b", "a", "c"}, {"x": 1.5, "y": None}, (1, "z")]) + "\n"}
 
 

@@ -1,14 +1,14 @@
 """A run goes on only with the model that began it: whatever changes a number is compared."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import limelight
 from limelight.errors import InputError
+
+from hash_seeds import outputs_under_hash_seeds
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
@@ -238,16 +238,7 @@ def test_a_fingerprint_of_a_function_is_the_same_in_another_process(tmp_path):
         "for one in (mine.predict, mine.Scorer()):\n"
         "    print(limelight.wrap(one, classes=['a', 'b']).fingerprint)"
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join([str(tmp_path), *sys.path])},
-        ).stdout
-        for seed in ("1", "2")
-    }
+    found = outputs_under_hash_seeds(program, tmp_path)
     assert len(found) == 1
     assert next(iter(found)).startswith("mine.predict ")
 

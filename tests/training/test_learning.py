@@ -18,6 +18,8 @@ from limelight.question import Question
 from limelight.text import features_of
 from limelight.training import fitting, learning
 
+from hidden_files import assert_hidden_files_are_kept, write_hidden_files
+
 pytest.importorskip("torch")
 from tiny_transformers import WORDS, tiny
 
@@ -446,14 +448,11 @@ def test_an_interrupted_call_goes_on_to_the_same_method(function, tmp_path):
 
 @pytest.mark.usefixtures("briefly")
 def test_learning_into_a_folder_keeps_hidden_files_of_the_user(function, tmp_path):
-    hidden = {".env.old": "secret", ".x.part": "of the user", ".venv.old/bin": "python"}
-    for name, content in hidden.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(content)
+    write_hidden_files(tmp_path)
     (tmp_path / ".method.json.limelight-abcdefgh.part").write_text("of a killed process")
     texts = texts_of(VOCABULARY, 60, seed=4)
     package.learn(function, texts, output=tmp_path, pairs=1, judged=0)
-    assert {name: (tmp_path / name).read_text() for name in hidden} == hidden
+    assert_hidden_files_are_kept(tmp_path)
     assert not [*tmp_path.glob(".*.limelight-*")]
 
 

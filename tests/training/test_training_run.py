@@ -17,6 +17,8 @@ from limelight.errors import InputError
 from limelight.models.attention import load_folder
 from limelight.training import Checkpoint, fit, prepare, train
 
+from hidden_files import assert_hidden_files_are_kept, write_hidden_files
+
 HERE = Path(__file__).parent
 
 
@@ -130,14 +132,11 @@ def test_epochs_of_a_step_or_two_are_not_all_saved(tmp_path, monkeypatch):
 
 
 def test_training_into_a_folder_keeps_hidden_files_of_the_user(tmp_path, monkeypatch):
-    hidden = {".env.old": "secret", ".x.part": "of the user", ".venv.old/bin": "python"}
-    for name, content in hidden.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(content)
+    write_hidden_files(tmp_path)
     (tmp_path / ".vocab.txt.limelight-abcdefgh.part").write_text("of a killed process")
     monkeypatch.chdir(tmp_path)
     train(toy_data(), recipe=toy_recipe(epochs=1), output=".", device="cpu")
-    assert {name: (tmp_path / name).read_text() for name in hidden} == hidden
+    assert_hidden_files_are_kept(tmp_path)
     assert not [*tmp_path.glob(".*.limelight-*")]
 
 
