@@ -19,7 +19,8 @@ MODULES = sorted(HOME.rglob("*.py"))
 VERBS = [name for name in limelight.__all__ if name[0].islower()]
 # What chooses behaviour by what a model is: its class, or whether it collapses into tables.
 FORK = re.compile(
-    r"(hasattr|isinstance|getattr)\((\w+\.)*model\b|why_not\(.*[\"']collapses|\.collapses\b"
+    r"(hasattr|isinstance|getattr)\((\w+\.)*model\b|"
+    r"\b(has|reason_missing)\(.*[\"']collapses|\.collapses\b"
 )
 SEARCHED = ("explainers", "cli", "checks", "judging", "runs", "serving", "live", "pages")
 
@@ -95,7 +96,7 @@ def test_nothing_asks_what_family_a_model_is_of(package):
     [
         "if isinstance(model, AttentionClassifier):",
         'x = getattr(self.model, "link", None)',
-        'exact = why_not(self.model, "collapses") is None',
+        'exact = has(self.model, "collapses")',
         "matrices = drawn() if reading.collapses else None",
     ],
 )

@@ -34,7 +34,7 @@ from limelight.models import (
     class_probabilities,
     class_weights,
     compare_classes,
-    why_not,
+    has,
 )
 from limelight.models.loading import from_same_source
 from limelight.models.protocol import answering
@@ -308,7 +308,7 @@ class Question:
         for name, needs in needed:
             if getattr(self, name) is not None:
                 check_needed(model, needs, name, f" Leave {name} out.")
-        if self.protect and why_not(model, "pictures") is None:
+        if self.protect and has(model, "pictures"):
             raise InputError(
                 "protect keeps words of a text; of a picture, give groups of patches as features, "
                 "with -1 for those that stay."

@@ -29,7 +29,7 @@ from limelight.models import (
     checked_model,
     class_probabilities,
     class_weights,
-    why_not,
+    has,
 )
 from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
@@ -292,7 +292,7 @@ def _list_warning(request: _Request, texts: list[Any]) -> str:
     answer = request.question.answer
     # Answers in a list say that texts are apart.
     one_for_all = answer is None or isinstance(answer, str)
-    if len(texts) < 2 or not one_for_all or why_not(request.model, "answers") is not None:
+    if len(texts) < 2 or not one_for_all or not has(request.model, "answers"):
         return ""
     return (
         f"This list was read as {len(texts)} texts with an answer each. If they are documents for "
@@ -342,7 +342,7 @@ def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
 
 def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
     """Return what the model says of every text, ready for JSON."""
-    spans, documents, rows = why_not(model, "spans") is None, list[Document](), []
+    spans, documents, rows = has(model, "spans"), list[Document](), []
     for number, text in enumerate(texts):
         with about_text(number if len(texts) > 1 else None):
             if spans:
@@ -351,7 +351,7 @@ def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
                 documents.append(document_by(model, text))
     if spans:
         return rows
-    if why_not(model, "answers") is None:
+    if has(model, "answers"):
         return [_answer_row(model, document) for document in documents]
     return _class_rows(model, documents)
 

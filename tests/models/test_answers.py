@@ -28,7 +28,7 @@ import limelight
 from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.explainers.reading import reading_of
-from limelight.models import why_not
+from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
 from limelight.question import Question
 from limelight.sampling.masks import coin_masks, text_rng
@@ -299,7 +299,7 @@ def test_a_result_keeps_the_answer():
     assert again.asked == Answer(ANSWER)
     sentence = Answer("Good film. Bad.", 11, 15, written=True)
     assert sentence.stored() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
-    assert why_not(model, "answers") is None
+    assert has(model, "answers")
     document = model.read(TEXT, asked=(Answer(ANSWER),))
     assert document.asked_text == AskedText(TEXT, (Answer(ANSWER),))
 

@@ -9,7 +9,7 @@ import pytest
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import IG, METHODS, AlphaAvg, Lime, Shapley, usable_methods
-from limelight.models import Function, why_not
+from limelight.models import Function, reason_missing
 from limelight.models.hugging_face.model import HuggingFace
 
 from known import BY_ASKING, DEEP, ONLY_EXACT
@@ -84,7 +84,7 @@ def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):
 
 def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
     monkeypatch.setattr(Function, "capabilities", MappingProxyType({}))
-    assert why_not(FUNCTION, "attends") == "Function does not offer that"
+    assert reason_missing(FUNCTION, "attends") == "Function does not offer that"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from torch import nn
 
 import limelight
 from limelight.errors import DomainError, InputError
-from limelight.models import why_not
+from limelight.models import has, reason_missing
 from limelight.models.hugging_face import gradients as frozen_network
 from limelight.models.hugging_face import lrp as rules
 from limelight.models.hugging_face.lrp import not_affine
@@ -253,8 +253,8 @@ def test_what_is_not_known_to_weigh_withdraws_the_capability_of_that_instance_al
     network.bert.encoder.layer[1].intermediate.intermediate_act_fn = Curved()
     model = limelight.wrap(network, tokenizer=tokenizer)
     why = "BertForSequenceClassification computes 'Exp', in which nothing is known to be a weight"
-    assert why_not(model, "freezes") == why
-    assert why_not(loaded("bert"), "freezes") is None
+    assert reason_missing(model, "freezes") == why
+    assert has(loaded("bert"), "freezes")
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "lrp")
     assert str(error.value) == (

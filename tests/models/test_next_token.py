@@ -18,7 +18,7 @@ from transformers import (
 
 import limelight
 from limelight.errors import InputError
-from limelight.models import why_not
+from limelight.models import reason_missing
 from limelight.models.loading import source_of
 
 from tiny_transformers import LIMIT, byte_pairs, word_pieces
@@ -279,7 +279,7 @@ def test_attention_is_read_where_the_next_word_is_read():
 def test_everything_that_the_network_shows_can_be_asked():
     model = classifier(*language_model())
     shown = ("attends", "relays", "differentiates", "freezes", "pieces", "cuts", "shuffles")
-    assert [why_not(model, one) for one in (*shown, "chooses")] == [None] * 8
+    assert [reason_missing(model, one) for one in (*shown, "chooses")] == [None] * 8
     scores = {e.method: e.scores for e in limelight.compare(model, TEXTS[1])}
     assert list(scores) == ["shapley", "lime", "lrp", "ig", "loo", "alpha-avg"]
 

@@ -25,7 +25,7 @@ from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPi
 
 import limelight
 from limelight.errors import InputError
-from limelight.models import why_not
+from limelight.models import has, reason_missing
 from limelight.text import features_of, picture_of
 from limelight.text.pictures import blurred
 
@@ -113,7 +113,7 @@ def test_removing_patches_is_replacing_pixels_by_hand(family):
 @pytest.mark.parametrize("family", TRANSFORMERS)
 def test_gradients_and_attention_are_those_of_the_bare_network(family):
     model, pixels = tiny_pictures(family), photo()
-    assert all(why_not(model, one) is None for one in ("attends", "differentiates", "freezes"))
+    assert all(has(model, one) for one in ("attends", "differentiates", "freezes"))
     document, network = model.read(pixels), model.network
     values = torch.as_tensor(document.input.values[None])
     special = {"deit": 2}.get(family, 1)
@@ -167,8 +167,8 @@ def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_sh
     for family, said in (("swin", "more than vectors"), ("convnext", "nothing that embeds")):
         model = tiny_pictures(family)
         for one in ("attends", "relays", "differentiates", "freezes"):
-            assert said in why_not(model, one)
-        assert "does not show one state for every token" in why_not(model, "signals")
+            assert said in reason_missing(model, one)
+        assert "does not show one state for every token" in reason_missing(model, "signals")
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), "gxi")
         for method in ("shapley", "lime", "loo", "banzhaf"):

@@ -21,7 +21,7 @@ from test_next_token import language_model
 
 import limelight
 from limelight.explainers import usable_methods
-from limelight.models import why_not
+from limelight.models import has
 from limelight.models.hugging_face import forward
 
 from known import DRAWN
@@ -43,7 +43,7 @@ def _eager_switches():
 
 
 def explained(model, method, text):
-    exact = why_not(model, "games") is None and method not in DRAWN
+    exact = has(model, "games") and method not in DRAWN
     return limelight.explain(model, text, method, **({} if exact else CHEAP.get(method, {}))).scores
 
 

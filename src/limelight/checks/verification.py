@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
-from limelight.models import Model, checked_model, class_probabilities, why_not
+from limelight.models import Model, checked_model, class_probabilities, reason_missing
 from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.weights import wide_weights
 from limelight.models.bags import blanked
@@ -53,7 +53,7 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
     Gradients are checked by complex steps, values by all subsets of the first words, and by
     sampling where the text is longer.
     """
-    if (why := why_not(checked_model(model), "games")) is not None:
+    if (why := reason_missing(checked_model(model), "games")) is not None:
         raise InputError(
             "verify checks the exact methods of a model whose removals are known; here the "
             f"scores carry standard errors, since {why}."

@@ -11,7 +11,7 @@ from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.data.labels import Labels, below_chance, wilson_interval
 from limelight.errors import InputError
 from limelight.models import Model, checked_model, class_probabilities
-from limelight.models.protocol import document_by, why_not
+from limelight.models.protocol import document_by, has
 from limelight.shapes import Int
 from limelight.text.document import NoticeCounts
 
@@ -82,7 +82,7 @@ def evaluate(
     Labels are matched with the classes of the model by name; ``labels`` says which is which where
     they are numbers or other names, as :func:`read_labelled` does.
     """
-    if len(checked_model(model).classes) < 2 or why_not(model, "spans") is None:
+    if len(checked_model(model).classes) < 2 or has(model, "spans"):
         raise InputError(
             "one label of a text cannot name what this model says, which is a single output or "
             "spans; evaluate a classifier."

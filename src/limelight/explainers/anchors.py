@@ -10,7 +10,7 @@ from limelight.errors import DomainError
 from limelight.explainers.method import Method, Share, Way, at_least, each, settings_class
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
-from limelight.models import CAPABILITIES, why_not
+from limelight.models import CAPABILITIES, reason_missing
 from limelight.results import Anchor, Finding
 from limelight.sampling.all_masks import affordable
 from limelight.sampling.anchors import (
@@ -50,7 +50,7 @@ class Held(NamedTuple):
 def held_by(one: Reading) -> Held:
     """Return what is held in the one document of ``one``."""
     model, target = one.model, int(one.targets.index[0])
-    why = why_not(model, "chooses")
+    why = reason_missing(model, "chooses")
     if why is not None and model.link != "sigmoid":
         raise DomainError(
             f"an anchor holds the predicted class; it needs {CAPABILITIES['chooses']}, and {why}. "

@@ -12,7 +12,7 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Capable, Model, checked_model, why_not
+from limelight.models import Capable, Model, checked_model, has
 from limelight.models.protocol import AskInsteadError, collapsing
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question, split
@@ -134,7 +134,7 @@ def metered(
     Methods that ask the model say how often; ``total`` is the number of texts in all. A model whose
     calls cost money hears of them ``ahead``.
     """
-    answers = why_not(reading.model, "answers") is None
+    answers = has(reading.model, "answers")
     writer = cast(Capable, reading.model) if answers else None
     if progress is None and writer is None:
         return _UNMETERED
@@ -206,7 +206,7 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    several = why_not(model, "games") is None or collapsing(model)
+    several = has(model, "games") or collapsing(model)
     if several or (chosen and all(one.way.joint for one in chosen)):
         return cast(Capable, model).together
     return 1

@@ -8,7 +8,14 @@ from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_a
 
 from limelight.errors import DomainError, InputError, nearest, told
 from limelight.explainers.reading import Reading
-from limelight.models import CAPABILITIES, Capability, Model, resolved_replacement, why_not
+from limelight.models import (
+    CAPABILITIES,
+    Capability,
+    Model,
+    has,
+    reason_missing,
+    resolved_replacement,
+)
 from limelight.results import Finding
 from limelight.results.method_table import MethodFacts
 from limelight.sampling.deadline import Deadline
@@ -261,7 +268,7 @@ class Chosen(NamedTuple):
     def asking(self, model: Model) -> "Chosen":
         """Return the same for ``model``, which may have to be asked about a text."""
         needs = self.way.needs
-        if model is self.model or needs is None or why_not(model, needs) is None:
+        if model is self.model or needs is None or has(model, needs):
             return self
         if (way := chosen_way(self.method, model)) is None:
             raise InputError(refusal(self.method, model))
@@ -338,9 +345,8 @@ def chosen_way(method: Method, model: Model) -> Way | None:
 def refusal(method: Method, model: Model, instead: str = "") -> str:
     """Say why ``model`` does not allow ``method``, and what to use ``instead``."""
     needs = method.ways[-1].needs or "chooses"
-    return (
-        f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why_not(model, needs)}{instead}."
-    )
+    why = reason_missing(model, needs)
+    return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{instead}."
 
 
 def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any]) -> Chosen:

@@ -14,8 +14,9 @@ from limelight.models import (
     Capable,
     Model,
     check_needed,
+    has,
+    reason_missing,
     resolved_replacement,
-    why_not,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.protocol import (
@@ -116,7 +117,7 @@ class Reading:
         """Return a reading of texts that are asked about the place of the targets alone."""
         part = self.targets.part
         texts = [AskedText(one.given, one.asked[part : part + 1]) for one in self.documents]
-        shown = why_not(self.model, "signals") is None
+        shown = has(self.model, "signals")
         found = reading_of(self.model, texts, self.question, first=self.first, signals=shown)
         return replace(found, targets=replace(self.targets, part=0, parts=1))
 
@@ -127,7 +128,7 @@ class Reading:
     @property
     def remembers(self) -> bool:
         """Whether answers are worth keeping: tables answer faster than they could be looked up."""
-        return why_not(self.model, "games") is not None
+        return not has(self.model, "games")
 
     @property
     def exact(self) -> bool:
@@ -306,7 +307,7 @@ def has_exact_game(model: Model, scale: str) -> bool:
 
     Probabilities of such a model are functions of games, and are asked.
     """
-    return why_not(model, "games") is None and scale != "probability"
+    return has(model, "games") and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
@@ -430,7 +431,7 @@ def _reads_pieces(model: Model, unit: Any) -> bool:
     """Whether the units are the model's own tokens; refuse those that it has not."""
     if is_unit(unit):
         return False
-    why = why_not(model, "pieces")
+    why = reason_missing(model, "pieces")
     if unit != "tokens":
         known = FEATURES if why is not None else (*FEATURES, "tokens")
         raise InputError(nearest("features", unit, known))

@@ -18,7 +18,7 @@ from limelight.explainers.method import (
     refusal,
     setting_defaults,
 )
-from limelight.models import CAPABILITIES, Model, why_not
+from limelight.models import CAPABILITIES, Model, has, reason_missing
 from limelight.models.protocol import rests_on_checks
 from limelight.question import Question
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
@@ -246,7 +246,7 @@ def _row(method: Method, model: Model | None) -> MethodRow:
         why = refusal(method, model) if way is None else None
         cost = (way and way.cost) or cost
         if way is not None and way.needs is None and method.ways[0].needs == "games":
-            cost = f"{cost}; asked, since {why_not(model, 'games')}"
+            cost = f"{cost}; asked, since {reason_missing(model, 'games')}"
     defaults, rows = setting_defaults(method), []
     for way in ways:
         own = defaults | {k: getattr(x, "digest", x) for k, x in way.defaults.items()}
@@ -276,7 +276,7 @@ def default_method(model: Model) -> str:
     Of answers Banzhaf values, which are not behind ContextCite's in any measure of its paper at as
     many calls, where Shapley values are (benchmarks/answers.py).
     """
-    if why_not(model, "answers") is None:
+    if has(model, "answers"):
         return COMPARED_OF_ANSWERS[0]
     sampled = way_of(METHODS[EXPLAINED], model).exactness == "sampled"
     return EXPLAINED_ELSEWHERE if sampled else EXPLAINED

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight.explainers.reading import Reading
-from limelight.models import why_not
+from limelight.models import has
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE
 from limelight.results import Finding, Pairs
@@ -37,7 +37,7 @@ class TargetGame:
         self.of_outputs, self._targets = one.game(replacement), one.targets
         self._watched = one.targets.scale == "logit"
         # Log-probabilities of a language model move with every word, those of a threshold need not.
-        self._answers = why_not(one.model, "answers") is None
+        self._answers = has(one.model, "answers")
         self._asked = self._held = 0
         self._stood_in = self.of_outputs.stood_in
         self._whole = float(one.targets.value(one.outputs)[0])

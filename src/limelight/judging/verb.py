@@ -26,7 +26,7 @@ from limelight.judging.statistics import (
     verdict,
 )
 from limelight.judging.texts import Setup
-from limelight.models import Model, checked_model, resolved_replacement, why_not
+from limelight.models import Model, checked_model, has, resolved_replacement
 from limelight.models.protocol import answered_once, asked_of_spans
 from limelight.question import JudgedSettings, Question
 from limelight.results.judgement import JudgedText, Judgement
@@ -143,7 +143,7 @@ def judge(
     candidates = candidates_of(model, methods, settings, seed=seed, replacement=replacements[0])
     given, true = _read(texts)
     # A label of a text is none of the spans in it.
-    of_texts = true and why_not(model, "spans") is not None
+    of_texts = true and not has(model, "spans")
     known = ClassLabels(model.classes, labels) if of_texts else None
     if labels is not None and known is None:
         why = "the model finds spans in them" if true else "they have no labels"
@@ -159,13 +159,13 @@ def judge(
     # People marked a pair as the one text that it is when both are joined.
     whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
     marked = None if rationales is None else Rationales.of(rationales, whole)
-    if why_not(model, "spans") is None:
+    if has(model, "spans"):
         # A row for every span: each has a class, a chance and a ceiling of its own.
         several = list(asked_of_spans(model, given))
         rows = [i for i, asked in enumerate(several) for _ in asked]
         given, true = list(chain(*several)), [true[i] for i in rows] if true else true
         marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
-    if why_not(model, "answers") is None:
+    if has(model, "answers"):
         each, left = question.of_each(given)
         # Once for all: methods, estimate and columns would else each let the model write.
         given = list(answered_once(model, [left.about(one) for one in each]))

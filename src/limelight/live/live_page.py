@@ -11,7 +11,7 @@ import numpy as np
 from limelight import __version__
 from limelight.errors import InputError
 from limelight.explainers import METHODS
-from limelight.models import CAPABILITIES, Model, why_not
+from limelight.models import CAPABILITIES, Model, reason_missing
 from limelight.models.attention import AttentionClassifier, PictureClassifier, Tables
 from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable
@@ -44,7 +44,7 @@ def live_page(
     )
     if not isinstance(model, AttentionClassifier) or isinstance(model, PictureClassifier):
         raise InputError(needed.format(f"a {type(model).__name__} has no tables of words"))
-    if (why := why_not(model, "collapses")) is not None:
+    if (why := reason_missing(model, "collapses")) is not None:
         raise InputError(needed.format(why))
     data = live_data(model, precision, text)
     return whole_page(

@@ -262,7 +262,7 @@ BRINGS: Mapping[str, tuple[str, ...]] = {
 
 def asks(model: Model) -> bool:
     """Whether ``model`` is asked about a place in a text or an answer to it, not about the text."""
-    return None in (why_not(model, "spans"), why_not(model, "answers"))
+    return None in (reason_missing(model, "spans"), reason_missing(model, "answers"))
 
 
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
@@ -317,16 +317,21 @@ def tokens_of(part: Answer, letters: Sequence[int]) -> list[int]:
     return own
 
 
-def why_not(model: Model, capability: Capability) -> str | None:
-    """Return None where ``model`` has ``capability``, else a clause that says why not."""
-    # A family may be older than a capability, and then says nothing about it.
-    unsaid = f"{type(model).__name__} does not offer that"
-    return model.capabilities.get(capability, unsaid)
+def has(model: Model, capability: Capability) -> bool:
+    """Tell whether ``model`` has ``capability``."""
+    # A family may be older than a capability, and then does not list it.
+    return model.capabilities.get(capability, "") is None
+
+
+def reason_missing(model: Model, capability: Capability) -> str | None:
+    """Return a clause that says why ``model`` lacks ``capability``, or None if it has it."""
+    not_offered = f"{type(model).__name__} does not offer that"
+    return model.capabilities.get(capability, not_offered)
 
 
 def check_needed(model: Model, needs: Capability, what: str, instead: str = "") -> None:
     """Refuse ``what`` where ``model`` lacks what it needs: why, and what to do ``instead``."""
-    if (why := why_not(model, needs)) is not None:
+    if (why := reason_missing(model, needs)) is not None:
         raise InputError(f"{what} needs {CAPABILITIES[needs]}, and {why}.{instead}")
 
 
@@ -352,7 +357,7 @@ def rests_on_checks(model: Model) -> bool:
 
 def collapsing(model: Model) -> bool:
     """Whether ``model`` collapses into tables, and need not be asked."""
-    return why_not(model, "collapses") is None
+    return has(model, "collapses")
 
 
 def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
@@ -360,7 +365,7 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
-    # Looked up, for `why_not` would write a refusal each time that nobody reads here.
+    # Looked up, for `reason_missing` would write a refusal each time that nobody reads here.
     known = model.capabilities
     if known.get("spans", "") is None:
         model = cast(Capable, model).with_classes(names)
@@ -450,7 +455,7 @@ def resolved_replacement(model: Model, name: str) -> str:
         return model.replacements[0]
     if name not in model.replacements:
         # What a check has taken from this network is not misspelt: the check is the reason.
-        pieces = why_not(model, "pieces") is None
+        pieces = has(model, "pieces")
         if pieces and (why := cast(Capable, model).withdrawn.get(name)) is not None:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
@@ -539,7 +544,7 @@ def parts_of(model: Model, given: Any) -> AskedText:
     one = AskedText.of(given)
     if one.asked:
         return one
-    if why_not(model, "spans") is None:
+    if has(model, "spans"):
         return AskedText(one.given, spans_of(model, one))
     (answer,) = cast(tuple[Answer, ...], asked_of(model, one))
     return AskedText(one.given, answer.sentences())
@@ -612,7 +617,7 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
         return document
     if document.divisible:
         return document.cut_at(edges)
-    if why_not(model, "pieces") is not None:
+    if not has(model, "pieces"):
         return document
     return read_asking(model, document.given, document.asked, pieces=True)
 

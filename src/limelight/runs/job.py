@@ -25,7 +25,7 @@ from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import methods_and_budget
-from limelight.models import Capability, Capable, Model, check_needed, checked_model, why_not
+from limelight.models import Capability, Capable, Model, check_needed, checked_model, has
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
@@ -203,7 +203,7 @@ def planned(
     """Return the plan; the same question always has the same one."""
     # The source is for people; a run goes on with any model of the same fingerprint.
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
-    writes = why_not(model, "answers") is None
+    writes = has(model, "answers")
     return RunRecord(
         schema="limelight.run/1",
         version=__version__,
@@ -370,7 +370,7 @@ def explain_data(
             "a run must come out the same on every machine, which a budget of time does not grant; "
             f'give calls of the model, such as "400 calls"; got "{spent}".'
         )
-    spans = why_not(model, "spans") is None and question.at is None and asked_column is None
+    spans = has(model, "spans") and question.at is None and asked_column is None
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
         opened, limit = one_row_per_span(model, opened, question, limit, shown), None
@@ -437,7 +437,7 @@ def _worker(
         return 1, None  # Python lets no daemonic process start others
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        known = is_sent(work.model) and why_not(work.model, "games") is None
+        known = is_sent(work.model) and has(work.model, "games")
         known = known and not callable(work.record.question.features)
         if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
             with contextlib.suppress(InputError):  # it cannot travel

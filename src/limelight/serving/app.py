@@ -22,7 +22,7 @@ from limelight.explainers.explaining import together
 from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import chosen_way
 from limelight.explainers.registry import METHODS, default_method, exactness_on
-from limelight.models import Model, resolved_replacement, why_not
+from limelight.models import Model, has, resolved_replacement
 from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement import judgement_page
 from limelight.pages.markup import data_block, part, rendered, style_sheet
@@ -108,7 +108,7 @@ class Served:
     @property
     def pictures(self) -> bool:
         """Whether its models read pictures; all of them do, or none."""
-        return any(why_not(one.model, "pictures") is None for one in self.models)
+        return any(has(one.model, "pictures") for one in self.models)
 
 
 def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[str, Any]:
@@ -135,8 +135,8 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
     is_deep = _AT_ONCE in ways and ways["shapley"].calls is not None
     first = (_AT_ONCE, own) if is_deep or own not in _FIRST_SHOWN else _FIRST_SHOWN
     first = first if served.learned is None else _FIRST_SHOWN_LEARNED
-    pieces = ["tokens"] if why_not(model, "pieces") is None else []
-    pictures = why_not(model, "pictures") is None
+    pieces = ["tokens"] if has(model, "pieces") else []
+    pictures = has(model, "pictures")
     units = OF_PICTURES if pictures else (*FEATURES, *pieces)
     return {
         "name": served.name,
@@ -148,7 +148,7 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
         "unit": unit_name(unit),
         "scales": list(model_scales(model)),
         "replacement": resolved_replacement(model, "auto"),
-        "spans": why_not(model, "spans") is None,
+        "spans": has(model, "spans"),
         "heads": any("per_head" in way.settings for way in ways.values()),
     }
 
@@ -265,7 +265,7 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
         check_given(model, question.text)
         # Of a model that finds spans the first is asked about, until the reader chooses.
         at = question.asked.at
-        at = 0 if at is None and why_not(model, "spans") is None else at
+        at = 0 if at is None and has(model, "spans") else at
         methods = one.methods(question.methods)
         question = msgspec.structs.replace(question, methods=methods, at=at)
         queued = queue.ask(

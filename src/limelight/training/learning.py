@@ -39,8 +39,8 @@ from limelight.models import (
     are_opposite,
     checked_model,
     class_weights,
+    has,
     resolved_replacement,
-    why_not,
 )
 from limelight.models.protocol import Capability, answered_once, asked_of_spans, asks
 from limelight.models.text_game import TextGame
@@ -129,7 +129,7 @@ def learn(
     question = Question(features=features, answer=answer)
     model = question.grouped(checked_model(model))
     question = question.to(model)
-    if why_not(model, "games") is None:
+    if has(model, "games"):
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
@@ -152,7 +152,7 @@ def learn(
             given, question = asked_items(model, given, question)
             plan = Plan(given, int(pairs), int(seed))
             plan = _planned(model, plan, question, budget, folder, estimate)
-            if why_not(model, "answers") is None:  # once, however often they are read
+            if has(model, "answers"):  # once, however often they are read
                 plan = replace(plan, texts=list(answered_once(model, plan.texts)))
             n = len(plan.texts)
             meter = Meter(progress or (lambda *_: None), total=n + -(-n // 4), estimated=True)
@@ -168,13 +168,13 @@ def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[lis
 
     A span that the model finds, or the answer, which is written later where it is not given.
     """
-    if why_not(model, "pictures") is None:
+    if has(model, "pictures"):
         texts = [picture_of(one) for one in texts]
-    if why_not(model, "answers") is None:
+    if has(model, "answers"):
         each, question = question.of_each(texts)
         texts = [AskedText.of(one, question.answer) for one in each]
     texts = list(dict.fromkeys(texts))
-    if why_not(model, "spans") is None:
+    if has(model, "spans"):
         texts = list(chain(*asked_of_spans(model, texts)))
     return texts, replace(question, answer=None)
 
@@ -338,7 +338,7 @@ def _planned(
                 f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
                 "give more, or shorter texts."
             )
-    if why_not(model, "answers") is None:
+    if has(model, "answers"):
         cast(Capable, model).ahead(calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
@@ -477,7 +477,7 @@ def fitted(
     These are of all outputs of the model, or of those of ``aim``: a class, and its outputs.
     """
     signals: tuple[str, ...] = WITHOUT_STATES
-    if why_not(model, "signals") is None:
+    if has(model, "signals"):
         signals = (*WITH_STATES, "attention") if asks(model) else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
@@ -556,7 +556,7 @@ def without_common_part(model: Model, draws: Draws) -> Draws:
 def learned_of(model: Model) -> str:
     """Return what a method of ``model`` is learned from."""
     kinds: dict[Capability, str] = {"pictures": "pictures", "spans": "places", "answers": "answers"}
-    return next((kinds[one] for one in kinds if why_not(model, one) is None), "texts")
+    return next((kinds[one] for one in kinds if has(model, one)), "texts")
 
 
 def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Iterator[str]:
