@@ -299,7 +299,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def to_plain(value: Any) -> Any:
     """Return a value as JSON can store it; an explanation as its own JSON."""
     if hasattr(value, "to_json"):
-        return json.loads(value.to_json())
+        return to_plain(json.loads(value.to_json()))
     if isinstance(value, dict):
         return {str(key): to_plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)) or type(value).__name__ in ("Explanations",):
