@@ -79,11 +79,11 @@ def _check_enough(settings: Banzhaf | Interactions, d: int) -> None:
     """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
     draws, pairs = settings.draws, isinstance(settings, Interactions)
     if pairs and d < 2:
-        raise DomainError(f"interactions need at least 2 words; this text has {d}.")
+        raise DomainError(f"interactions need at least 2 features; this text has {d}.")
     masks, needed = draws.last(d), draws.determining(d)
     if not draws.asks_all(d) and masks < needed:
         name = "interactions" if pairs else "Banzhaf values"
-        raise DomainError(f"{name} of {d} words need at least {needed} samples; got {masks}.")
+        raise DomainError(f"{name} of {d} features need at least {needed} samples; got {masks}.")
 
 
 def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
@@ -105,7 +105,7 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
     drawn = 2 * fit.samples
     if not np.isfinite(fit.stderr).all():  # one mask alone decides a score
         raise DomainError(
-            f"{drawn} samples do not determine the Banzhaf values of {d} words. Set samples to "
+            f"{drawn} samples do not determine the Banzhaf values of {d} features. Set samples to "
             f"{2 * drawn}."
         )
     errors = seen_errors(fit.stderr[0])

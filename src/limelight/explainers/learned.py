@@ -28,7 +28,7 @@ from limelight.models import are_opposite, class_weights
 from limelight.results import Finding
 from limelight.sampling.masks import sized_masks, text_rng
 from limelight.shapes import Float, Int
-from limelight.text import Answer, Features, few_names, in_units, name_of_one, one_line, side_at
+from limelight.text import Answer, Features, few_names, name_of_one, one_line, plural, side_at
 from limelight.threads import cached_property
 
 SCHEMA = "limelight.learned/1"
@@ -419,21 +419,21 @@ class Learned:
         usual = self.record["usual"]
         size, new, far = strange.tolist()
         low, high = usual["words"]
+        noun = name_of_one(self.record["features"])
         why = []
         if not low <= (d := round(math.exp(size))) <= high:
-            words = "1 word" if d == 1 else f"{d:,} different words"
-            why.append(f"it has {words}, and they had {low:,} to {high:,}")
+            count = f"1 {noun}" if d == 1 else f"{d:,} different {plural(noun)}"
+            why.append(f"it has {count}, and they had {low:,} to {high:,}")
         if new > usual["unseen"]:
-            why.append(f"{new:.0%} of its words did not occur there")
+            why.append(f"{new:.0%} of its {plural(noun)} did not occur there")
         if far > usual["distance"]:
             at_most = f"{usual['distance']:.1f} at most there"
             why.append(f"what the model shows of it lies {far:.1f} away, and {at_most}")
         if why:
-            units = in_units("; ".join(why), name_of_one(self.record["features"]))
             one = "text" if self.of in ("places", "answers") else self.of.removesuffix("s")
             yield (
-                f"This {one} is unlike those the method learned from: {units}. Scores and standard "
-                "errors may not hold; check=16 asks the model, 'shapley' draws anew."
+                f"This {one} is unlike those the method learned from: {'; '.join(why)}. Scores and "
+                "standard errors may not hold; check=16 asks the model, 'shapley' draws anew."
             )
         if notice := self.report.get("notice"):
             yield notice

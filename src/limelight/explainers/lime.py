@@ -48,7 +48,7 @@ from limelight.sampling.masks import SIZES
 from limelight.sampling.regression import SELECTIONS, LimeFit, fitted_lime
 from limelight.sampling.sample import LimeDraws
 from limelight.shapes import Array, Float
-from limelight.text import Given, in_units, side_names
+from limelight.text import Given, plural, side_names
 from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
@@ -186,12 +186,12 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     # A fit that passes through its samples has errors of zero, which are not its error.
     if not np.isfinite(fit.stderr).all():
         raise _undetermined(fit.samples, int(fit.kept[0]), d)
-    own = _notices(settings, fit, lime_design(d, bandwidth=settings.bandwidth))
-    own = tuple(in_units(said, one.features[0].noun) for said in own)
+    design = lime_design(d, bandwidth=settings.bandwidth)
+    warnings = _fit_warnings(settings, fit, design, one.features[0].noun)
     return game.found(
         fit.scores[0],
         seen_errors(fit.stderr[0]),
-        said=own + told,
+        said=warnings + told,
         intercept=float(fit.intercept[0]),
         samples_drawn=fit.samples,
         r2=float(fit.r2[0]),
@@ -200,27 +200,31 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     )
 
 
-def _notices(settings: Lime | LimeSampled, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
-    notices = []
+def _fit_warnings(
+    settings: Lime | LimeSampled, fit: LimeFit, design: LimeDesign, noun: str
+) -> tuple[str, ...]:
+    """Return warnings about a regression on samples; ``noun`` names a feature."""
+    warnings, features = [], plural(noun)
     if (kept := int(fit.kept[0])) < design.d:
-        notices.append(f"LIME kept {kept} of {design.d} words; the others have no score (0).")
+        warnings.append(f"LIME kept {kept} of {design.d} {features}; the others have no score (0).")
     shrunk = settings.ridge / (settings.ridge + fit.samples * design.V)
     if shrunk > _SHRUNK:
-        notices.append(
+        warnings.append(
             f"The samples weigh so little that the penalty takes about {shrunk:.0%} off the "
             "scores; draw more, or use a larger bandwidth or a smaller ridge."
         )
-    notices += _poor_fit(float(fit.r2[0]))
+    warnings += _poor_fit(float(fit.r2[0]))
     if fit.samples <= 2 * kept:
-        notices.append(
-            f"{fit.samples} samples are few for {kept} words: do not trust the standard errors."
+        warnings.append(
+            f"{fit.samples} samples are few for {kept} {features}: do not trust the standard "
+            "errors."
         )
-    return tuple(notices)
+    return tuple(warnings)
 
 
 def _undetermined(samples: int, kept: int, d: int) -> DomainError:
     return DomainError(
-        f"{samples} samples do not determine LIME's scores of {kept} words: set samples to "
+        f"{samples} samples do not determine LIME's scores of {kept} features: set samples to "
         f"{max(_advised(d), 2 * samples)} or more, or use a larger bandwidth."
     )
 
@@ -299,7 +303,7 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
 def _check_several(reading: Reading) -> None:
     """Refuse texts of one feature, for which formulas that come close to LIME are not defined."""
     if any(len(features) < 2 for features in reading.features):
-        raise DomainError("a formula for LIME needs at least 2 words, unlike 'lime' itself.")
+        raise DomainError("a formula for LIME needs at least 2 features, unlike 'lime' itself.")
 
 
 @settings_class

@@ -296,7 +296,7 @@ class Chosen(NamedTuple):
             )
             instead = "" if allowance.shared else fitting(self.model, d, calls, fewest)
             raise DomainError(
-                f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
+                f"{self.method.label} of {d} features takes {fewest:,} calls of the model or more, "
                 f"and a budget of {allowance.said} leaves it {calls:,}{after}. Give a budget of "
                 f"{enough:,} calls{instead}."
             )

@@ -169,7 +169,7 @@ def _in_nested_orders(settings: Owen, one: Reading, *, usual_pairs: int = FEWEST
         pairs = max(pairs, usual_pairs)
     if pairs < FEWEST_PAIRS:
         raise DomainError(
-            f"Owen values of {d} words, {n} parts within {settings.within}, take at least "
+            f"Owen values of {d} features, {n} parts within {settings.within}, take at least "
             f"{(needed := 2 + 4 * (n - 1)):,} samples; got {asked:,}. Set samples to {needed:,}, "
             f"or give a budget of {needed + 1:,} calls."
         )
@@ -183,7 +183,7 @@ def _in_nested_orders(settings: Owen, one: Reading, *, usual_pairs: int = FEWEST
         into=players.sums,
     )
     said, known = _of_units(one, players, drawn.values[0], drawn.stderr[0])
-    said += said_of_pairs(Shapley(pairs=pairs), drawn, n)
+    said += said_of_pairs(Shapley(pairs=pairs), drawn, n, one.features[0].noun)
     errors = seen_errors(drawn.stderr[0, :d])
     return game.found(
         drawn.values[0, :d],

@@ -42,7 +42,7 @@ from limelight.sampling.orders import (
     permutation_shapley,
 )
 from limelight.sampling.spread import half_quantile
-from limelight.text import in_units
+from limelight.text import plural
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.mean_field import shapley_mean_field
 from limelight.theory.namespace import host_array
@@ -179,12 +179,12 @@ def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
             known_range=game.known_range,
             spare=settings.spare,
         )
-    told, noun = said_of_pairs(settings, found, d), one.features[0].noun
+    warnings = said_of_pairs(settings, found, d, one.features[0].noun)
     drawn = game.found(
         found.values[0],
         # Two words have one pair of orders, whose mean is exact.
         seen_errors(found.stderr[0]) if d > 2 else found.stderr[0],
-        said=tuple(in_units(sentence, noun) for sentence in told),
+        said=warnings,
         pairs_drawn=found.pairs,
         sampler="regression" if regressed else "orders",
     )
@@ -260,16 +260,28 @@ def _combined(start: Predicted, found: ShapleySample, regressed: bool, drawn: Fi
     )
 
 
-def said_of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
-    """Return what must be said of the pairs."""
-    few: tuple[str, ...] = ()
+def said_of_pairs(settings: Shapley, found: ShapleySample, d: int, noun: str) -> tuple[str, ...]:
+    """Return warnings about pairs of orders.
+
+    Parameters
+    ----------
+    settings
+        Settings of the method.
+    found
+        Values from the pairs that were drawn.
+    d
+        Number of features.
+    noun
+        What a feature is called, such as "word".
+    """
+    few, features = tuple[str, ...](), plural(noun)
     regressed = settings.by_regression(d)
     # An order of two words and its reverse are all orders.
     if not regressed and found.pairs < ENOUGH and d > 2 and settings.start is None:
         few = (
-            f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
-            f"rank words nearly as well as {ENOUGH} do. For the size of a single score and its "
-            f"standard error draw {ENOUGH} or more, which take a budget of "
+            f"Good for which {features} matter and which way they pull: {found.pairs} pairs of "
+            f"orders rank {features} nearly as well as {ENOUGH} do. For the size of a single score "
+            f"and its standard error draw {ENOUGH} or more, which take a budget of "
             f"{3 + ENOUGH * 2 * (d - 1):,} calls, since what shows in few orders only may not have "
             "come up yet.",
         )
