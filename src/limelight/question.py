@@ -203,7 +203,8 @@ class Question:
     ] = None
     against: Annotated[
         str | int | None,
-        'Explain the difference between the target and this class: a name, a number, or "predicted".',
+        "Explain the difference between the target and this class. Give a name, a number, or "
+        '"predicted".',
     ] = None
     all_classes: bool = False
     features: Annotated[
