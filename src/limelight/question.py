@@ -220,8 +220,8 @@ class Question:
     ] = None
     scale: Annotated[
         str,
-        'Scale of the scores. "logit": for two classes, the log-odds of the target; "probability"; '
-        '"score": the raw output of the target. Models without probabilities always use "score".',
+        'Scale of the scores: "logit" (for two classes, the log-odds of the target), "probability", '
+        'or "score" (the raw output). Models without probabilities always use "score".',
     ] = "logit"
     protect: Annotated[
         Collection[str], "Never remove this word, and give it no score. Repeat for more words."
