@@ -41,7 +41,7 @@ HEADINGS = (
     "Oracle",
     "How to read its scores",
 )
-NEEDS_FILES = ("data", "train", "evaluate", "judge", "summarize", "serve")
+NEEDS_FILES = ("data", "explain-data", "train", "evaluate", "judge", "summarize", "serve")
 pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page: page.stem)
 
 
@@ -189,7 +189,7 @@ QUESTIONS = {
     "my labels": ("datasets.md#the-data", "matched with classes by name"),
     "Chinese": ("units.md#scripts-without-spaces", "Chinese, Japanese, Thai"),
     "GPU": ("models.md#the-papers-classifier-on-a-gpu", 'device="cuda"'),
-    "10,000 texts": ("tutorials/thousands.md", "limelight explain --data"),
+    "10,000 texts": ("tutorials/thousands.md", "limelight explain-data"),
     "cite": ("installing.md#citing", "@software{limelight"),
 }
 

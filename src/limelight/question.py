@@ -220,7 +220,7 @@ class Question:
     ] = None
     scale: Annotated[
         str,
-        'Scale of the scores: "logit" (for two classes, the log-odds of the target), "probability", '
+        'Scale of the scores: "logit" (for two classes, the log-odds of the target), "probability" '
         'or "score" (the raw output). Models without probabilities always use "score".',
     ] = "logit"
     protect: Annotated[
@@ -228,7 +228,7 @@ class Question:
     ] = ()
     window: Annotated[
         str | int | None,
-        "For texts longer than a Hugging Face model can read: explain the mean output over windows "
+        "For texts longer than a Hugging Face model can read: use the mean output over windows "
         'of this many tokens. "auto" takes the longest window that the model can read.',
     ] = None
     side: Annotated[

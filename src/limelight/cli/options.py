@@ -125,7 +125,7 @@ class ModelOptions:
         there is one, otherwise the CPU.
     template
         Language models: the prompt, with {text} in place of the text, or a JSON list of chat
-        messages. Without --labels, the answer of the model is explained.
+        messages. Without --labels, the model answers in its own words.
     labels
         With --template: the word that the model writes for each class, as in
         negative=bad,positive=good. For labeled data: the class of each label, as in
@@ -241,7 +241,7 @@ def parse_features(features: str | None) -> Any:
     """Return the name of the features, or the splitter that "module:function" names."""
     if features is None or ":" not in features:
         return features
-    if not callable(splitter := imported(features, "features")):
+    if not callable(splitter := imported(features, "splitter")):
         raise InputError(f"--features module:function needs a function; {features} is not one.")
     return splitter
 
