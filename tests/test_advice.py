@@ -422,6 +422,12 @@ SHELL = [
         ("explain", "A dull script.", "--labels", "a=b,c=d"),
     ),
     row(
+        "give --target or --each class, not both",
+        ("explain", "A dull script.", "--each", "class", "--target", "positive"),
+        ("explain", "A dull script.", "--each", "class"),
+        ("explain", "A dull script.", "--target", "positive"),
+    ),
+    row(
         "--features module:function needs a function; limelight:__version__ is not one",
         ("explain", "A dull script.", "--features", "limelight:__version__"),
         ("explain", "A dull script.", "--features", "halving:halves"),

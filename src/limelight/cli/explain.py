@@ -28,8 +28,7 @@ from limelight.explainers.lime import plan as planned
 from limelight.results import Comparison, SpanExplanations
 from limelight.results.explanation import explanations_csv
 
-_VERBS: dict[str | None, Callable[..., Any]] = {
-    None: verbs.explain,
+_VERBS: dict[str, Callable[..., Any]] = {
     "class": verbs.explain_classes,
     "span": verbs.explain_spans,
     "sentence": verbs.explain_sentences,
@@ -61,7 +60,8 @@ def explain(
             f"a text is explained by one method; got {method}. Use limelight compare, or limelight "
             "explain-data for a data set."
         )
-    answers = asking.asked(_VERBS[each], text, method, **keywords)
+    verb = verbs.explain if each is None else _VERBS[each]
+    answers = asking.asked(verb, text, method, **keywords)
     _show(answers, form, asking.out.output)
 
 
