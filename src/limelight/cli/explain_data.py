@@ -63,7 +63,7 @@ def explain_data(
     Parameters
     ----------
     output
-        Folder for the explanations.
+        Folder for the explanations. If the command was interrupted, run it again to continue.
     id_column
         Column of the ids. Default: a column with a common name, such as "id", otherwise the number
         of the row.

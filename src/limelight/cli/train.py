@@ -78,7 +78,8 @@ def train(
         Start again, and replace the model in the output folder. Default: continue an interrupted
         training.
     output
-        Folder for the model, its training history and its checkpoint.
+        Folder for the model, its training history and its checkpoint. If the command was
+        interrupted, run it again to continue.
     precision
         Precision of the stored weights. "float16" halves the size.
     """
@@ -172,7 +173,8 @@ def learn(
         Number of held-out texts that measure the faithfulness of the method. Default: as many as a
         quarter of the model calls allow.
     output
-        Folder for the method and the sampled values.
+        Folder for the method and the sampled values. Use the method with --method learned:FOLDER.
+        If the command was interrupted, run it again to continue.
     """
     from limelight import learn as learned  # says which extra is missing, if torch is
 
