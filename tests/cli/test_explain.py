@@ -137,7 +137,7 @@ def test_targets_by_number_and_all(limelight):
             "no scale 'probabilty'. Did you mean 'probability'? "
             "Choose from: logit, probability, score.",
         ),
-        (["word", "--method", "lime-theorem"], "needs at least 2 words"),
+        (["word", "--method", "lime-theorem"], "needs at least 2 features"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence, tmp_path):

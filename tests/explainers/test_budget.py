@@ -147,7 +147,7 @@ def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
     found = limelight.compare(model, text, budget="40 calls")
     assert [e.method for e in found] == ["loo"]
     assert found.notices[0] == (
-        "Shapley is left out: Shapley of 30 words takes 118 calls of the model or more, and a "
+        "Shapley is left out: Shapley of 30 features takes 118 calls of the model or more, and a "
         "budget of 40 calls leaves it 3. Give a budget of 269 calls."
     )
     with pytest.raises(InputError, match="budget of 40 calls leaves it 39"):

@@ -343,7 +343,7 @@ def test_a_wrong_argument_gets_one_sentence(options, sentence):
 
 def test_formulas_for_lime_say_what_to_use_for_a_single_word():
     for method in ("lime-theorem", "lime-first-order", "lime-mean-field"):
-        with pytest.raises(limelight.DomainError, match="at least 2 words, unlike 'lime' itself"):
+        with pytest.raises(limelight.DomainError, match="at least 2 features, unlike 'lime' itself"):
             limelight.explain(MODEL, "w1", method)
     with pytest.raises(limelight.DomainError):
         limelight.compare(MODEL, "w1", methods=["lime-theorem", "gxi"])

@@ -198,7 +198,7 @@ def test_fewer_samples_than_words_are_refused_without_a_penalty():
     with pytest.raises(DomainError) as error:
         explained(text=" ".join(f"w{i}" for i in range(1, 9)), samples=8, ridge=0.0)
     assert str(error.value) == (
-        "8 samples do not determine LIME's scores of 8 words: set samples to 18 or more, or use a "
+        "8 samples do not determine LIME's scores of 8 features: set samples to 18 or more, or use a "
         "larger bandwidth."
     )
 
@@ -247,7 +247,7 @@ def test_a_bandwidth_that_leaves_no_weight_is_refused():
     with pytest.raises(DomainError) as error:
         explained(bandwidth=1e-3)
     assert str(error.value) == (
-        "bandwidth 0.001 leaves no weight on any sample of 9 words; use a larger one."
+        "bandwidth 0.001 leaves no weight on any sample of 9 features; use a larger one."
     )
 
 

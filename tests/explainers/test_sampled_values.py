@@ -228,7 +228,7 @@ def test_the_fewest_samples_determine_banzhaf_values_or_it_is_said(d):
             said.add(str(error))
         else:
             assert np.isfinite(e.stderr).all()
-    sentence = "22 samples do not determine the Banzhaf values of 5 words. Set samples to 44."
+    sentence = "22 samples do not determine the Banzhaf values of 5 features. Set samples to 44."
     assert said == ({sentence} if d == 5 else set())
 
 

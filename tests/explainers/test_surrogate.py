@@ -161,7 +161,7 @@ def test_the_verb_refuses_what_is_not_a_number_as_the_method_does(shipped, name,
 
 
 def test_what_is_not_one_text_of_words_is_refused(shipped):
-    with pytest.raises(DomainError, match="needs at least 2 words; this text has 1"):
+    with pytest.raises(DomainError, match="needs at least 2 features; this text has 1"):
         limelight.surrogate(shipped, "superb")
     game = limelight.surrogate(shipped, "superb film", samples=100)
     with pytest.raises(InputError, match=r"takes masks of shape \(n, 2\)"):
