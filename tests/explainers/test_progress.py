@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.sampling.sample import answered, expect
+from limelight.progress import count_calls, expect_calls
 
 from tiny_models import tiny_model
 
@@ -107,8 +107,8 @@ def test_nobody_hears_of_it_after_an_error():
     with pytest.raises(limelight.InputError, match="broken"):
         limelight.explain(bad, TEXT, "lime", progress=lambda *at: seen.append(at))
     before = list(seen)
-    answered(5)
-    expect(5)
+    count_calls(5)
+    expect_calls(5)
     assert seen == before
 
 
