@@ -60,17 +60,17 @@ class Estimate:
 class RunProgress:
     """What the callback of a run gets: texts ``done`` of ``total``, and how many ``failed``.
 
-    ``per_second`` and ``left`` (seconds) are None until a text is finished by this call: what was
-    stored before it took no time now. ``new`` counts the texts of this call. ``shard`` has the
-    number, texts, failures and seconds of a shard that has just been stored. ``estimate`` comes
-    before the first text, and ``notice`` is a warning for the user. ``finding`` is true while the
-    spans or answers to explain are read, before the run begins.
+    ``new_texts`` counts those of this call, because what was stored before takes no time now. Until
+    there is one, ``per_second`` and ``left`` (seconds) are None. ``shard`` has the number, texts,
+    failures and seconds of a shard that has just been stored. ``estimate`` comes before the first
+    text, and ``notice`` is a warning for the user. ``finding`` is true while the spans or answers
+    to explain are read, before the run begins.
     """
 
     done: int
     failed: int
     total: int
-    new: int = 0
+    new_texts: int = 0
     per_second: float | None = None
     left: float | None = None
     shard: Any = None
@@ -90,13 +90,14 @@ class RunProgress:
         shard
             The shard of these texts, if it has been stored.
         """
-        done, new, seconds = self.done + texts, self.new + texts, time.perf_counter() - since
-        speed = new / seconds if new and seconds else None
+        done, new_texts = self.done + texts, self.new_texts + texts
+        seconds = time.perf_counter() - since
+        speed = new_texts / seconds if new_texts and seconds else None
         return RunProgress(
             done=done,
             failed=self.failed + failed,
             total=self.total,
-            new=new,
+            new_texts=new_texts,
             per_second=speed,
             left=None if speed is None else (self.total - done) / speed,
             shard=shard,
@@ -291,7 +292,7 @@ class ProgressDisplay:
             if sentence:
                 self.announce(sentence)
         if self.is_live:
-            self(progress.done, progress.total, progress.sentence, progress.left)
+            self(progress.done, progress.total, progress.sentence, progress.left or 0.0)
 
     def announce(self, sentence: str) -> None:
         """Print a sentence above the bar or the line."""
@@ -321,5 +322,5 @@ class ProgressDisplay:
 def open_progress(
     progress: ProgressCallback | Literal[True], task: str
 ) -> AbstractContextManager[ProgressCallback]:
-    """Return a context with the callback for ``progress``; True is a display of the ``task``."""
+    """Return a context with the callback for ``progress``; True stands for a display."""
     return ProgressDisplay(task) if progress is True else nullcontext(progress)

@@ -376,12 +376,14 @@ def explain_data(
     for name, given, needs in needed:
         if given:
             check_needed(model, needs, name, " Leave it out.")
-    display = ProgressDisplay("explaining", announced=True)
-    report, live = display.show_run, display.is_live
-    if callable(progress):
-        report, live = progress, True
-    elif progress is False:
-        report, live = _report_nothing, False
+    # None and True mean the line here; False means nothing, and must not be called.
+    report: _Report = _report_nothing
+    display, live = None, bool(progress)
+    if progress is None or progress is True:
+        display = ProgressDisplay("explaining", announced=True)
+        report, live = display.show_run, display.is_live
+    elif progress:
+        report = progress
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
     )
@@ -416,18 +418,14 @@ def explain_data(
             f"{executor!r}."
         )
     # Before the plan is looked for: two processes might find none, and write one each.
-    with folder.locked(), display:
+    with folder.locked(), display or contextlib.nullcontext():
         folder.begin(record)
         _do(work, opened, folder, executor, workers, report, live=live, retry=retry)
     return Run(output)
 
 
 def one_row_per_span(
-    model: Model,
-    data: DataSet,
-    question: Question,
-    limit: int | None,
-    report: _Report,
+    model: Model, data: DataSet, question: Question, limit: int | None, report: _Report
 ) -> DataSet:
     """Return the texts as a table in memory, each once for every span, or sentence of an answer.
 
