@@ -95,18 +95,25 @@ def test_the_papers_classifier_is_too_quick_for_parts():
     assert seen == [(1, 1)]
 
 
-def test_true_shows_a_line_on_a_terminal_and_nothing_elsewhere(capsys, monkeypatch):
-    for verb, task in ((limelight.explain, "explaining"), (limelight.judge, "judging")):
-        settings = {"samples": 500} if verb is limelight.explain else {"methods": ["loo"]}
-        verb(model(), [TEXT] * 2, progress=False, **settings)
-        verb(model(), [TEXT] * 2, progress=True, **settings)
-        assert capsys.readouterr().err == ""
-        with monkeypatch.context() as patch:
-            patch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-            verb(model(), [TEXT] * 2, progress=True, **settings)
-        line, end = capsys.readouterr().err.split("\n")
-        assert line.split("\r")[-1].startswith(f"{task}: 100%")
-        assert end == ""
+@pytest.mark.parametrize(
+    ("verb", "settings", "task"),
+    [
+        (limelight.explain, {"method": "loo"}, "explaining"),
+        (limelight.compare, {"methods": ["loo"]}, "explaining"),
+        (limelight.judge, {"methods": ["loo"]}, "judging"),
+    ],
+)
+def test_true_shows_a_line_on_a_terminal_and_nothing_elsewhere(
+    capsys, monkeypatch, verb, settings, task
+):
+    verb(model(), [TEXT] * 2, progress=False, **settings)
+    verb(model(), [TEXT] * 2, progress=True, **settings)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    verb(model(), [TEXT] * 2, progress=True, **settings)
+    line, end = capsys.readouterr().err.split("\n")
+    assert line.split("\r")[-1].startswith(f"{task}: 100%")
+    assert end == ""
 
 
 def test_nobody_hears_of_it_after_an_error():
