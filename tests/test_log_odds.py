@@ -16,7 +16,7 @@ from tiny_models import tiny_model
 from two_classes import FAMILIES, TEXT, fitted, logits_of_words, text_for
 
 TWO_OUTPUTS = (
-    "attention, two outputs", "network", "function of logits", "naive Bayes", "word vectors",
+    "attention, two outputs", "network", "function of logits", "naive Bayes",
 )  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """The package as a user meets it: what an import loads, what is public, what is shipped."""
 
-import importlib
 import os
 import subprocess
 import sys
