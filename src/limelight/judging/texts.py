@@ -256,7 +256,7 @@ class Setup:
         outcome = Outcome(
             [],
             agreement=text_agreement(text),
-            marked=self.rationales and marked_text(text, self.rationales),
+            marked=self.rationales and marked_text(text, self.rationales, seed=self.seed),
             cut=one.documents[0].cut is not None,
             predicted=int(class_probabilities(one.outputs).argmax()),
         )
