@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from limelight.explainers.learned import Learned
     from limelight.explainers.lime import plan
     from limelight.explainers.registry import register
-    from limelight.explainers.surrogate import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
@@ -41,7 +40,6 @@ _HOME = {
         "errors": "DomainError InputError",
         "explainers.lime": "plan",
         "explainers.registry": "register",
-        "explainers.surrogate": "surrogate",
         "judging": "Judgement judge",
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
@@ -61,7 +59,7 @@ _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn":
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load", "wrap", "wrap_endpoint", "explain", "explain_classes", "explain_sentences",
     "explain_spans", "explain_data", "compare", "judge", "predict", "plan", "game",
-    "surrogate", "methods", "register", "verify",
+    "methods", "register", "verify",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
     "Judgement", "Learned", "SamplingPlan", "Run", "Serving", "Check", "Evaluation",
     "LabelledTexts", "Model", "AttentionClassifier", "read_labelled", "save_folder",
