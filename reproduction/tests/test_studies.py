@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from limelight.provenance import source_stamp
-
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ROOT / "reproduction" / "studies"
 RESULTS = sorted((STUDIES / "results").glob("*.json"))
@@ -43,7 +41,7 @@ def test_a_tiny_run_writes_its_measures(program, options, ids, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(output.read_text("utf-8"))
-    assert result["stamp"] == source_stamp()
+    assert result["stamp"].keys() == {"limelight", "commit"}
     assert ids <= {measure["id"] for measure in result["measures"]}
 
 

@@ -346,14 +346,13 @@ def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
 
 
 def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Table:
-    """Return the differences with the interval and the p of one test; 0.2 stored two."""
-    stored = all(p.simultaneous is None for p in pairs) and any(p.p_holm is not None for p in pairs)
+    """Return the differences with the interval and the p of one test."""
     rows = [
         (
             *p.methods,
-            _with_interval(p.difference, p.interval if stored else p.simultaneous),
+            _with_interval(p.difference, p.simultaneous),
             p.won,
-            p.p_holm if stored else p.p_simultaneous,
+            p.p_simultaneous,
         )
         for p in pairs
     ]
@@ -362,7 +361,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
         Column("than"),
         Column(difference, "z.3f"),
         Column("texts won", ".0%"),
-        Column("p (Holm)" if stored else "p (all pairs)", ".3g", missing="–"),
+        Column("p (all pairs)", ".3g", missing="–"),
     )
     return Table(columns, rows)
 

@@ -10,7 +10,13 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.faces import Drawn, Page, Tabular, by_name
 from limelight.results.table import Table, plain_rows
-from limelight.results.values import each_value, plain_value, read_value, written_value
+from limelight.results.values import (
+    check_schema,
+    each_value,
+    plain_value,
+    read_value,
+    written_value,
+)
 from limelight.shapes import Float, Int
 from limelight.text import name_of_one, one_line
 
@@ -199,7 +205,7 @@ class JudgedPair:
     pair alone, ``p_holm`` is corrected for the number of pairs. ``simultaneous`` is an interval
     that holds for all pairs at once, and ``p_simultaneous`` of the same test. Each p is below 0.05
     exactly where 0 is outside its interval. All five are None where fewer than ten texts have both
-    methods or fewer than six of them differ. In files of 0.2 the last two are always None.
+    methods or fewer than six of them differ.
     """
 
     methods: tuple[str, str]
@@ -243,7 +249,7 @@ class Plausibility:
         return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
 
 
-# Dictionaries by method and nothing that is empty: what files have had since 0.2, byte for byte.
+# Dictionaries by method and nothing that is empty: a file of a thousand texts stays small.
 class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Declared as a file has it: what has its default is left out."""
 
@@ -524,8 +530,7 @@ class Judgement(
 
         found = decoded(content, cls)
         # msgspec asks for the schema only where there are several.
-        if "schema" not in msgspec.json.decode(content, type=dict[str, msgspec.Raw]):
-            raise InputError("this is not a limelight judgement: it names no schema.")
+        check_schema(content, _SCHEMA, "this is not a limelight judgement")
         return found._each_setting(read_value)
 
     def _each_setting(self, how: Callable[[Any], Any]) -> "Judgement":
