@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -17,7 +17,7 @@ from limelight.question import Question
 from limelight.results.values import check_schema
 from limelight.text import unit_name
 
-SCHEMA = "limelight.run/2"
+SCHEMA: Final = "limelight.run/2"
 _MOST_BYTES = 1 << 28  # a data set may have many files
 # A run without random samples may continue under any of these versions: they compute the same
 # scores.
