@@ -386,6 +386,7 @@ def plausibility(
         for name in ("precision", "r_precision", "token_f1")
     }
     errors["above"] = errors["precision"] + errors["precision"][:, [len(names)]]
+    errors["above"][:, len(names)] = 0.0  # chance less itself
     rows = []
     for i, name in enumerate(every):
         count = int(np.isfinite(precision[:, i]).sum())

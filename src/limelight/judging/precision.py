@@ -87,14 +87,14 @@ def _merge_tied_places(
     """Return places, marks, level and one word of each part that moves as a whole within ties."""
     # Tied words of one place each come in any order, as the places within a word do: together they
     # are like one word, for which the mean over all orders is exact.
-    parts = [
-        (level, words)
-        for level, group in enumerate(groups)
-        for words in ([group] if all(count[group] == 1) else [[word] for word in group])
-    ]
-    columns = [(count[words].sum(), marked[words].sum(), level, words[0]) for level, words in parts]
-    size, hits, level, word = np.array(columns).T
-    return size, hits, level, word
+    sizes, marks = count.tolist(), marked.tolist()
+    parts: list[tuple[int, int, int, int]] = []
+    for level, group in enumerate(groups):
+        if len(group) > 1 and all(sizes[word] == 1 for word in group):
+            parts.append((len(group), sum(marks[word] for word in group), level, group[0]))
+        else:
+            parts += [(sizes[word], marks[word], level, word) for word in group]
+    return tuple(np.array(parts).T)
 
 
 @lru_cache(maxsize=8)
