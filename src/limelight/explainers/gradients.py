@@ -19,7 +19,7 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
-from limelight.models import Capable, Differentiated, Model, resolved_replacement
+from limelight.models import Capable, Gradients, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
 from limelight.pages.wording import rounded_up
 from limelight.results import Finding
@@ -246,7 +246,7 @@ def _fitted(settings: IG, _: int, calls: int) -> IG:
 
 def _integrals(
     one: Reading,
-    ask: Callable[..., Differentiated],
+    ask: Callable[..., Gradients],
     ends: tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]],
     at: Float[np.ndarray, " n"],
     weights: Float[np.ndarray, "r n"],

@@ -20,7 +20,7 @@ from limelight.models import (
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.protocol import (
-    Signalled,
+    HiddenStates,
     collapsing,
     cut_finer,
     documents_by,
@@ -57,7 +57,7 @@ class _Shared:
     games: dict[str, TextGame] = field(default_factory=dict)
     collapsed: CollapsedDocuments | None = None
     played: RatioGame | None = None
-    signalled: Signalled | None = None
+    signalled: HiddenStates | None = None
 
 
 @final
@@ -88,7 +88,7 @@ class Reading:
             # Other arrays are padded to the longest of all documents, and made anew for fewer.
             here, held = slice(i, i + size), self.shared.signalled
             if held is not None:
-                held = Signalled(held.states[here], held.read[here], held.outputs[here])
+                held = HiddenStates(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
                 documents=self.documents[here],
@@ -144,7 +144,7 @@ class Reading:
         return self.shared.collapsed
 
     @property
-    def signals(self) -> Signalled:
+    def signals(self) -> HiddenStates:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
             check_needed(self.model, *_LEARNED)

@@ -109,7 +109,7 @@ class Model(Protocol):
         """Return the outputs as a function of which features stay."""
 
 
-class Attended(NamedTuple):
+class Attention(NamedTuple):
     """Attention of every layer and head; ``reads`` weighs the positions the classifier reads.
 
     ``gradient`` with respect to the attention is NaN where nobody asked for it.
@@ -120,21 +120,21 @@ class Attended(NamedTuple):
     gradient: Float[np.ndarray, "L H T T"]
 
 
-class Differentiated(NamedTuple):
+class Gradients(NamedTuple):
     """The gradient at the embedded input, for ``n`` points on the way from the base to the text."""
 
     gradient: Float[np.ndarray, "n T d_e"]
     outputs: Float[np.ndarray, "n C"]
 
 
-class TimesInput(NamedTuple):
+class InputProducts(NamedTuple):
     """Gradient × input of several documents: e_t · ∇F at every position, and the outputs."""
 
     products: list[Float[np.ndarray, " _"]]
     outputs: Float[np.ndarray, "n C"]
 
 
-class Signalled(NamedTuple):
+class HiddenStates(NamedTuple):
     """What one pass of a model holds of texts: states of every feature, and what the head reads.
 
     ``states`` are those of the embedded text, the middle layer and the last one, each as wide as
@@ -157,7 +157,7 @@ class Capable(Model, Protocol):
     def places(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the model's input, -1 at special ones."""
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention on ``document``, window by window where it was read in several.
 
         With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
@@ -168,10 +168,10 @@ class Capable(Model, Protocol):
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded input, the tokens of ``features`` replaced where they are given."""
 
-    def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
+    def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
 
-    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
         """Return what ``differentiated`` does, of the network whose weights are frozen.
 
         Attention weights, the deviations of norms, the quotients act(x)/x of activations and
@@ -181,7 +181,7 @@ class Capable(Model, Protocol):
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-    ) -> TimesInput:
+    ) -> InputProducts:
         """Return the same gradient at the texts themselves, times their embedded input.
 
         ``weights`` are ∂F/∂f, one row for each document. Many documents are differentiated
@@ -215,7 +215,7 @@ class Capable(Model, Protocol):
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
         """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
 
-    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> HiddenStates:
         """Return the states of all features of the documents, and the outputs, in one pass."""
 
     def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:

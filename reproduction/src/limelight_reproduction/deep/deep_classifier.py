@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from limelight import InputError
-from limelight.models import Attended, Capability, Differentiated, Link, Weigh
+from limelight.models import Attention, Capability, Gradients, Link, Weigh
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Tokens, Vocabulary, tokenize
@@ -139,7 +139,7 @@ class DeepClassifier:
         """Return the word at every place of the window, -1 at [cls] and padding."""
         return self._placed(_spelled(document).word)
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it."""
         e = self.network.embedded(self._sent(self._window(document)[None])).detach()
         layers: list[Any] = []
@@ -148,7 +148,7 @@ class DeepClassifier:
             f = self.network.of_embedded(e.requires_grad_(weigh is not None), layers)
             gradients = None if weigh is None else torch.autograd.grad(_aimed(f, weigh), layers)
         alpha = _stacked(layers)
-        yield Attended(
+        yield Attention(
             alpha=alpha,
             reads=np.eye(alpha.shape[-1])[0],  # the linear map after the last layer reads [cls]
             gradient=np.broadcast_to(np.nan, alpha.shape)
@@ -176,13 +176,13 @@ class DeepClassifier:
         document: Document,  # noqa: ARG002  (a window is all that the points need)
         points: Float[np.ndarray, "n T d_e"],
         weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
+    ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
         with torch.enable_grad():
             e = self._sent(points).to(self.network.embedding.dtype).requires_grad_()
             f = self.network.of_embedded(e)
             (gradient,) = torch.autograd.grad(_aimed(f, weigh), e)
-        return Differentiated(gradient=_numbers(gradient), outputs=_numbers(f))
+        return Gradients(gradient=_numbers(gradient), outputs=_numbers(f))
 
     @property
     def _T_max(self) -> int:

@@ -39,14 +39,14 @@ from limelight.models.hugging_face.pieces import (
 )
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification
 from limelight.models.protocol import (
-    Attended,
+    Attention,
     Capability,
-    Differentiated,
+    Gradients,
+    HiddenStates,
+    InputProducts,
     Link,
     Points,
-    Signalled,
     Slopes,
-    TimesInput,
     Weigh,
     class_probabilities,
 )
@@ -430,7 +430,7 @@ class HuggingFace:
         """Return the token at every position of the input, -1 at special pieces."""
         return np.concatenate([pieces.token[pieces.inside] for pieces in windows_in(document)])
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
 
         In full precision, whatever the engine uses.
@@ -460,13 +460,13 @@ class HuggingFace:
         tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
         return [ids_moved(one, features, tokens, replacement) for one in windows_in(document)]
 
-    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
         return self.differentiated(document, points, weigh, frozen=True)
 
     def differentiated(
         self, document: Document, points: Points, weigh: Slopes, *, frozen: bool = False
-    ) -> Differentiated:
+    ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``.
 
         In one window after the other: graphs of all may not fit.
@@ -483,7 +483,7 @@ class HuggingFace:
                 gradients.differentiated(self.network, row, here, weigh, frozen=frozen)
                 for row, here in parts
             ]
-        return Differentiated(
+        return Gradients(
             np.concatenate([one.gradient for one in each], axis=1),
             np.mean([one.outputs for one in each], axis=0),
         )
@@ -497,11 +497,11 @@ class HuggingFace:
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-    ) -> TimesInput:
+    ) -> InputProducts:
         """Return the gradient of the network with frozen weights times its embedded input."""
         return gradients.frozen_times_input(self.network, documents, weights, self.engine)
 
-    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> HiddenStates:
         """Return the states of all features at three layers, and the outputs, in one pass.
 
         Where something is asked of the documents, also the attention of the places that say it.

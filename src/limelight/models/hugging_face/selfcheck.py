@@ -15,7 +15,7 @@ from limelight.models.hugging_face.forward import MASKED_OUT, Row, Rows
 from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.layers import attended, states, why_not_attention_alone
 from limelight.models.hugging_face.pieces import pieces_of
-from limelight.models.protocol import Attended, Capability
+from limelight.models.protocol import Attention, Capability
 from limelight.shapes import Float, Int
 
 _TEXT = "The plot is bad, but the acting is good."
@@ -200,7 +200,7 @@ def _refused(
     network: Any, example: ExampleIds, rounding: float
 ) -> tuple[dict[Capability, str], str]:
     """Say what the network cannot show, and why; and which position its head reads."""
-    ids, reads, seen = example.ids, "mean", list[Attended]()
+    ids, reads, seen = example.ids, "mean", list[Attention]()
 
     def look() -> None:
         embedded(network, ids)  # or else it says why not: I-BERT's come with a scale
