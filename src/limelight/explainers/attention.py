@@ -33,7 +33,7 @@ def _mean_over_windows(
     windows = 1 if read_in is None else len(read_in.spans)
     found = [
         score(window._replace(gradient=window.gradient * windows) if gradients else window)
-        for window in cast(Capable, one.model).attended(one.documents[0], weigh)
+        for window in cast(Capable, one.model).attention(one.documents[0], weigh)
     ]
     return np.concatenate(found, axis=-1) / len(found)
 

@@ -149,7 +149,7 @@ class Reading:
         if self.shared.signalled is None:
             check_needed(self.model, *_LEARNED)
             model = cast(Capable, self.model)
-            self.shared.signalled = model.signals(self.documents, self.features)
+            self.shared.signalled = model.hidden_states(self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
@@ -351,7 +351,7 @@ def reading_of(
                     feasible(len(scored[-1]))
     shared = _Shared()
     if signals:
-        shared.signalled = cast(Capable, model).signals(documents, scored)
+        shared.signalled = cast(Capable, model).hidden_states(documents, scored)
     own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
     outputs = _checked_outputs(model, own, documents)
     return Reading(
@@ -478,7 +478,7 @@ def mean_of_heads(
 def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
     """Return scores of pieces summed over the pieces and places of each feature."""
     (document,), (features,) = one.documents, one.features
-    token = cast(Capable, one.model).places(document)
+    token = cast(Capable, one.model).token_positions(document)
     feature = np.append(features.of_token, -1)[token]
     belongs = feature[:, None] == np.arange(len(features))
     return scores @ belongs.astype(np.float64)

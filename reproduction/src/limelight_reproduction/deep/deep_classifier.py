@@ -135,11 +135,11 @@ class DeepClassifier:
         window, of_place = self._window(document), self._placed(of_piece)
         return lambda keep: self._answers(replaced_windows(keep, window, of_place))
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the word at every place of the window, -1 at [cls] and padding."""
         return self._placed(_spelled(document).word)
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
+    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it."""
         e = self.network.embedded(self._sent(self._window(document)[None])).detach()
         layers: list[Any] = []
@@ -171,7 +171,7 @@ class DeepClassifier:
             (window,) = replaced_windows(np.zeros((1, len(features)), bool), window, of_place)
         return _numbers(self.network.embedded(self._sent(window[None]))[0])
 
-    def differentiated(
+    def gradients(
         self,
         document: Document,  # noqa: ARG002  (a window is all that the points need)
         points: Float[np.ndarray, "n T d_e"],

@@ -31,13 +31,14 @@ Ask = Callable[[Rows], Float[np.ndarray, "n C"]]
 class NetworkCheck:
     """What a network was seen to do with a few tokens.
 
-    ``refused`` says why a capability is withdrawn, ``withdrawn`` why a replacement is, ``alike``
+    ``refused`` says why a capability is withdrawn, ``unusable_replacements`` why
+    a replacement cannot be used, ``alike``
     that texts of different lengths must not stand in one batch, and ``reads`` which position the
     head reads: the "first" or "last"; of several, or where it cannot be seen, "mean".
     """
 
     refused: Mapping[Capability, str]
-    withdrawn: Mapping[str, str]
+    unusable_replacements: Mapping[str, str]
     alike: bool
     reads: str
     notices: tuple[str, ...]
@@ -79,7 +80,7 @@ def checked_network(
     refused, reads = _refused(network, example, rounding)
     return NetworkCheck(
         refused=MappingProxyType(refused),
-        withdrawn=MappingProxyType(_withdrawn(network, example, tokens, rounding)),
+        unusable_replacements=MappingProxyType(_withdrawn(network, example, tokens, rounding)),
         alike=alike,
         reads=reads,
         notices=(*notices, *_precision_notice(network, asked(example.ids[None]), whole)),
