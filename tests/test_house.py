@@ -96,7 +96,7 @@ def test_nothing_asks_what_family_a_model_is_of(package):
     [
         "if isinstance(model, AttentionClassifier):",
         'x = getattr(self.model, "link", None)',
-        'exact = has(self.model, "collapses")',
+        'exact = has(self.model, "tables")',
         "matrices = drawn() if reading.collapses else None",
     ],
 )

@@ -4,7 +4,16 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+)
 
 from limelight.errors import DomainError, InputError, nearest, told
 from limelight.explainers.reading import Reading
@@ -235,7 +244,7 @@ def by_quadrature(
     """
     means = MEANS | meant
     return Way(
-        needs="games",
+        needs="exact_game",
         exactness="bound",
         explain=explain,
         settings={name: means[name] for name in settings},
@@ -335,16 +344,15 @@ class Chosen(NamedTuple):
 
 def chosen_way(method: Method, model: Model) -> Way | None:
     """Return the first way whose capability ``model`` has; None where there is none."""
-    known = model.capabilities
     for way in method.ways:
-        if way.needs is None or known.get(way.needs, "") is None:
+        if way.needs is None or has(model, way.needs):
             return way
     return None
 
 
 def refusal(method: Method, model: Model, instead: str = "") -> str:
     """Say why ``model`` does not allow ``method``, and what to use ``instead``."""
-    needs = method.ways[-1].needs or "chooses"
+    needs = cast(Capability, method.ways[-1].needs)  # or it would be allowed
     why = reason_missing(model, needs)
     return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{instead}."
 

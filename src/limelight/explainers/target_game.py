@@ -37,7 +37,7 @@ class TargetGame:
         self.of_outputs, self._targets = one.game(replacement), one.targets
         self._watched = one.targets.scale == "logit"
         # Log-probabilities of a language model move with every word, those of a threshold need not.
-        self._answers = has(one.model, "answers")
+        self._answers = has(one.model, "generation")
         self._asked = self._held = 0
         self._stood_in = self.of_outputs.stood_in
         self._whole = float(one.targets.value(one.outputs)[0])

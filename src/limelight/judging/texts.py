@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ from limelight.judging.removals import (
     tied,
     tied_groups,
 )
-from limelight.models import Capable, Model, check_needed, class_probabilities
+from limelight.models import Model, Property, class_probabilities, require
 from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -37,6 +37,7 @@ from limelight.threads import cached_property
 
 _NOTHING = 1e-9  # of the explained number: less room than this is rounding
 _MOST_WORDS = 2**16  # whose places a stored curve can count
+_SANITY: tuple[Property, str] = ("shuffle_weights", "the column 'sanity'")
 _IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked
 
 
@@ -175,7 +176,7 @@ class Setup:
         # anything.
         target_indices(self.question.target, classes, np.zeros((1, len(classes))))
         if "sanity" in self.columns:
-            check_needed(self.model, "shuffles", "the column 'sanity'")
+            require(self.model, *_SANITY)
 
     @property
     def in_flight(self) -> int:
@@ -193,11 +194,9 @@ class Setup:
     @cached_property
     def _twin(self) -> Model | None:
         """The model with shuffled weights, where it is wanted."""
-        return (
-            cast(Capable, self.model).shuffle_weights(self.seed)
-            if "sanity" in self.columns
-            else None
-        )
+        if "sanity" not in self.columns:
+            return None
+        return require(self.model, *_SANITY).shuffle_weights(self.seed)
 
     def outcomes(self, texts: list[Any]) -> Iterator[Outcome]:
         """Yield what is found on every text, a few in memory at a time."""

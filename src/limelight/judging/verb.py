@@ -165,7 +165,7 @@ def judge(
         rows = [i for i, asked in enumerate(several) for _ in asked]
         given, true = list(chain(*several)), [true[i] for i in rows] if true else true
         marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
-    if has(model, "answers"):
+    if has(model, "generation"):
         each, left = question.of_each(given)
         # Once for all: methods, estimate and columns would else each let the model write.
         given = list(answered_once(model, [left.about(one) for one in each]))
