@@ -32,11 +32,10 @@ from limelight.models import (
     class_weights,
     compare_classes,
     get_property,
-    has,
     require,
 )
 from limelight.models.loading import from_same_source
-from limelight.models.protocol import answering
+from limelight.models.protocol import answering, query_kind
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, AskedText, Unit, unit_name
 from limelight.theory.path_quadrature import Outer
@@ -335,9 +334,7 @@ class Question:
         """Return the features that are meant: by default those of the model's own kind."""
         if self.features is not None:
             return self.features
-        if get_property(model, "reads_images"):
-            return "patches"
-        return "sentences" if has(model, "generation") else "words"
+        return _DEFAULT_FEATURES.get(query_kind(model), "words")
 
     def grouped(self, model: Model) -> Model:
         """Return ``model`` as it can answer about these features: exactly, or by being asked.
@@ -426,6 +423,7 @@ def split(
     return Question(all_classes=all_classes, **asked), rest
 
 
+_DEFAULT_FEATURES = {"pictures": "patches", "answers": "sentences"}
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 

@@ -223,6 +223,10 @@ class Way:
     logits: bool = False
     unsaid: tuple[str, ...] = ()
 
+    def is_usable(self, model: Model) -> bool:
+        """Tell whether ``model`` has the capability that this way needs, if it needs one."""
+        return self.needs is None or has(model, self.needs)
+
 
 # What a setting means in most of the ways that have it.
 MEANS = {
@@ -276,8 +280,7 @@ class Chosen(NamedTuple):
 
     def asking(self, model: Model) -> "Chosen":
         """Return the same for ``model``, which may have to be asked about a text."""
-        needs = self.way.needs
-        if model is self.model or needs is None or has(model, needs):
+        if model is self.model or self.way.is_usable(model):
             return self
         if (way := chosen_way(self.method, model)) is None:
             raise InputError(refusal(self.method, model))
@@ -345,7 +348,7 @@ class Chosen(NamedTuple):
 def chosen_way(method: Method, model: Model) -> Way | None:
     """Return the first way whose capability ``model`` has; None where there is none."""
     for way in method.ways:
-        if way.needs is None or has(model, way.needs):
+        if way.is_usable(model):
             return way
     return None
 

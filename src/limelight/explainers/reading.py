@@ -122,7 +122,8 @@ class Reading:
         return replace(found, targets=replace(self.targets, part=0, parts=1))
 
     @cached_property
-    def _tables(self) -> bool:
+    def has_tables(self) -> bool:
+        """Whether the model collapses into tables, which are its weights in another form."""
         return has(self.model, "tables")
 
     @property
@@ -152,7 +153,7 @@ class Reading:
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
-        if not self._tables:
+        if not self.has_tables:
             return None
         return self.collapsed.model.attention_matrices(self.collapsed.documents[0])
 
@@ -165,7 +166,7 @@ class Reading:
     @property
     def games(self) -> RatioGame:
         """The exact games of all documents, with a class for each output."""
-        if self._tables:
+        if self.has_tables:
             return self.collapsed.game
         if self.shared.played is None:
             game = self.model.games(self.documents, self.features)
@@ -202,7 +203,7 @@ class Reading:
     @cached_property
     def base_values(self) -> list[float | None]:
         """The explained output with every feature removed; None where the model refuses that."""
-        if self._tables:
+        if self.has_tables:
             return self.targets.value(self.collapsed.base_outputs).tolist()
         if not self.remembers:
             return self.targets.value(empty_value(self.games)).tolist()
@@ -333,8 +334,6 @@ def reading_of(
     documents, scored = [], []
     if question.first_pieces or (question.at, question.answer) != (None, None):
         texts = [question.about(one) for one in texts]
-    if signals:
-        require(model, *_LEARNED)
     read = documents_by(model, texts, together=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):

@@ -26,7 +26,7 @@ from limelight.judging.removals import (
     tied,
     tied_groups,
 )
-from limelight.models import Model, Property, class_probabilities, require
+from limelight.models import Capable, Model, class_probabilities, require
 from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -37,7 +37,6 @@ from limelight.threads import cached_property
 
 _NOTHING = 1e-9  # of the explained number: less room than this is rounding
 _MOST_WORDS = 2**16  # whose places a stored curve can count
-_SANITY: tuple[Property, str] = ("shuffle_weights", "the column 'sanity'")
 _IN_FLIGHT = 32  # texts that are searched at the same time, where the model has to be asked
 
 
@@ -160,7 +159,7 @@ class Outcome(NamedTuple):
 class Setup:
     """What is asked of all texts, checked before any of them is read."""
 
-    model: Model
+    model: Capable  # with shuffle_weights if there is a column 'sanity'
     candidates: list[Candidate]
     question: Question  # as it is put to the model
     replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
@@ -176,7 +175,7 @@ class Setup:
         # anything.
         target_indices(self.question.target, classes, np.zeros((1, len(classes))))
         if "sanity" in self.columns:
-            require(self.model, *_SANITY)
+            require(self.model, "shuffle_weights", "the column 'sanity'")
 
     @property
     def in_flight(self) -> int:
@@ -196,7 +195,7 @@ class Setup:
         """The model with shuffled weights, where it is wanted."""
         if "sanity" not in self.columns:
             return None
-        return require(self.model, *_SANITY).shuffle_weights(self.seed)
+        return self.model.shuffle_weights(self.seed)
 
     def outcomes(self, texts: list[Any]) -> Iterator[Outcome]:
         """Yield what is found on every text, a few in memory at a time."""

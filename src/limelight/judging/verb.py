@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from numbers import Integral
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from limelight.judging.statistics import (
     verdict,
 )
 from limelight.judging.texts import Setup
-from limelight.models import Model, checked_model, has, resolved_replacement
+from limelight.models import Capable, Model, checked_model, has, resolved_replacement
 from limelight.models.protocol import answered_once, asked_of_spans
 from limelight.question import JudgedSettings, Question
 from limelight.results.judgement import JudgedText, Judgement
@@ -170,7 +170,7 @@ def judge(
         # Once for all: methods, estimate and columns would else each let the model write.
         given = list(answered_once(model, [left.about(one) for one in each]))
     setup = Setup(
-        model=model,
+        model=cast(Capable, model),
         candidates=candidates,
         question=question,
         replacements=replacements,

@@ -433,6 +433,12 @@ def query_kind(model: Model) -> str:
     return "answers" if has(model, "generation") else "texts"
 
 
+def announce_calls(model: Model, calls: int) -> None:
+    """Tell a model that writes how often it is about to be called."""
+    if has(model, "generation"):
+        model.announce_calls(calls)
+
+
 def batch_size(model: Model, *, is_joint: bool) -> int:
     """Return how many documents to compute at a time; 1 where each costs many calls.
 
@@ -581,15 +587,24 @@ def read_asking(
 def documents_by(
     model: Model, texts: Sequence[Any], *, together: bool, pieces: bool
 ) -> Iterator[Document]:
-    """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
-    if not together or asks(model) or not has(model, "hidden_states"):
-        for text in texts:
-            yield document_by(model, text, pieces=pieces)
-        return
-    # One by one all the same: an error is about the text whose turn it is.
-    documents = model.read_together(texts, pieces=pieces)
-    for given in texts:
-        _check_kind(model, given)
+    """Return what :func:`document_by` returns of each text.
+
+    With ``together``, which needs hidden states of the model, it reads many in one call.
+    """
+    if not together:
+        return (document_by(model, text, pieces=pieces) for text in texts)
+    reader = require(model, "hidden_states", "a learned method")
+    if asks(model):
+        return (document_by(model, text, pieces=pieces) for text in texts)
+    return _read_in_turn(model, texts, reader.read_together(texts, pieces=pieces))
+
+
+def _read_in_turn(
+    model: Model, texts: Sequence[Any], documents: Iterator[Document]
+) -> Iterator[Document]:
+    """Yield ``documents``, each when its text has been checked: an error is about that text."""
+    for text in texts:
+        _check_kind(model, text)
         yield next(documents)
 
 

@@ -42,7 +42,13 @@ from limelight.models import (
     has,
     resolved_replacement,
 )
-from limelight.models.protocol import answered_once, asked_of_spans, asks, query_kind
+from limelight.models.protocol import (
+    announce_calls,
+    answered_once,
+    asked_of_spans,
+    asks,
+    query_kind,
+)
 from limelight.models.text_game import TextGame
 from limelight.question import Question
 from limelight.results import Explanation
@@ -338,8 +344,7 @@ def _planned(
                 f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
                 "give more, or shorter texts."
             )
-    if has(model, "generation"):
-        model.announce_calls(calls(pairs, count))
+    announce_calls(model, calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
         takes = Estimate(calls(pairs, count), calls(pairs, count) * each)
