@@ -32,7 +32,7 @@ QUESTION_FUNCTIONS = {
     "has", "reason_missing", "require", "get_property", "query_kind", "asks", "is_usable",
 }  # fmt: skip
 QUESTION_MEMBERS = {"capabilities", *DEFAULTS} - {"documents_per_batch"}
-MOST_QUESTIONS = 0
+MOST_QUESTIONS = 58
 SEARCHED = ("explainers", "cli", "checks", "judging", "runs", "serving", "live", "pages")
 
 

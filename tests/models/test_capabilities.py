@@ -43,7 +43,7 @@ def test_the_table_for_a_model_says_how_or_why_not():
         "answers."
     )
     exact = limelight.methods(tiny_model())["lime"].ways[0]
-    assert (exact.needs, exact.exactness) == ("games", "bound")
+    assert (exact.needs, exact.exactness) == ("exact_game", "bound")
     assert {s.name: s.default for s in exact.settings}["tolerance"] == 1e-6
     assert {s.name: s.default for s in table["lime"].ways[0].settings}["tolerance"] is None
 
