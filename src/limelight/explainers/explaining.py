@@ -205,8 +205,7 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    is_joint = bool(chosen) and all(one.way.joint for one in chosen)
-    return batch_size(model, is_joint=is_joint)
+    return batch_size(model, is_joint={one.way.joint for one in chosen} == {True})
 
 
 def readings(

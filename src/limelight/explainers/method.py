@@ -21,7 +21,6 @@ from limelight.models import (
     CAPABILITIES,
     Capability,
     Model,
-    has,
     reason_missing,
     resolved_replacement,
 )
@@ -223,10 +222,6 @@ class Way:
     logits: bool = False
     unsaid: tuple[str, ...] = ()
 
-    def is_usable(self, model: Model) -> bool:
-        """Tell whether ``model`` has the capability that this way needs, if it needs one."""
-        return self.needs is None or has(model, self.needs)
-
 
 # What a setting means in most of the ways that have it.
 MEANS = {
@@ -280,10 +275,12 @@ class Chosen(NamedTuple):
 
     def asking(self, model: Model) -> "Chosen":
         """Return the same for ``model``, which may have to be asked about a text."""
-        if model is self.model or self.way.is_usable(model):
+        if model is self.model:
             return self
         if (way := chosen_way(self.method, model)) is None:
             raise InputError(refusal(self.method, model))
+        if way is self.way:
+            return self
         # How close an exact way comes to its limit says nothing about how much is to be sampled.
         used = way.settings.keys() - {"tolerance"}
         own = {name: getattr(self.settings, name) for name in self.way.settings if name in used}
@@ -347,8 +344,9 @@ class Chosen(NamedTuple):
 
 def chosen_way(method: Method, model: Model) -> Way | None:
     """Return the first way whose capability ``model`` has; None where there is none."""
+    known = model.capabilities
     for way in method.ways:
-        if way.is_usable(model):
+        if way.needs is None or known.get(way.needs, "") is None:
             return way
     return None
 

@@ -289,7 +289,8 @@ class Reading:
                 return "sum over pieces of one character"
             return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
         inside: tuple[Capability, ...] = ("tables", "attention", "gradients")
-        shown = any(has(self.model, one) for one in inside)
+        known = self.model.capabilities
+        shown = any(known.get(name, "") is None for name in inside)
         if not shown or unit == "positions":
             return "none"
         return "sum over occurrences" if unit == "words" else "sum over tokens"

@@ -426,11 +426,12 @@ class AskInsteadError(InputError):
 
 def query_kind(model: Model) -> str:
     """Return what queries to ``model`` are about: "texts", "pictures", "places" or "answers"."""
-    if get_property(model, "reads_images"):
+    known = model.capabilities  # looked up, for every explanation comes here several times
+    if getattr(model, "reads_images", DEFAULTS["reads_images"]):
         return "pictures"
-    if has(model, "spans"):
+    if known.get("spans", "") is None:
         return "places"
-    return "answers" if has(model, "generation") else "texts"
+    return "answers" if known.get("generation", "") is None else "texts"
 
 
 def announce_calls(model: Model, calls: int) -> None:
@@ -444,10 +445,10 @@ def batch_size(model: Model, *, is_joint: bool) -> int:
 
     ``is_joint`` says that the methods compute several documents in one pass.
     """
-    if is_joint or has(model, "exact_game") or has(model, "tables"):
-        size: int = get_property(model, "documents_per_batch")
-        return size
-    return 1
+    if has(model, "exact_game") or has(model, "tables"):
+        return model.documents_per_batch
+    size: int = get_property(model, "documents_per_batch") if is_joint else 1
+    return size
 
 
 def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
@@ -616,12 +617,13 @@ def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
     one = given if isinstance(given, AskedText) else AskedText(given)
     if one.asked:
         return one.asked
+    known = model.capabilities  # looked up, for every text that is read comes here
+    if known.get("generation", "") is not None and known.get("spans", "") is not None:
+        return ()
     if has(model, "generation"):
         if isinstance(one.by, Answer):
             return (one.by,)
         return (model.generate(one.given) if one.by is None else Answer.of(one.by),)
-    if not has(model, "spans"):
-        return ()
     found = spans_of(model, one)
     # Of a question and a passage the passage is searched, which comes second.
     text, parts = joined(one.given)
@@ -744,8 +746,7 @@ def checked_model(model: Any) -> Model:
             raise InputError(
                 f"{family.__name__} claims the capability {name!r}, but lacks {', '.join(lacking)}."
             )
-    # Not computed if the family has the method, as a transformer reads its tokenizer for the limit.
-    if not hasattr(family, "in_windows") and get_property(model, "max_tokens") is not None:
+    if hasattr(family, "max_tokens") and not hasattr(family, "in_windows"):
         raise InputError(f"{family.__name__} has max_tokens, but lacks in_windows.")
     # "auto" is the first of them.
     if not model.replacements:
