@@ -1,6 +1,7 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -592,11 +593,12 @@ def documents_by(
 
     With ``together``, which needs hidden states of the model, it reads many in one call.
     """
+    one_by_one = map(partial(document_by, model, pieces=pieces), texts)
     if not together:
-        return (document_by(model, text, pieces=pieces) for text in texts)
+        return one_by_one
     reader = require(model, "hidden_states", "a learned method")
     if asks(model):
-        return (document_by(model, text, pieces=pieces) for text in texts)
+        return one_by_one
     return _read_in_turn(model, texts, reader.read_together(texts, pieces=pieces))
 
 
