@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Capable, Model, checked_model, has
-from limelight.models.protocol import AskInsteadError, collapsing
+from limelight.models import Model, checked_model, has
+from limelight.models.protocol import AskInsteadError, batch_size
 from limelight.models.text_game import NO_BASE
 from limelight.progress import ProgressCallback, ProgressTracker
 from limelight.question import Question, split
@@ -147,8 +147,7 @@ def track_progress(
     total
         The number of all texts, those of other readings included.
     """
-    answers = has(reading.model, "answers")
-    writer = cast(Capable, reading.model) if answers else None
+    writer = reading.model if has(reading.model, "generation") else None
     if callback is None and writer is None:
         return _UNTRACKED
     sizes = [len(features) for features in reading.features]
@@ -158,7 +157,7 @@ def track_progress(
     expected = sum(calls)
     if writer is not None and expected:
         # A text of d features has 2^d versions, and all methods share the answer to each.
-        writer.ahead(sum(min(count, 2**d) for count, d in zip(calls, sizes, strict=True)))
+        writer.announce_calls(sum(min(count, 2**d) for count, d in zip(calls, sizes, strict=True)))
     if callback is None or not expected:
         return _UNTRACKED
     tracker = ProgressTracker(callback, total=total)
@@ -182,10 +181,7 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    several = has(model, "games") or collapsing(model)
-    if several or (chosen and all(one.way.joint for one in chosen)):
-        return cast(Capable, model).together
-    return 1
+    return batch_size(model, is_joint={one.way.joint for one in chosen} == {True})
 
 
 def readings(
@@ -209,7 +205,7 @@ def readings(
         texts, question = question.of_each(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
-    signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)
+    signalled = bool(chosen) and all(one.way.needs == "hidden_states" for one in chosen)
     read = partial(reading_of, question=question, feasible=feasible, signals=signalled)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None
