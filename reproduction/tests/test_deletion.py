@@ -7,10 +7,10 @@ import pytest
 from ratio_games import random_game
 
 from limelight.errors import DomainError, InputError
-from limelight.theory.deletion import DeletionGame, deletion_range, lime_under_deletion
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame
+from limelight_reproduction.theory.deletion import DeletionGame, deletion_range, lime_under_deletion
 
 K, C, T_MAX = 3, 2, 13
 

@@ -50,7 +50,7 @@ def test_a_broken_method_is_found(monkeypatch, place, method):
 @pytest.mark.parametrize("name", ["lime_mean_field", "shapley_mean_field"])
 def test_a_broken_mean_field_is_found(monkeypatch, name):
     place = f"limelight.explainers.{name.partition('_')[0]}.{name}"
-    real = getattr(__import__("limelight.theory.mean_field", fromlist=[name]), name)
+    real = getattr(__import__("limelight_reproduction.theory.mean_field", fromlist=[name]), name)
     monkeypatch.setattr(place, lambda *a, **k: real(*a, **k) * (1 + 1e-3))
     failed = {c.method for c in verify(tiny_model(3), "w1 w5 never w5 w8") if not c.passed}
     assert failed == {name.replace("_", "-")}

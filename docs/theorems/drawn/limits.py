@@ -8,13 +8,13 @@ from drawn.games import LONG, UNREPEATED, distance, review, review_game, uneven_
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
 from limelight.explainers import LimeSampled
 from limelight.explainers.lime import regression
-from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.lime import lime, lime_plan
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.ratio_game import RatioGame, of_heads, value
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
+from limelight_reproduction.theory.deletion import lime_under_deletion
 
 COUNTS = np.array([500, 1500, 5000, 15000])
 TIGHT = 1e-9
