@@ -102,7 +102,6 @@ VERBS = {
     "predict": lambda model: limelight.predict(model, "a b c"),
     "methods": limelight.methods,
     "game": lambda model: limelight.game(model, "a b c"),
-    "plan": lambda model: limelight.plan(model, "a b c"),
     "evaluate": lambda model: limelight.evaluate(model, "no such file.csv"),
     "verify": lambda model: limelight.verify(model, "a b c"),
     "explain_data": lambda model: limelight.explain_data(model, ["a b c"], output="none"),

@@ -158,7 +158,7 @@ def test_the_r2_of_lime(pair, played):
 def test_lime_where_words_are_really_deleted(pair):
     model, own = pair
     words = PLAIN.split()
-    found = scores(model, "lime", PLAIN, replacement="delete", tolerance=1e-10)
+    found = scores(model, "lime-deletion", PLAIN, tolerance=1e-10)
     near(found, lime_by_all_masks(*game(own, words, delete=True), 0.25)[0], 1e-8)
 
 

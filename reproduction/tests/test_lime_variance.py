@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ratio_games import games, peaked_game, random_game, value_spread
 
 from limelight.errors import DomainError, InputError
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.ratio_game import RatioGame, value
 from limelight_reproduction.theory.lime_variance import lime_variance
+
+from ratio_games import games, peaked_game, random_game, value_spread
 
 DESIGNS = [(0.25, 0.0), (0.25, 0.5), (1.0, 1.0), (math.inf, 0.0)]
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ratio_games import games, peaked_game, quick, random_game
 from test_lime import padded
 
 from limelight.theory.attention_pooling import pooling_game
@@ -38,6 +37,8 @@ from limelight_reproduction.theory.second_order import (
     shapley_value,
 )
 from test_lime_theorem import theorem_game
+
+from ratio_games import games, peaked_game, quick, random_game
 
 BANDWIDTHS = (0.1, 0.25, 1.0, np.inf)
 

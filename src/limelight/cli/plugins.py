@@ -1,43 +1,52 @@
-"""``limelight reproduce``: the command of another package, which is found by its entry point."""
+"""Commands of other packages, which are found by their entry points."""
 
-from collections.abc import Callable
-from importlib.metadata import entry_points
-from typing import Annotated, Any
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from limelight.errors import InputError
+from limelight.cli.console import tell
+from limelight.errors import IN_REPRODUCTION, InputError
 
-_GROUP = "limelight.commands"
-
-# Help is handed over with everything else: only the other package knows its options.
-reproduce = App(name="reproduce", help_flags=(), version_flags=())
+GROUP = "limelight.commands"
+_REPRODUCTION = ("plan", "reproduce")
 
 
-@reproduce.default
-def _handed_over(*arguments: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> Any:
-    # Markdown is set anew for the width of the terminal; plain text keeps a docstring's own lines.
-    command = App(name="limelight reproduce", help_format="markdown", version_flags=())
-    command.default(_installed() or _not_installed)
-    command["--help"].show = False  # as for every other command
-    return command(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+def add_command(app: App, name: str) -> None:
+    """Add the command ``name`` of another package, if one is installed that has it."""
+    for point in _entry_points(app):
+        if point.name == name:
+            _register(app, point)
+    if name in _REPRODUCTION and name not in app:
+        raise InputError(IN_REPRODUCTION.format(f"the command {name!r}"))
 
 
-def _installed() -> Callable[..., Any] | None:
-    """Return the command that an installed package offers under our name; None if none does."""
-    found = [one for one in entry_points(group=_GROUP) if one.name == "reproduce"]
-    return found[0].load() if found else None
+def add_every_command(app: App) -> None:
+    """Add the commands of all other packages; print a warning for each that cannot be used."""
+    for point in _entry_points(app):
+        try:
+            _register(app, point)
+        except InputError as error:
+            tell(f"{error}")
 
 
-def _not_installed(
-    *arguments: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)],  # noqa: ARG001
-) -> None:
-    """Run the paper's experiments again and write a report.
+def installed_commands() -> list[str]:
+    """Return the names of the commands that other packages bring."""
+    return [point.name for point in entry_points(group=GROUP)]
 
-    The experiments are a package of their own, which is not installed: run pip install
-    ./reproduction in a checkout of limelight.
-    """
-    raise InputError(
-        "the paper's experiments are a package of their own, which is not installed; run pip "
-        "install ./reproduction in a checkout of limelight."
-    )
+
+def _entry_points(app: App) -> Iterator[EntryPoint]:
+    """Yield the commands of other packages; of several with one name, the first."""
+    for point in entry_points(group=GROUP):
+        if point.name not in app:
+            yield point
+
+
+def _register(app: App, point: EntryPoint) -> None:
+    try:
+        command = point.load()
+    except (Exception, SystemExit) as error:  # of a package that may do anything
+        raise InputError(
+            f"the command {point.name!r} from {point.value!r} cannot be used: {error!r}."
+        ) from error
+    app.command(command, name=point.name, version_flags=())
