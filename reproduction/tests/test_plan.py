@@ -329,10 +329,6 @@ def test_a_pilot_that_is_too_small_says_how_many_samples_are_enough():
     assert planning.plan(FUNCTION, "a good film with an end", pilot=enough).pilot == enough
 
 
-        enough
-    )
-
-
 @pytest.mark.parametrize("option", ["--error", "--bandwidth", "--ridge", "--pilot", "--seed"])
 @pytest.mark.parametrize("value", ["nan", "-1", "x"])
 def test_a_number_that_cannot_be_used_is_refused_in_a_sentence(limelight, option, value):

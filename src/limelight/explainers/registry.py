@@ -37,9 +37,7 @@ MODULES = {
 }
 _HOME = {name: module for module, names in MODULES.items() for name in names}
 ENTRY_POINTS = "limelight.methods"
-_REPRODUCTION = (
-    "lime-theorem", "lime-first-order", "lime-mean-field", "lime-deletion", "shapley-mean-field",
-)  # fmt: skip
+_REPRODUCTION = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # Keywords of the verbs that no setting may be called: a value would go to the one or to the other.
 _TAKEN = {one.name for one in fields(Question)} | {

@@ -1,58 +1,74 @@
-"""LIME of texts whose removed words are deleted, without sampling."""
+"""LIME of a text whose removed words are deleted, without sampling."""
 
-__all__ = ["LIME_DELETION", "LimeDeletion", "deletion_game"]
+__all__ = ["deletion_game", "limit_under_deletion"]
 
-from typing import Annotated
+from typing import Any
 
 import numpy as np
 
-from limelight import DomainError
-from limelight.explainers import (
-    MEANS,
-    Finding,
-    Method,
-    NotNegative,
-    OneOf,
-    Positive,
-    Reading,
-    Way,
-    settings_class,
-)
+from limelight import AttentionClassifier, DomainError, InputError, Model
+from limelight.explainers import Reading, one_reading
 from limelight.shapes import Float
-from limelight.text import Document, Features
+from limelight.text import Document, Features, Given
+from limelight.theory.lime_weights import Lime
 from limelight_reproduction.theory.deletion import DeletionGame, lime_under_deletion
 
 
-@settings_class
-class LimeDeletion:
-    """Settings of exact LIME under deletion."""
+def limit_under_deletion(
+    model: Model,
+    text: Given,
+    *,
+    bandwidth: float = 0.25,
+    penalty: float = 0.0,
+    rows: int | None = None,
+    tolerance: float = 1e-6,
+    **request: Any,
+) -> Lime:
+    """Return the limit of LIME on ``text`` if removed words vanish and later ones move up.
 
-    bandwidth: Annotated[float, Positive] = 0.25
-    penalty: Annotated[float, NotNegative] = 0.0
-    rows: int | None = None
-    tolerance: Annotated[float, Positive] = 1e-6
-    replacement: Annotated[str, OneOf(["delete"])] = "delete"
+    Parameters
+    ----------
+    model
+        The paper's classifier, or a model that collapses into the same tables.
+    text
+        A text that fits the window of the model and repeats no token.
+    bandwidth
+        Width of LIME's kernel.
+    penalty
+        The ridge penalty per sample.
+    rows
+        Number of samples to which the untouched text is added, as the `lime` package does.
+    tolerance
+        Largest error of a score, relative to the range of the model's output.
+    **request
+        The keywords of :func:`limelight.explain` that say what is explained.
 
+    Returns
+    -------
+    Lime
+        Scores by word, their bound, the intercept and its bound.
 
-def _explain(settings: LimeDeletion, reading: Reading) -> list[Finding]:
-    """Score every feature by LIME's coefficient, in the limit of all samples."""
-    attributions = []
-    for i in range(len(reading.documents)):
-        limit = lime_under_deletion(
-            deletion_game(reading, i),
-            bandwidth=settings.bandwidth,
-            penalty=settings.penalty,
-            rows=settings.rows,
-            tolerance=settings.tolerance,
+    Raises
+    ------
+    InputError
+        If the model is another one, or a probability is explained.
+    DomainError
+        If the text has fewer than two words, repeats a token or is longer than the window.
+    """
+    reading = one_reading("limit_under_deletion", model, text, request)
+    if not (isinstance(reading.model, AttentionClassifier) and reading.exact):
+        raise InputError(
+            "LIME under deletion is exact for logits of an AttentionClassifier. For others, use "
+            "limelight.explain(model, text, 'lime', replacement='delete'), which samples."
         )
-        attribution = Finding(
-            scores=limit.scores[0],
-            bound=float(limit.bound[0]),
-            intercept=float(limit.intercept[0]),
-            diagnostics={"intercept_bound": float(limit.intercept_bound[0])},
-        )
-        attributions.append(attribution)
-    return attributions
+    limit = lime_under_deletion(
+        deletion_game(reading, 0),
+        bandwidth=bandwidth,
+        penalty=penalty,
+        rows=rows,
+        tolerance=tolerance,
+    )
+    return Lime(*(values[0] for values in limit))
 
 
 def deletion_game(reading: Reading, i: int) -> DeletionGame:
@@ -107,30 +123,3 @@ def _sums_beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "
     behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
     after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
     return x[:, :1] + after[:, : d + 1]
-
-
-LIME_DELETION = Method(
-    id="lime-deletion",
-    label="LIME (deletion)",
-    formula="weighted least squares of f on kept words, removed words deleted, in the limit of "
-    "all samples",
-    sees="the linear trend of f around the text if removed words vanish and later ones move up",
-    blind="what is not linear; texts that repeat a token or are longer than the window",
-    cost="O(d²) for each head and node of the quadrature, with a bound",
-    settings=LimeDeletion,
-    ways=(
-        Way(
-            needs="collapses",
-            exactness="bound",
-            explain=_explain,
-            settings={
-                "bandwidth": "ν, the width of the kernel; 0.25 is the `lime` package's",
-                "penalty": "the ridge penalty per sample",
-                "rows": "add the untouched text to that many samples, as `lime` does",
-                "tolerance": MEANS["tolerance"],
-                "replacement": "always 'delete': removed words vanish",
-            },
-            logits=True,
-        ),
-    ),
-)

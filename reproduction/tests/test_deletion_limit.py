@@ -1,4 +1,4 @@
-"""The method ``lime-deletion``: texts whose removed words are really deleted."""
+"""LIME of texts whose removed words are really deleted."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -11,6 +11,7 @@ from weights_oracle import exact_deletion_game, exact_scores, largest_error
 
 import limelight
 from limelight import InputError
+from limelight_reproduction.deletion_limit import limit_under_deletion
 
 from tiny_models import tiny_model
 
@@ -31,22 +32,21 @@ def deleted_rows():
 
 
 def test_scores_are_those_of_a_regression_on_all_texts_with_words_deleted():
-    e = limelight.explain(MODEL, TEXT, "lime-deletion", target=2, tolerance=1e-10, bandwidth=1.0)
+    e = limit_under_deletion(MODEL, TEXT, target=2, tolerance=1e-10, bandwidth=1.0)
     X, y, w = map(np.array, zip(*deleted_rows(), strict=True))
     beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
     np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-9)
     assert e.bound < 1e-8
-    assert e.settings["replacement"] == "delete"
 
 
 def test_lime_of_the_library_samples_the_same_game():
-    exact = limelight.explain(MODEL, TEXT, "lime-deletion", target=2)
+    exact = limit_under_deletion(MODEL, TEXT, target=2)
     sampled = limelight.explain(MODEL, TEXT, "lime", target=2, replacement="delete")
     # All 2^5 texts are few enough to be asked.
     assert sampled.diagnostics["masks"] == 32
     np.testing.assert_allclose(sampled.scores, exact.scores, atol=exact.bound + 1e-9)
     text = " ".join(f"w{i}" for i in range(1, 13))
-    exact = limelight.explain(MODEL, text, "lime-deletion", target=2)
+    exact = limit_under_deletion(MODEL, text, target=2)
     sampled = limelight.explain(MODEL, text, "lime", target=2, replacement="delete", samples=2000)
     assert sampled.bound is None
     assert (np.abs(sampled.scores - exact.scores) < 5 * sampled.stderr + exact.bound).all()
@@ -63,7 +63,7 @@ def test_lime_of_the_library_samples_the_same_game():
 )
 def test_a_text_that_has_no_exact_value_is_sampled_as_the_message_says(text, options, reason):
     with pytest.raises(InputError) as caught:
-        limelight.explain(MODEL, text, "lime-deletion", **options)
+        limit_under_deletion(MODEL, text, **options)
     assert str(caught.value).endswith(
         f"here {reason}. Use method 'lime' with replacement='delete', which samples."
     )
@@ -71,18 +71,13 @@ def test_a_text_that_has_no_exact_value_is_sampled_as_the_message_says(text, opt
         assert limelight.explain(MODEL, text, "lime", replacement="delete", **options)
 
 
-def test_words_cannot_be_replaced():
-    with pytest.raises(InputError, match="no replacement 'unk'"):
-        limelight.explain(MODEL, TEXT, "lime-deletion", replacement="unk")
-
-
 def test_a_head_far_below_the_others_does_not_vanish():
     model, text = tiny_model(), "w1 w2 w3"
-    expected = limelight.explain(model, text, "lime-deletion").scores
+    expected = limit_under_deletion(model, text).scores
     tables = model.tables
     low = tables.position_logit - np.array([0.0, 900.0, 0.0])  # no softmax notices a constant
     model.__dict__["tables"] = replace(tables, position_logit=low)
-    lowered = limelight.explain(model, text, "lime-deletion").scores
+    lowered = limit_under_deletion(model, text).scores
     np.testing.assert_allclose(lowered, expected, rtol=1e-6)
 
 
@@ -91,7 +86,14 @@ def test_a_head_far_below_the_others_does_not_vanish():
 def test_scores_are_within_the_bound_of_what_the_weights_say(seed, made):
     model, text = made(seed), "w0 w1 w2"
     exact = exact_scores(exact_deletion_game(model, model.read(text)), "lime")
-    e = limelight.explain(model, text, "lime-deletion", tolerance=1e-12)
+    e = limit_under_deletion(model, text, tolerance=1e-12)
     assert largest_error(e.scores, exact) <= e.bound < 1e-3
-    without = limelight.explain(forgotten(model), text, "lime-deletion", tolerance=1e-12)
+    without = limit_under_deletion(forgotten(model), text, tolerance=1e-12)
     assert largest_error(without.scores, exact) > 10 * without.bound
+
+
+def test_other_models_and_probabilities_are_refused():
+    function = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
+    for model, request in ((function, {}), (MODEL, {"scale": "probability"})):
+        with pytest.raises(InputError, match="exact for logits of an AttentionClassifier"):
+            limit_under_deletion(model, TEXT, **request)
