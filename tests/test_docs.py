@@ -133,7 +133,7 @@ def test_an_oracle_that_a_page_names_is_there(page):
     (section,) = re.findall(r"^## Oracle\n(.*?)^## ", page.read_text("utf-8"), re.M | re.S)
     if same := re.search(r"The same as for \[.*\]\((.*)\)", section):
         section = (page.parent / same[1]).read_text("utf-8")
-    named = re.findall(r"`(tests/[\w/.]+)`", section)
+    named = re.findall(r"`((?:reproduction/)?tests/[\w/.]+)`", section)
     assert named
     for path in named:
         assert (ROOT / path).exists(), path

@@ -269,6 +269,7 @@ ROWS = (
                 bandwidth=_BANDWIDTH,
                 penalty="the ridge penalty per sample",
                 rows="add the untouched text to that many samples, as `lime` does",
+                replacement="what stands for a removed word; any but the model's own is sampled",
                 fit="also compute the R² of the linear fit, which takes longer",
             ),
             by_draws(
