@@ -164,7 +164,8 @@ def explained() -> Picture:
 
 def deleted() -> Picture:
     """LIME that deletes words, against its own limit and against that for replaced words."""
-    exact = lime_under_deletion(deletion_game(review(UNREPEATED), 0), tolerance=1e-9)
+    reading = review(UNREPEATED)
+    exact = lime_under_deletion(deletion_game(reading, 0), tolerance=1e-9)
     unknown = lime(review_game(UNREPEATED), tolerance=1e-9).scores[0]
     ours, other = _sampled_distances(UNREPEATED, "delete", [exact.scores[0], unknown])
     figure, (left, right) = panels(
