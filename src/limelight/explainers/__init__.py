@@ -59,14 +59,13 @@ if TYPE_CHECKING:
     from limelight.explainers.lime import Lime, LimeSampled
     from limelight.explainers.nested import Owen, Zoom
     from limelight.explainers.shapley import Loo, Shapley
-    from limelight.explainers.surrogate import Surrogate, SurrogateGame
 
 __all__ = [
     "DEFAULT_CALLS", "GL1", "GL2", "IG", "MEANS", "METHODS", "SIZES", "AlphaAvg", "AlphaGrad",
     "AlphaMax", "Anchors", "Banzhaf", "Budget", "Chosen", "ContextCite", "Drawing", "Draws",
     "Finding", "FiniteNotNegative", "Flow", "GAvg", "GenericAttention", "GxI", "Interactions",
     "Lime", "LimeSampled", "Loo", "Lrp", "Method", "NotBelow", "NotNegative", "OneOf", "Owen",
-    "Positive", "Range", "Reading", "Rollout", "Shapley", "Share", "Surrogate", "SurrogateGame",
+    "Positive", "Range", "Reading", "Rollout", "Shapley", "Share",
     "TargetGame", "Targets", "TextGame", "Way", "Zoom", "at_least", "between", "bounded",
     "by_draws", "by_quadrature", "each", "exact_values", "find_method", "fitted_masks", "made",
     "one_reading", "read", "seen_errors", "settings_class", "text_rng", "unseen_effects",

@@ -355,7 +355,7 @@ ROWS = (
         cost="one forward pass, O(d)",
         settings=Loo,
         ways=(
-            Way(needs="games", exactness="bound", explain=_loo_from_game),
+            Way(needs="exact_game", exactness="bound", explain=_loo_from_game),
             Way(
                 needs=None,
                 exactness="exact",

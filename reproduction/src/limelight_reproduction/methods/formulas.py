@@ -111,7 +111,7 @@ def _explain_shapley_in_mean_field(_: ShapleyMeanField, reading: Reading) -> lis
 def _ways(explain: Callable[..., list[Finding]], **meanings: str) -> tuple[Way]:
     """Return the only way to compute a formula; ``meanings`` are those of its settings."""
     return (
-        Way(needs="collapses", exactness="exact", explain=explain, settings=meanings, logits=True),
+        Way(needs="tables", exactness="exact", explain=explain, settings=meanings, logits=True),
     )
 
 
