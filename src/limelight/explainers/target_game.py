@@ -149,9 +149,6 @@ def exact_values(
     return findings
 
 
-MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."
-
-
 def bounded(
     reading: Reading, scores: Float[Array, "n 1 d"], bounds: Float[Array, "n 1"], *said: str
 ) -> list[Finding]:
