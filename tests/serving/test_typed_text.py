@@ -137,11 +137,11 @@ def test_of_an_answer_a_change_is_told_of_the_same_answer():
     text, gone = "The plot is dull. The acting is awful. It rained.", "The acting is awful."
     asked = {"methods": ["loo"], "features": "sentences"}
     before, after = (shown(model, text, changes=c, **asked) for c in ([], [[gone, 0, None]]))
-    written = model.written(text)
+    written = model.generate(text)
     assert before["says"]["opening"]["signed"][1] == f"“{written.text}”"
     assert [one["name"] for one in before["says"]["outcomes"]] == ["log-probability"]
     left = text.replace(f" {gone}", "")
-    assert model.written(left) != written  # it would write something else
+    assert model.generate(left) != written  # it would write something else
     direct = limelight.explain(model, left, "loo", answer=written.text).prediction["answer"]
     assert after["change"]["after"] == pytest.approx(direct, abs=1e-4)
     scores = dict(limelight.explain(model, text, "loo").as_list())
@@ -194,9 +194,9 @@ def test_a_protected_word_that_a_change_removes_is_no_error(shipped):
 
 
 def test_a_method_that_is_not_defined_here_says_why_and_the_others_answer(shipped):
-    told = shown(shipped, "superb", methods=["lime-theorem", "loo"])
+    told = shown(shipped, "superb", methods=["lime-sampled", "loo"])
     assert [one["method"] for one in told["explanations"]] == ["loo"]
-    assert "needs at least 2 features" in told["refused"]["lime-theorem"]
+    assert "needs at least 2 features" in told["refused"]["lime-sampled"]
 
 
 def test_a_text_without_words_is_refused_in_a_sentence(shipped):
@@ -295,7 +295,7 @@ def test_only_questions_that_ask_the_same_are_alike():
 def test_a_text_for_which_a_method_is_not_defined_is_left_to_be_asked_alone(shipped):
     with pytest.raises(InputError, match="at least 2 features"):
         shown_texts(
-            shipped, [asked(text, methods=["lime-theorem"]) for text in ("two words", "one")]
+            shipped, [asked(text, methods=["lime-sampled"]) for text in ("two words", "one")]
         )
 
 

@@ -4,7 +4,16 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+)
 
 from limelight.errors import DomainError, InputError, nearest, told
 from limelight.explainers.reading import Reading
@@ -12,7 +21,6 @@ from limelight.models import (
     CAPABILITIES,
     Capability,
     Model,
-    has,
     reason_missing,
     resolved_replacement,
 )
@@ -235,7 +243,7 @@ def by_quadrature(
     """
     means = MEANS | meant
     return Way(
-        needs="games",
+        needs="exact_game",
         exactness="bound",
         explain=explain,
         settings={name: means[name] for name in settings},
@@ -267,11 +275,13 @@ class Chosen(NamedTuple):
 
     def asking(self, model: Model) -> "Chosen":
         """Return the same for ``model``, which may have to be asked about a text."""
-        needs = self.way.needs
-        if model is self.model or needs is None or has(model, needs):
+        if model is self.model:
             return self
-        if (way := chosen_way(self.method, model)) is None:
+        replacement = getattr(self.settings, "replacement", "auto")
+        if (way := chosen_way(self.method, model, replacement)) is None:
             raise InputError(refusal(self.method, model))
+        if way is self.way:
+            return self
         # How close an exact way comes to its limit says nothing about how much is to be sampled.
         used = way.settings.keys() - {"tolerance"}
         own = {name: getattr(self.settings, name) for name in self.way.settings if name in used}
@@ -333,18 +343,21 @@ class Chosen(NamedTuple):
         return own if self.allowance is None else own | {"budget": self.allowance.said}
 
 
-def chosen_way(method: Method, model: Model) -> Way | None:
-    """Return the first way whose capability ``model`` has; None where there is none."""
+def chosen_way(method: Method, model: Model, replacement: Any = "auto") -> Way | None:
+    """Return the first way that ``model`` allows with ``replacement``; None if there is none."""
     known = model.capabilities
     for way in method.ways:
         if way.needs is None or known.get(way.needs, "") is None:
-            return way
+            # The exact game of a model removes words as the model does, by its first replacement.
+            is_exact = way.needs == "exact_game" and "replacement" in way.settings
+            if not is_exact or replacement in ("auto", model.replacements[0]):
+                return way
     return None
 
 
 def refusal(method: Method, model: Model, instead: str = "") -> str:
     """Say why ``model`` does not allow ``method``, and what to use ``instead``."""
-    needs = method.ways[-1].needs or "chooses"
+    needs = cast(Capability, method.ways[-1].needs)  # or it would be allowed
     why = reason_missing(model, needs)
     return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{instead}."
 
@@ -361,7 +374,8 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
         values = {name: getattr(given, name) for name in usual}
         own = {name: value for name, value in values.items() if value != usual[name]}
     if own:
-        _check_names(method, way, own)
+        is_usual = way is chosen_way(method, model)
+        _check_names(method, way, own, "for this model" if is_usual else "with this replacement")
     values = usual | own
     own |= {name: value for name, value in way.defaults.items() if values[name] is None}
     # What is no word is refused as every setting is.
@@ -375,14 +389,14 @@ def setting_defaults(method: Method) -> dict[str, Any]:
     return {one.name: one.default for one in method.settings.declared}
 
 
-def _check_names(method: Method, way: Way, names: Iterable[str]) -> None:
+def _check_names(method: Method, way: Way, names: Iterable[str], case: str) -> None:
     for name in names:
         if name in way.settings:
             continue
         if name in setting_defaults(method) or not way.settings:
             here = _listed(list(way.settings)) if way.settings else "no setting"
             raise InputError(
-                f"the setting {name!r} of method {method.id!r} does nothing for this model; "
+                f"the setting {name!r} of method {method.id!r} does nothing {case}; "
                 f"here it takes {here}."
             )
         raise InputError(nearest(f"setting of method {method.id!r} named", name, way.settings))

@@ -6,7 +6,7 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
-from limelight.errors import InputError, nearest
+from limelight.errors import IN_REPRODUCTION, InputError, nearest
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.learned import PREFIX, Learned
 from limelight.explainers.method import (
@@ -18,25 +18,24 @@ from limelight.explainers.method import (
     refusal,
     setting_defaults,
 )
-from limelight.models import CAPABILITIES, Model, has, reason_missing
-from limelight.models.protocol import rests_on_checks
+from limelight.models import CAPABILITIES, Model, get_property, has, reason_missing
 from limelight.question import Question
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
 # A method is a row in the module that computes it, which is imported when the method is asked for:
-# a comparison of attention and gradients needs neither anchors nor what surrogates are fitted with.
+# a comparison of attention and gradients needs no anchors.
 MODULES = {
     "attention": ("alpha-avg", "alpha-max", "alpha-grad", "rollout", "flow", "generic-attention"),
     "gradients": ("g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"),
-    "lime": ("lime", "lime-sampled", "lime-theorem", "lime-first-order", "lime-mean-field"),
-    "shapley": ("shapley-mean-field", "loo", "shapley"),
+    "lime": ("lime", "lime-sampled"),
+    "shapley": ("loo", "shapley"),
     "nested": ("owen", "zoom"),
     "banzhaf": ("banzhaf", "interactions", "context-cite"),
-    "surrogate": ("surrogate",),
     "anchors": ("anchors",),
 }
 _HOME = {name: module for module, names in MODULES.items() for name in names}
 ENTRY_POINTS = "limelight.methods"
+_REPRODUCTION = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # Keywords of the verbs that no setting may be called: a value would go to the one or to the other.
 _TAKEN = {one.name for one in fields(Question)} | {
@@ -183,6 +182,8 @@ def find_method(name: Any) -> Method:
             return method
         if name in METHODS.broken:
             raise InputError(METHODS.broken[name])
+        if name in _REPRODUCTION:
+            raise InputError(IN_REPRODUCTION.format(f"the method {name!r}"))
         if name == PREFIX[:-1]:
             raise InputError(
                 "a learned method is fitted to its model first: limelight.learn(model, texts), or "
@@ -208,7 +209,7 @@ def usable_methods(model: Model) -> list[str]:
 def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
     """Return a method ready for ``model``: its name with settings, or a settings object alone."""
     method = find_method(name)
-    way = way_of(method, model)
+    way = way_of(method, model, _replacement(name, settings))
     if is_named(name):
         return chosen(method, way, model, settings)
     for given in settings:
@@ -218,9 +219,16 @@ def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
     return chosen(method, way, model, name)
 
 
-def way_of(method: Method, model: Model) -> Way:
+def _replacement(name: Any, settings: Mapping[str, Any]) -> Any:
+    """Return the replacement in the settings that are given by name or as an object."""
+    if is_named(name):
+        return settings.get("replacement", "auto")
+    return getattr(name, "replacement", "auto")
+
+
+def way_of(method: Method, model: Model, replacement: Any = "auto") -> Way:
     """Return the way that fits ``model``; where none does, an error says why and what fits."""
-    if (way := chosen_way(method, model)) is None:
+    if (way := chosen_way(method, model, replacement)) is None:
         # Which any model allows.
         raise InputError(refusal(method, model, "; use 'shapley', 'lime' or 'loo'"))
     return way
@@ -234,8 +242,9 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
 
 def exactness_on(way: Way, model: Model | None) -> str:
     """Return how exact a way is on ``model``: its bound may rest on checks of each text."""
-    is_checked = way.needs == "games" and model is not None and rests_on_checks(model)
-    return "checked" if is_checked else way.exactness
+    if model is None or way.needs != "exact_game":
+        return way.exactness
+    return "checked" if get_property(model, "rests_on_checks") else way.exactness
 
 
 def _row(method: Method, model: Model | None) -> MethodRow:
@@ -245,8 +254,8 @@ def _row(method: Method, model: Model | None) -> MethodRow:
         ways = () if way is None else (way,)
         why = refusal(method, model) if way is None else None
         cost = (way and way.cost) or cost
-        if way is not None and way.needs is None and method.ways[0].needs == "games":
-            cost = f"{cost}; asked, since {reason_missing(model, 'games')}"
+        if way is not None and way.needs is None and method.ways[0].needs == "exact_game":
+            cost = f"{cost}; asked, since {reason_missing(model, 'exact_game')}"
     defaults, rows = setting_defaults(method), []
     for way in ways:
         own = defaults | {k: getattr(x, "digest", x) for k, x in way.defaults.items()}
@@ -276,7 +285,7 @@ def default_method(model: Model) -> str:
     Of answers Banzhaf values, which are not behind ContextCite's in any measure of its paper at as
     many calls, where Shapley values are (benchmarks/answers.py).
     """
-    if has(model, "answers"):
+    if has(model, "generation"):
         return COMPARED_OF_ANSWERS[0]
     sampled = way_of(METHODS[EXPLAINED], model).exactness == "sampled"
     return EXPLAINED_ELSEWHERE if sampled else EXPLAINED
@@ -349,7 +358,10 @@ def several_methods(
     ids = [method.id for method in several.values()]
     if twice := [name for name in ids if ids.count(name) > 1]:
         raise InputError(f"compare shows each method once; {twice[0]!r} was given twice.")
-    ways = {name: way_of(method, model) for name, method in several.items()}
+    ways = {
+        name: way_of(method, model, _replacement(name, settings))
+        for name, method in several.items()
+    }
     known = {key: None for name, way in ways.items() if is_named(name) for key in way.settings}
     for key in settings:
         if key not in known:

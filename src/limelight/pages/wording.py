@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
@@ -21,7 +20,6 @@ from limelight.text import Answer, plural
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
     from limelight.results.method_table import WayRow
-    from limelight.results.plan import SamplingPlan
     from limelight.results.summary import Part, SummarizedView
 
 LEARNED = "learned"  # by a network, whose errors are those on texts kept aside
@@ -549,29 +547,6 @@ def slice_table(view: "SummarizedView", noun: str) -> Table:
     return Table(columns, rows)
 
 
-_MANY = 1.5  # times the samples that scatter alone asks for: what is then said of the penalty
-
-
-def plan_sentence(plan: "SamplingPlan") -> str:
-    """Say how many samples are needed, how that is known, and whether the penalty is why."""
-    how = (
-        "computed without sampling"
-        if plan.exact
-        else f"estimated from a pilot of {plan.pilot:,} samples"
-    )
-    needed, without = plan.needed, replace(plan, ridge=0.0).needed
-    sentence = (
-        f"LIME needs {needed:,} samples to come within {plan.error:g} of its limit in every "
-        f"score, {how}."
-    )
-    if needed > _MANY * without:
-        sentence += (
-            f" Its penalty (ridge {plan.ridge:g}) is why: it shrinks the scores of few samples, "
-            f"and without it {without:,} would do."
-        )
-    return sentence
-
-
 # Why a bound holds: a proof, or words of this text that were removed and changed no others.
 BOUND_KINDS = {"proven": "proven", "checked": "checked on this text, not proven"}
 EXACTNESS = {
@@ -583,13 +558,13 @@ EXACTNESS = {
     "sampled": "sampled, with standard errors",
 }
 MODELS = {
-    "signals": "transformers that show their states",
-    "collapses": "the paper's classifier",
-    "games": "the paper's classifier and linear models of counted words",
-    "attends": "models that show their attention",
-    "relays": "models that mix tokens by attention alone",
-    "differentiates": "models with gradients",
-    "freezes": "networks whose weights can be frozen",
+    "hidden_states": "transformers that show their states",
+    "tables": "the paper's classifier",
+    "exact_game": "the paper's classifier and linear models of counted words",
+    "attention": "models that show their attention",
+    "attention_only": "models that mix tokens by attention alone",
+    "gradients": "models with gradients",
+    "lrp": "networks whose weights can be frozen",
     None: "any other model",
 }
 

@@ -13,14 +13,14 @@ import numpy as np
 from msgspec import Meta
 
 from limelight.errors import InputError
-from limelight.explainers.explaining import explanations, metered, readings
+from limelight.explainers.explaining import explanations, readings, track_progress
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured, several_methods
 from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import SearchedText, search_together
-from limelight.models import Model, has, resolved_replacement
+from limelight.models import Model, resolved_replacement
 from limelight.models.protocol import spans_of
 from limelight.pages.html import attention_data, disagreement_section, head_tables, words
 from limelight.pages.markup import part
@@ -118,9 +118,9 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
     return question
 
 
-def check_given(model: Model, text: str) -> None:
+def check_given(text: str, *, is_image_model: bool) -> None:
     """Refuse a text for a picture; it would be taken for a path, of a file of this machine."""
-    if has(model, "pictures") and text and not is_address(text):
+    if is_image_model and text and not is_address(text):
         raise InputError("this model reads pictures; drop one on the page, or choose a file.")
 
 
@@ -128,7 +128,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     """Return the prediction of the text, or of what the changes make of it, and the explanations.
 
     A method that refuses the text or the question is left out with its reason. Every explanation is
-    JSON of schema ``limelight.explanation/1``.
+    JSON of schema ``limelight.explanation/2``.
     """
     before = question_reading(model, question)
     reading = changed_reading(before, question)
@@ -136,7 +136,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     several = _methods(model, question)
     if question.changes and reading.documents[0].picture is not None:
         several = []  # of what is left of a picture the prediction is shown, and no new scores
-    with metered(report, several, reading):
+    with track_progress(report, several, reading):
         found, refused = explained(several, reading, report)
     return _answer(reading, found, refused, change, _gone(reading.features[0], question))
 
@@ -374,7 +374,7 @@ def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict
     reading = question_reading(model, question)
     several = [configured(name, model, {}) for name in question.methods]
     found: dict[str, Any] = {}
-    with metered(report, several, reading):
+    with track_progress(report, several, reading):
         for name in dict.fromkeys(question.parts):
             report(0, 1)
             if name not in PARTS:
@@ -395,7 +395,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     if reading.documents[0].picture is None:  # of what is left of a picture there are no scores
         reading = changed_reading(reading, question)
     several = [configured(name, model, {}) for name in question.methods]
-    with metered(report, several, reading):
+    with track_progress(report, several, reading):
         found = _defined(several, reading)
     made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
     return {"content": FILES[kind](made)}

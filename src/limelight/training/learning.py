@@ -20,7 +20,7 @@ from limelight.data.columns import read_texts
 from limelight.data.files import is_table
 from limelight.errors import InputError, read_all, told
 from limelight.explainers.budget import Budget, BudgetGiven
-from limelight.explainers.explaining import Meter, Progress, listed
+from limelight.explainers.explaining import listed
 from limelight.explainers.learned import (
     STATES,
     WITH_STATES,
@@ -32,23 +32,29 @@ from limelight.explainers.learned import (
 from limelight.explainers.reading import Reading, reading_of
 from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, write_whole
 from limelight.judging import judge
-from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
+from limelight.judging.estimate import seconds_of_one, tried_readings
 from limelight.models import (
-    Capable,
     Model,
     are_opposite,
     checked_model,
     class_weights,
+    get_property,
     has,
     resolved_replacement,
 )
-from limelight.models.protocol import Capability, answered_once, asked_of_spans, asks
+from limelight.models.protocol import (
+    announce_calls,
+    answered_once,
+    asked_of_spans,
+    asks,
+    query_kind,
+)
 from limelight.models.text_game import TextGame
+from limelight.progress import Estimate, ProgressCallback, ProgressTracker, open_progress
 from limelight.question import Question
 from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
-from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import AskedText, joined, name_of_one, picture_of, plural
 from limelight.threads import cached_property
@@ -76,7 +82,7 @@ def learn(
     budget: BudgetGiven | None = None,
     judged: int | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | bool | None = None,
     estimate: Callable[[str], None] | None = None,
 ) -> Learned:
     """Return a method that scores words of ``model`` at the price of one forward pass of a text.
@@ -117,7 +123,8 @@ def learn(
     seed
         Same seed, same method.
     progress
-        Called with (done, in all), in texts; fitting counts as a quarter of all texts.
+        Called with (done, in all), in texts; fitting counts as a quarter of all texts. True shows
+        a line on standard error.
     estimate
         Called once, before anything is drawn, with a sentence: how much that is, and how long it
         takes.
@@ -129,7 +136,7 @@ def learn(
     question = Question(features=features, answer=answer)
     model = question.grouped(checked_model(model))
     question = question.to(model)
-    if has(model, "games"):
+    if has(model, "exact_game"):
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
@@ -152,12 +159,14 @@ def learn(
             given, question = asked_items(model, given, question)
             plan = Plan(given, int(pairs), int(seed))
             plan = _planned(model, plan, question, budget, folder, estimate)
-            if has(model, "answers"):  # once, however often they are read
+            if has(model, "generation"):  # once, however often they are read
                 plan = replace(plan, texts=list(answered_once(model, plan.texts)))
             n = len(plan.texts)
-            meter = Meter(progress or (lambda *_: None), total=n + -(-n // 4), estimated=True)
-            drawn = _all_drawn(model, plan, question, folder, meter)
-            learned = fitted(model, plan, drawn, question, judged=judged, meter=meter)
+            shown = open_progress(progress, "learning") if progress else contextlib.nullcontext()
+            with shown as callback:
+                tracker = ProgressTracker(callback, total=n + -(-n // 4), estimated=True)
+                drawn = _all_drawn(model, plan, question, folder, tracker)
+                learned = fitted(model, plan, drawn, question, judged=judged, tracker=tracker)
         if folder is not None:
             learned.save(folder)
     return learned
@@ -168,9 +177,9 @@ def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[lis
 
     A span that the model finds, or the answer, which is written later where it is not given.
     """
-    if has(model, "pictures"):
+    if get_property(model, "reads_images"):
         texts = [picture_of(one) for one in texts]
-    if has(model, "answers"):
+    if has(model, "generation"):
         each, question = question.of_each(texts)
         texts = [AskedText.of(one, question.answer) for one in each]
     texts = list(dict.fromkeys(texts))
@@ -338,12 +347,11 @@ def _planned(
                 f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
                 "give more, or shorter texts."
             )
-    if has(model, "answers"):
-        cast(Capable, model).ahead(calls(pairs, count))
+    announce_calls(model, calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
-        takes = Estimate(calls(pairs, count), calls(pairs, count) * each)
-        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {learned_of(model)}"
+        takes = Estimate.from_calls(calls(pairs, count), calls(pairs, count) * each)
+        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {query_kind(model)}"
         estimate(f"Drawing {what} takes {takes}")
     if file is not None:
         file.parent.mkdir(exist_ok=True)
@@ -358,7 +366,7 @@ def _identity(text: Any) -> Any:
 
 
 def _all_drawn(
-    model: Model, plan: Plan, question: Question, folder: Path | None, meter: Meter
+    model: Model, plan: Plan, question: Question, folder: Path | None, tracker: ProgressTracker
 ) -> list[Draws | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
     found: list[Draws | None] = []
@@ -367,13 +375,13 @@ def _all_drawn(
         numbers = range(start, min(start + _PART, len(plan.texts)))
         known = None if part is None else _read_part(part)
         if known is None:
-            some = drawn_values(model, plan, numbers, question, meter)
+            some = drawn_values(model, plan, numbers, question, tracker)
             known = {str(i): one for i, one in zip(numbers, some, strict=True) if one is not None}
             if part is not None:
                 np.savez(held := io.BytesIO(), **cast(Any, known))
                 write_whole(part, held.getvalue())
         found += [known.get(str(i)) for i in numbers]
-        meter.finished(len(found))
+        tracker.report(len(found))
     return found
 
 
@@ -382,9 +390,10 @@ def drawn_values(
     plan: Plan,
     numbers: Sequence[int],
     question: Question,
-    meter: Meter | None = None,
+    tracker: ProgressTracker | None = None,
 ) -> list[Draws | None]:
     """Return the sampled values of some texts of a plan, asked together."""
+    tracker = tracker or ProgressTracker(None, total=len(plan.texts))
     readings = [_read(model, plan.texts[i], question) for i in numbers]
     there = [(i, one) for i, one in zip(numbers, readings, strict=True) if one is not None]
     games = [one.game() for _, one in there]
@@ -397,9 +406,7 @@ def drawn_values(
     ]
 
     def ask(masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
-        if meter is not None:
-            meter.begin(numbers[0], texts=len(numbers), questions=sum(map(len, masks)))
-        with watched(meter):
+        with tracker.track(numbers[0], texts=len(numbers), calls=sum(map(len, masks))):
             TextGame.ask_ahead(games, masks)  # then known, where the model takes texts together
             return [game(own) for game, own in zip(games, masks, strict=True)]
 
@@ -470,14 +477,14 @@ def fitted(
     *,
     judged: int | None = None,
     aim: tuple[int, list[int]] | None = None,
-    meter: Meter | None = None,
+    tracker: ProgressTracker | None = None,
 ) -> Learned:
     """Return the method that is fitted to ``drawn`` values, with its report.
 
     These are of all outputs of the model, or of those of ``aim``: a class, and its outputs.
     """
     signals: tuple[str, ...] = WITHOUT_STATES
-    if has(model, "signals"):
+    if has(model, "hidden_states"):
         signals = (*WITH_STATES, "attention") if asks(model) else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
@@ -495,10 +502,10 @@ def fitted(
         )
 
     def heard(share: float) -> None:  # fitting counts as a quarter of the texts
-        if meter is not None:
-            meter.finished(len(drawn) + share * -(-len(drawn) // 4))
+        if tracker is not None:
+            tracker.report(len(drawn) + share * -(-len(drawn) // 4))
 
-    of = learned_of(model)
+    of = query_kind(model)
     learned = fit_examples(examples, held_out, seed=plan.seed, of=of, heard=heard)
     learned = replace(
         learned,
@@ -551,12 +558,6 @@ def without_common_part(model: Model, draws: Draws) -> Draws:
     if weights.shape != (2, 2) or not are_opposite(weights):
         return draws
     return np.einsum("oc,ncd->nod", weights.astype(draws.dtype) / 2, draws)
-
-
-def learned_of(model: Model) -> str:
-    """Return what a method of ``model`` is learned from."""
-    kinds: dict[Capability, str] = {"pictures": "pictures", "spans": "places", "answers": "answers"}
-    return next((kinds[one] for one in kinds if has(model, one)), "texts")
 
 
 def _sentences(report: dict[str, Any], signals: Sequence[str], of: str, noun: str) -> Iterator[str]:

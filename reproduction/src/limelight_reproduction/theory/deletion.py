@@ -1,0 +1,109 @@
+"""LIME's limit when removed words are deleted and later words move up (`lime` with bow=True).
+
+Exact when no word repeats: a kept word's position is then one more than the number of kept words
+before it, and the chain of `subset_chain` over words and numbers kept knows both. With repeats the
+position depends on which words were kept: sample instead.
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+
+from limelight import DomainError
+from limelight.shapes import Float
+from limelight.theory.lime_recurrence import chain_regression
+from limelight.theory.lime_weights import Lime, LimeDesign, Regression, lime_design
+from limelight.theory.reciprocal_sum import need_tolerance, reciprocal_sum
+from limelight.theory.subset_chain import Steps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeletionGame:
+    """One document of d distinct words under deletion.
+
+    ``g[i, t, k]`` and ``u[c, i, t, k]``: unnormalised attention and value of word t in head i when
+    k of the words before it were kept (k ≤ t; the rest is not read).
+    ``tail_g[i, m]`` and ``tail_gu[c, i, m]``: Σg and Σgu over all that is not a word ([cls],
+    padding) when m words are kept. Domain: g, tail_g > 0. ``error`` is that of a `RatioGame`.
+    """
+
+    g: Float[np.ndarray, "K d d"]
+    u: Float[np.ndarray, "C K d d"]
+    tail_g: Float[np.ndarray, "K kept"]
+    tail_gu: Float[np.ndarray, "C K kept"]
+    error: Float[np.ndarray, "C K"] | None = None
+
+
+def lime_under_deletion(
+    game: DeletionGame, *, tolerance: float = 1e-6, **told: Unpack[Regression]
+) -> Lime:
+    """Limit of LIME with deletion, in O(d²) per node λ and head.
+
+    Settings and result are those of `lime.lime`.
+    """
+    need_tolerance(tolerance)
+    # Below the normal numbers 1/D is infinite, and what is left of D has lost its digits.
+    if not np.all(game.tail_g >= sys.float_info.min):
+        raise DomainError(
+            "LIME under deletion needs weights beside the words that double precision can tell "
+            "from 0."
+        )
+    design = lime_design(game.g.shape[1], **told)
+    ranges = enumerate(zip(*deletion_range(game), strict=True))
+    heads = [_head(game, i, design, tolerance, *ends) for i, ends in ranges]
+    return Lime(*(sum(x[1:], x[0]) / len(heads) for x in zip(*heads, strict=True)))
+
+
+def _head(
+    game: DeletionGame, i: int, design: LimeDesign, tolerance: float, low: float, high: float
+) -> Lime:
+    """The limit of head i, whose denominators lie between ``low`` and ``high``."""
+    g, u, tail = game.g[i], game.u[:, i], game.tail_g[i]
+    # f is an average of these u. Dinkelbach's narrower range (`heavy_form`) would need a chain of
+    # its own for every θ. What is not read must not widen the range.
+    read = (slice(None), *np.tril_indices(design.d))
+    values = np.concatenate([u[read], game.tail_gu[:, i] / tail], axis=-1)
+    bottom, top = values.min(axis=-1), values.max(axis=-1)
+    c, half = (bottom + top) / 2, (top - bottom) / 2
+
+    def steps(nodes: Float[np.ndarray, " L"]) -> Steps:
+        # Factors e^{−λg} and values g(u − c)/D_min. No lighter state can be factored out as in
+        # `heavy_form`: what a word weighs depends on how many are kept before it. It is safe
+        # without: whatever D is, nodes with λD near 1 carry 1/D, and where λD passes 700 the
+        # factors underflow to the 0 that they are worth.
+        rate = nodes / low
+        return Steps(
+            keep_factor=np.exp(-rate[:, None, None] * g),
+            keep_value=g * (u - c[:, None, None]) / low,
+            drop_factor=np.ones((len(rate), design.d)),
+            drop_value=np.zeros((len(c), design.d)),
+            tail_factor=np.exp(-rate[:, None] * tail),
+            tail_value=(game.tail_gu[:, i] - c[:, None] * tail) / low,
+        )
+
+    # This makes the bound tolerance × half the range of u, and rounding; the range of f, which is
+    # narrower, is not known here.
+    rule = reciprocal_sum(max(1.0, float(high / low)), tolerance / design.demand())
+    of_f = half * rule.error + (0.0 if game.error is None else game.error[:, i])
+    size = half + np.abs(c)
+    found = chain_regression(design, rule, steps, rule.weights, of_f=of_f, size=size)
+    return found._replace(intercept=found.intercept + c)
+
+
+def deletion_range(
+    game: DeletionGame,
+) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
+    """D_min and D_max of each head over all sets of kept words, by dynamic programming."""
+    # Σ of each word's smallest g would be a bound too, but a wider one: words share the positions.
+    ends = []
+    for sign in (1, -1):
+        g, tail = sign * game.g, sign * game.tail_g
+        best = np.zeros((len(g), 1))
+        far = np.full_like(best, np.inf)
+        for t in range(g.shape[1]):
+            up = best + g[:, t, : t + 1]
+            best = np.minimum(np.append(best, far, axis=-1), np.append(far, up, axis=-1))
+        ends.append(sign * np.min(best + tail, axis=-1))
+    return ends[0], ends[1]
