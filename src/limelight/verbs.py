@@ -9,7 +9,13 @@ from warnings import warn
 import numpy as np
 
 from limelight.errors import about_text
-from limelight.explainers.budget import Budget, BudgetGiven, allotted, checked_counts
+from limelight.explainers.budget import (
+    Budget,
+    BudgetGiven,
+    allocate_budget,
+    check_feasible,
+    configure_with_budget,
+)
 from limelight.explainers.explaining import (
     Progress,
     Texts,
@@ -20,9 +26,9 @@ from limelight.explainers.explaining import (
     one_reading,
     readings,
 )
-from limelight.explainers.method import Chosen
+from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import METHODS, method_table, methods_and_budget
+from limelight.explainers.registry import METHODS, method_table
 from limelight.models import (
     Model,
     check_needed,
@@ -66,7 +72,7 @@ class _Request(NamedTuple):
 
     model: Model
     question: Question
-    several: list[Chosen]
+    several: list[ConfiguredMethod]
     budget: Budget | None
     progress: Progress | None
 
@@ -84,7 +90,7 @@ def _asked(
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, without, all_classes=all_classes)
     model = question.grouped(checked_model(model))
-    chosen, spent = methods_and_budget(model, method, settings, budget, several=several)
+    chosen, spent = configure_with_budget(model, method, settings, budget, several=several)
     return _Request(model, question, chosen, spent, progress)
 
 
@@ -176,7 +182,7 @@ def explain(
 def _answers(
     request: _Request,
     text: Any,
-    answers: Callable[[list[Chosen], Reading], list[Any]],
+    answers: Callable[[list[ConfiguredMethod], Reading], list[Any]],
     *,
     strict: bool = True,
     warning: str = "",
@@ -190,25 +196,25 @@ def _answers(
     model, question, several, budget, progress = request
     texts, found = listed(text), list[Any]()
     warning = warning or _list_warning(request, texts)
-    refuses = budget is not None or any(one.way.feasible for one in several)
+    refuses = budget is not None or any(method.implementation.cost.check for method in several)
     for reading in readings(
         model,
         texts,
         question,
         progress=progress,
         chosen=several,
-        feasible=partial(checked_counts, budget, several) if strict and refuses else None,
+        feasible=partial(check_feasible, budget, several) if strict and refuses else None,
         alone=budget is not None,
     ):
         if warning:
             first, *others = reading.documents
             first = replace(first, notices=(*first.notices, warning))
             reading, warning = replace(reading, documents=(first, *others)), ""
-        within = allotted(budget, several, reading)
+        within = allocate_budget(budget, several, reading)
         with metered(progress, within, reading, total=len(texts)):
             found += answers(within, reading)
         if budget is not None:  # it is for each text
-            budget = budget.begun()
+            budget = budget.restart()
     return found[0] if is_one(text) else found
 
 
@@ -231,7 +237,9 @@ def explain_classes(
     """
     request = _asked(model, method, settings, _CLASS, all_classes=True)
 
-    def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
+    def of_each_text(
+        within: list[ConfiguredMethod], reading: Reading
+    ) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
         each = zip(*by_class, strict=True)
         return [dict(zip(request.model.classes, of_text, strict=True)) for of_text in each]
@@ -303,7 +311,7 @@ def _list_warning(request: _Request, texts: list[Any]) -> str:
 def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExplanations]:
     """Return what is explained of all that can be asked of each text: its spans, or sentences."""
 
-    def of_text(within: list[Chosen], reading: Reading) -> list[list[Explanation]]:
+    def of_text(within: list[ConfiguredMethod], reading: Reading) -> list[list[Explanation]]:
         return [[e for aimed in reading.aims() for e in explanations(within[0], aimed)]]
 
     model, progress = request.model, request.progress
@@ -454,7 +462,7 @@ def compare(
     """
     strict = methods is not None
 
-    def of_each_text(within: list[Chosen], reading: Reading) -> list[Comparison]:
+    def of_each_text(within: list[ConfiguredMethod], reading: Reading) -> list[Comparison]:
         return [
             compared(within, one, strict=strict, attention=attention) for one in reading.apart()
         ]

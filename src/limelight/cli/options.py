@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from limelight.cli.console import ProgressShown, chosen_format, parsed_settings
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
-from limelight.explainers.budget import Budget
+from limelight.explainers.budget import parse_budget
 from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
@@ -285,7 +285,7 @@ class Asking:
         _check_quotes(text)
         self.texts.check()
         if self.budget is not None:
-            Budget.of(self.budget)  # refuses what is no budget before the model is loaded
+            parse_budget(self.budget)  # refuses what is no budget before the model is loaded
         model, shown = self.model.load(), ProgressShown("explaining")
 
         def ask(texts: list[Given]) -> Any:

@@ -13,31 +13,36 @@ import numpy as np
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError
-from limelight.explainers.budget import DEFAULT_CALLS, Drawing, Draws, by_draws
 from limelight.explainers.explaining import one_reading
 from limelight.explainers.method import (
-    MEANS,
+    MEANINGS,
     FiniteNotNegative,
-    Method,
+    Implementation,
     NotNegative,
     OneOf,
     Positive,
     Range,
-    Way,
     at_least,
     between,
-    by_quadrature,
+    exact_implementation,
     made,
     settings_class,
 )
 from limelight.explainers.reading import Reading
+from limelight.explainers.registry import register_method
+from limelight.explainers.sample_size import (
+    DEFAULT_CALLS,
+    SampleSize,
+    SamplingSettings,
+    sampled_implementation,
+)
 from limelight.explainers.target_game import (
     MEAN_FIELD,
     TargetGame,
-    bounded,
+    add_bounds,
     exact_values,
-    fitted_masks,
-    seen_errors,
+    fit_masks,
+    nonzero_or_none,
 )
 from limelight.models import Model, resolved_replacement
 from limelight.question import Asked, spelled_out
@@ -74,61 +79,16 @@ _BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
 _SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
 
 
-def _rows(settings: "Lime | LimeSampled") -> Draws:
+def _choose_sample_size(settings: "Lime | LimeSampled") -> SampleSize:
     """How many rows are drawn for a regression, or all that there are."""
-    return settings.drawing(
-        usual=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
+    return settings.make_sample_size(
+        default=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
         # A penalty determines every score.
-        determining=lambda d: _advised(d) if settings.ridge == 0 else 2,
-        beside=1 if settings.row0 else 2,  # row 0 is the text itself
+        minimum=lambda d: _advised(d) if settings.ridge == 0 else 2,
+        fixed_calls=1 if settings.row0 else 2,  # row 0 is the text itself
         # The package never asks all: its sampling noise is part of what it computes.
         enumerates=isinstance(settings, Lime),
     )
-
-
-@settings_class
-class LimeSampled(Drawing):
-    """Settings of LIME as the `lime` package computes it; the defaults are that package's.
-
-    ``samples`` rows (None: five for each word, at least 1000, at most ``max_samples``), of which
-    the first is the untouched text if ``row0``; ``ridge`` is the penalty; ``num_features`` words
-    are kept (None: all), by ``feature_selection``. The number of removed words is drawn in
-    proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
-    "importance" (1): the limit is the same, and which has the smallest error depends on the model
-    (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
-    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
-    """
-
-    samples: Annotated[int | None, at_least(2)] = 5000
-    bandwidth: Annotated[float, Positive] = 0.25
-    ridge: Annotated[float, FiniteNotNegative] = 1.0
-    row0: bool = True
-    num_features: Annotated[int | None, at_least(1)] = None
-    feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
-    sizes: Annotated[str, OneOf(SIZES)] = "uniform"
-    draws = property(_rows)
-
-
-@settings_class
-class Lime(Drawing):
-    """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
-
-    bandwidth: Annotated[float, Positive] = 0.25
-    penalty: Annotated[float, NotNegative] = 0.0
-    rows: int | None = None
-    per_head: bool = False
-    fit: bool = False
-    sizes: Annotated[str, OneOf(SIZES)] = "balanced"
-    # The regression of which the limit is the limit: without penalty, row 0 or selection.
-    ridge: ClassVar[float] = 0.0
-    row0: ClassVar[bool] = False
-    num_features: ClassVar[int | None] = None
-    feature_selection: ClassVar[str] = "none"
-    draws = property(_rows)
-
-    def __post_init__(self) -> None:
-        if self.replacement == "delete" and (self.per_head or self.fit):
-            raise InputError("per_head and fit need replacement 'unk'; got 'delete'.")
 
 
 def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
@@ -146,18 +106,18 @@ def _check_words(d: int, bandwidth: float) -> None:
     lime_design(d, bandwidth=bandwidth)
 
 
-def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
+def _check_enough(settings: "Lime | LimeSampled", d: int) -> None:
     """Refuse before any call what cannot end well: rows without weight, or too few of them."""
     if _is_single(settings, d):
         return
     _check_words(d, settings.bandwidth)
-    draws = settings.draws
-    rows, kept = draws.last(d), min(d, settings.num_features or d)
-    if settings.ridge == 0 and not draws.asks_all(d) and rows <= kept + 1:
+    sample_size = settings.sample_size
+    rows, kept = sample_size.final_count(d), min(d, settings.num_features or d)
+    if settings.ridge == 0 and not sample_size.covers_all_masks(d) and rows <= kept + 1:
         raise _undetermined(rows, kept, d)
 
 
-def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
+def regression(settings: "Lime | LimeSampled", one: Reading) -> Finding:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if _is_single(settings, d):
@@ -168,7 +128,7 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
             intercept=float(without),
             r2=1.0,
         )
-    if settings.draws.asks_all_in_time(d):
+    if settings.sample_size.has_time_for_all_masks(d):
         found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])
         intercept = float(found.intercept[0])
@@ -182,7 +142,7 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
         feature_selection=settings.feature_selection,
         bandwidth=settings.bandwidth,
     )
-    fit, told = fitted_masks(settings, one, game, drawn, how, row0=settings.row0)
+    fit, told = fit_masks(settings, one, game, drawn, how, row0=settings.row0)
     # A fit that passes through its samples has errors of zero, which are not its error.
     if not np.isfinite(fit.stderr).all():
         raise _undetermined(fit.samples, int(fit.kept[0]), d)
@@ -190,7 +150,7 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     own = tuple(in_units(said, one.features[0].noun) for said in own)
     return game.found(
         fit.scores[0],
-        seen_errors(fit.stderr[0]),
+        nonzero_or_none(fit.stderr[0]),
         said=own + told,
         intercept=float(fit.intercept[0]),
         samples_drawn=fit.samples,
@@ -200,7 +160,7 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     )
 
 
-def _notices(settings: Lime | LimeSampled, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
+def _notices(settings: "Lime | LimeSampled", fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
     notices = []
     if (kept := int(fit.kept[0])) < design.d:
         notices.append(f"LIME kept {kept} of {design.d} words; the others have no score (0).")
@@ -245,7 +205,7 @@ def _single_notice(one: Reading) -> str:
     return _SINGLE.format(word=one.features[0].noun)
 
 
-def _line(settings: Lime, one: Reading) -> list[Finding]:
+def _line(settings: "Lime", one: Reading) -> list[Finding]:
     """Score the only feature of a text by what the output loses without it."""
     found = exact_values(settings, one, value=lambda game, **_: leave_one_out(game))
     fit = {"r2": 1.0, "r2_bound": 0.0} if settings.fit else {}
@@ -253,7 +213,7 @@ def _line(settings: Lime, one: Reading) -> list[Finding]:
     return [replace(finding, intercept=base, notices=(_single_notice(one),), diagnostics=fit)]
 
 
-def _limit(settings: Lime, reading: Reading) -> list[Finding]:
+def _limit(settings: "Lime", reading: Reading) -> list[Finding]:
     """Score every feature by the coefficient to which LIME converges."""
     in_place = settings.replacement == reading.model.replacements[0]
     if in_place and any(_is_single(settings, len(features)) for features in reading.features):
@@ -302,28 +262,8 @@ def _check_several(reading: Reading) -> None:
         raise DomainError("a formula for LIME needs at least 2 words, unlike 'lime' itself.")
 
 
-@settings_class
-class LimeTheorem:
-    """Settings of Eq. 19 as printed: which LIME its bound is about, not its scores."""
-
-    bandwidth: Annotated[float, Positive] = 0.25
-    penalty: Annotated[float, NotNegative] = 0.0
-
-
-@settings_class
-class LimeFirstOrder(LimeTheorem):
-    """Settings of the corrected first order: which LIME its bound is about, not its scores."""
-
-
-@settings_class
-class LimeMeanField:
-    """Settings of mean-field LIME."""
-
-    bandwidth: Annotated[float, Positive] = 0.25
-
-
 def _first_order(
-    settings: LimeTheorem, reading: Reading, *, formula: Callable[..., Float[Array, "B 1 d"]]
+    settings: "LimeTheorem", reading: Reading, *, formula: Callable[..., Float[Array, "B 1 d"]]
 ) -> list[Finding]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
     _check_several(reading)
@@ -333,20 +273,22 @@ def _first_order(
         "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
         f"{nu:g} and penalty {penalty:g}."
     )
-    return bounded(reading, scores, bounds, said)
+    return add_bounds(reading, scores, bounds, said)
 
 
-def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
+def _mean_field(settings: "LimeMeanField", reading: Reading) -> list[Finding]:
     game, nu = reading.ratio_game, settings.bandwidth
     _check_several(reading)
     said = MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
     scores = lime_mean_field(game, bandwidth=nu)
-    return bounded(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), said)
+    return add_bounds(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), said)
 
 
-def _formula(explain: Callable[..., list[Finding]], **meant: str) -> tuple[Way]:
+def _formula(explain: Callable[..., list[Finding]], **meant: str) -> tuple[Implementation]:
     return (
-        Way(needs="collapses", exactness="exact", explain=explain, settings=meant, logits=True),
+        Implementation(
+            needs="collapses", exactness="exact", explain=explain, settings=meant, logit_only=True
+        ),
     )
 
 
@@ -415,15 +357,7 @@ def plan(
     )
 
 
-@settings_class
-class _Planned(LimeSampled):
-    """How far ``lime-sampled`` on all words may be off, and how many samples may tell that."""
-
-    error: Annotated[float, Range(lambda x: 0 < x < math.inf, "be positive and finite")]
-    pilot: Annotated[int, between(2, _MOST)]
-
-
-def _computed(reading: Reading, planned: _Planned) -> Finding:
+def _computed(reading: Reading, planned: "_Planned") -> Finding:
     """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
     game = one_document(reading.ratio_game, 0)
     limit = lime(game, bandwidth=planned.bandwidth)
@@ -435,7 +369,7 @@ def _computed(reading: Reading, planned: _Planned) -> Finding:
     )
 
 
-def _piloted(reading: Reading, planned: _Planned, overhead: int) -> Finding:
+def _piloted(reading: Reading, planned: "_Planned", overhead: int) -> Finding:
     """Return what some samples tell of the same, with their robust standard errors."""
     pilot = planned.pilot
     if pilot < 2 * overhead:
@@ -453,7 +387,7 @@ def _piloted(reading: Reading, planned: _Planned, overhead: int) -> Finding:
     return replace(found, stderr=found.stderr * math.sqrt(pilot - overhead))
 
 
-def _overhead(d: int, planned: LimeSampled) -> int:
+def _overhead(d: int, planned: "LimeSampled") -> int:
     """What a regression on d words costs: (d + 1) samples of mean weight.
 
     n samples of uneven weights w count as n E[w]²/E[w²] even ones.
@@ -464,91 +398,150 @@ def _overhead(d: int, planned: LimeSampled) -> int:
     return math.ceil((d + 1) / float(share))
 
 
-ROWS = (
-    Method(
-        id="lime",
-        label="LIME",
-        formula="weighted least squares of f on kept words, in the limit of all samples",
-        sees="the linear trend of f around the text, words removed at random",
-        blind="what is not linear; depends on the bandwidth",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Lime,
-        ways=(
-            by_quadrature(
-                _limit,
-                ("bandwidth", "penalty", "rows", "tolerance", "replacement", "per_head", "fit"),
-                bandwidth=_BANDWIDTH,
-                penalty="the ridge penalty per sample",
-                rows="add the untouched text to that many samples, as `lime` does",
-                fit="also compute the R² of the linear fit, which takes longer",
-            ),
-            by_draws(
-                regression,
-                {
-                    "samples": "masks to draw; None: five for each word, at least 1000. If there "
-                    "are no more than that, or at most 1,024, all 2^d are asked instead",
-                    "bandwidth": _BANDWIDTH,
-                    "replacement": MEANS["replacement"],
-                    "sizes": _SIZES,
-                },
-                cost="one call of the model per sample",
-                feasible=_check_enough,
-            ),
+@register_method(
+    id="lime",
+    label="LIME",
+    formula="weighted least squares of f on kept words, in the limit of all samples",
+    sees="the linear trend of f around the text, words removed at random",
+    blind="what is not linear; depends on the bandwidth",
+    cost="milliseconds, exact to quadrature precision with a bound",
+    implementations=(
+        exact_implementation(
+            _limit,
+            ("bandwidth", "penalty", "rows", "tolerance", "replacement", "per_head", "fit"),
+            bandwidth=_BANDWIDTH,
+            penalty="the ridge penalty per sample",
+            rows="add the untouched text to that many samples, as `lime` does",
+            fit="also compute the R² of the linear fit, which takes longer",
         ),
-    ),
-    Method(
-        id="lime-sampled",
-        label="LIME (sampled)",
-        formula="weighted ridge regression of f on n random masks of words",
-        sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
-        blind="interactions of words; it carries sampling noise, shown as standard error",
-        cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
-        settings=LimeSampled,
-        ways=(
-            by_draws(
-                regression,
-                {
-                    "samples": "masks to draw; None: five for each word, at least 1000",
-                    "bandwidth": _BANDWIDTH,
-                    "ridge": "the penalty of the fit",
-                    "row0": "the first row is the untouched text",
-                    "num_features": "words to keep; None: all",
-                    "feature_selection": "how those words are chosen, as in `lime`",
-                    "replacement": MEANS["replacement"],
-                    "sizes": _SIZES,
-                },
-                feasible=_check_enough,
-            ),
+        sampled_implementation(
+            regression,
+            {
+                "samples": "masks to draw; None: five for each word, at least 1000. If there "
+                "are no more than that, or at most 1,024, all 2^d are asked instead",
+                "bandwidth": _BANDWIDTH,
+                "replacement": MEANINGS["replacement"],
+                "sizes": _SIZES,
+            },
+            summary="one call of the model per sample",
+            check=_check_enough,
         ),
-    ),
-    Method(
-        id="lime-theorem",
-        label="LIME (Eq. 19)",
-        formula="(3/2K) Σ_i Σ_t W_ℓ(α_t v_t − α_{h,t} v_{h,t}), as printed in Theorem 5.1",
-        sees="attention × value against the same for UNK",
-        blind="the common denominator; the constant 3/2 and the centring are off",
-        cost="one forward pass",
-        settings=LimeTheorem,
-        ways=_formula(partial(_first_order, formula=lime_theorem), **_MEANT),
-    ),
-    Method(
-        id="lime-first-order",
-        label="LIME (1st order)",
-        formula="(1/K) Σ_i [A_j − B_j − f_i (a_j − b_j)]/D_i, f_i and D_i of the full text",
-        sees="LIME where no word holds much of the attention",
-        blind="peaked attention, where first order is poor",
-        cost="one forward pass",
-        settings=LimeFirstOrder,
-        ways=_formula(partial(_first_order, formula=lime_first_order), **_MEANT),
-    ),
-    Method(
-        id="lime-mean-field",
-        label="LIME (mean field)",
-        formula="(A_j − B_j) ∫κ/D̄ − (a_j − b_j) ∫κN̄/D̄², κ ∝ ψ(x) x(1−x), and a common shift",
-        sees="LIME where no word holds most of the attention, for any bandwidth",
-        blind="which texts a word is kept in: each is taken for the mean text of its size",
-        cost="one forward pass, O(d log d)",
-        settings=LimeMeanField,
-        ways=_formula(_mean_field, bandwidth=_BANDWIDTH),
     ),
 )
+class Lime(SamplingSettings):
+    """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+    penalty: Annotated[float, NotNegative] = 0.0
+    rows: int | None = None
+    per_head: bool = False
+    fit: bool = False
+    sizes: Annotated[str, OneOf(SIZES)] = "balanced"
+    # The regression of which the limit is the limit: without penalty, row 0 or selection.
+    ridge: ClassVar[float] = 0.0
+    row0: ClassVar[bool] = False
+    num_features: ClassVar[int | None] = None
+    feature_selection: ClassVar[str] = "none"
+    sample_size = property(_choose_sample_size)
+
+    def __post_init__(self) -> None:
+        if self.replacement == "delete" and (self.per_head or self.fit):
+            raise InputError("per_head and fit need replacement 'unk'; got 'delete'.")
+
+
+@register_method(
+    id="lime-sampled",
+    label="LIME (sampled)",
+    formula="weighted ridge regression of f on n random masks of words",
+    sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
+    blind="interactions of words; it carries sampling noise, shown as standard error",
+    cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
+    implementations=(
+        sampled_implementation(
+            regression,
+            {
+                "samples": "masks to draw; None: five for each word, at least 1000",
+                "bandwidth": _BANDWIDTH,
+                "ridge": "the penalty of the fit",
+                "row0": "the first row is the untouched text",
+                "num_features": "words to keep; None: all",
+                "feature_selection": "how those words are chosen, as in `lime`",
+                "replacement": MEANINGS["replacement"],
+                "sizes": _SIZES,
+            },
+            check=_check_enough,
+        ),
+    ),
+)
+class LimeSampled(SamplingSettings):
+    """Settings of LIME as the `lime` package computes it; the defaults are that package's.
+
+    ``samples`` rows (None: five for each word, at least 1000, at most ``max_samples``), of which
+    the first is the untouched text if ``row0``; ``ridge`` is the penalty; ``num_features`` words
+    are kept (None: all), by ``feature_selection``. The number of removed words is drawn in
+    proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
+    "importance" (1): the limit is the same, and which has the smallest error depends on the model
+    (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
+    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
+    """
+
+    samples: Annotated[int | None, at_least(2)] = 5000
+    bandwidth: Annotated[float, Positive] = 0.25
+    ridge: Annotated[float, FiniteNotNegative] = 1.0
+    row0: bool = True
+    num_features: Annotated[int | None, at_least(1)] = None
+    feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
+    sizes: Annotated[str, OneOf(SIZES)] = "uniform"
+    sample_size = property(_choose_sample_size)
+
+
+@register_method(
+    id="lime-theorem",
+    label="LIME (Eq. 19)",
+    formula="(3/2K) Σ_i Σ_t W_ℓ(α_t v_t − α_{h,t} v_{h,t}), as printed in Theorem 5.1",
+    sees="attention × value against the same for UNK",
+    blind="the common denominator; the constant 3/2 and the centring are off",
+    cost="one forward pass",
+    implementations=_formula(partial(_first_order, formula=lime_theorem), **_MEANT),
+)
+class LimeTheorem:
+    """Settings of Eq. 19 as printed: which LIME its bound is about, not its scores."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+    penalty: Annotated[float, NotNegative] = 0.0
+
+
+@register_method(
+    id="lime-first-order",
+    label="LIME (1st order)",
+    formula="(1/K) Σ_i [A_j − B_j − f_i (a_j − b_j)]/D_i, f_i and D_i of the full text",
+    sees="LIME where no word holds much of the attention",
+    blind="peaked attention, where first order is poor",
+    cost="one forward pass",
+    implementations=_formula(partial(_first_order, formula=lime_first_order), **_MEANT),
+)
+class LimeFirstOrder(LimeTheorem):
+    """Settings of the corrected first order: which LIME its bound is about, not its scores."""
+
+
+@register_method(
+    id="lime-mean-field",
+    label="LIME (mean field)",
+    formula="(A_j − B_j) ∫κ/D̄ − (a_j − b_j) ∫κN̄/D̄², κ ∝ ψ(x) x(1−x), and a common shift",
+    sees="LIME where no word holds most of the attention, for any bandwidth",
+    blind="which texts a word is kept in: each is taken for the mean text of its size",
+    cost="one forward pass, O(d log d)",
+    implementations=_formula(_mean_field, bandwidth=_BANDWIDTH),
+)
+class LimeMeanField:
+    """Settings of mean-field LIME."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+
+
+@settings_class
+class _Planned(LimeSampled):
+    """How far ``lime-sampled`` on all words may be off, and how many samples may tell that."""
+
+    error: Annotated[float, Range(lambda x: 0 < x < math.inf, "be positive and finite")]
+    pilot: Annotated[int, between(2, _MOST)]

@@ -9,11 +9,17 @@ import numpy as np
 
 from limelight.errors import DomainError
 from limelight.explainers.banzhaf import of_words, strongest
-from limelight.explainers.budget import Draws, by_draws
 from limelight.explainers.explaining import one_reading
-from limelight.explainers.method import Method, OneOf, at_least, between, chosen, settings_class
+from limelight.explainers.method import (
+    OneOf,
+    at_least,
+    between,
+    chosen,
+)
 from limelight.explainers.reading import Reading
-from limelight.explainers.target_game import TargetGame, unseen_effects
+from limelight.explainers.registry import register_method
+from limelight.explainers.sample_size import SampleSize, sampled_implementation
+from limelight.explainers.target_game import TargetGame, rare_effect_warning
 from limelight.models import Model, checked_model
 from limelight.models.text_game import checked_masks
 from limelight.question import Asked, spelled_out
@@ -90,47 +96,25 @@ _VALUES: dict[str, Callable[[RatioGame], Any]] = {
 }
 
 
-@settings_class
-class Surrogate:
-    """Settings of the surrogate: which of its values, and how it is fitted."""
-
-    values: Annotated[str, OneOf(_VALUES)] = "shapley"
-    samples: Annotated[int | None, between(FEWEST_MASKS, MOST_MASKS)] = None
-    heads: Annotated[int | None, between(1, _MANY_HEADS)] = None
-    top: Annotated[int | None, at_least(1)] = 100
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-
-    @property
-    def draws(self) -> Draws:
-        """How many masks are drawn, in pairs of opposites."""
-        return Draws(
-            count=self.samples,
-            usual=lambda d: max(1000, 10 * d),
-            determining=lambda _: FEWEST_MASKS,
-            enumerates=False,
-        )
-
-
-def _check_enough(_: Surrogate, d: int) -> None:
+def _check_enough(_: "Surrogate", d: int) -> None:
     """Refuse before any call a text in which nothing can be weighed against anything."""
     if d < 2:
         raise DomainError(f"a surrogate needs at least 2 words; this text has {d}.")
 
 
-def _fitted(one: Reading, settings: Surrogate) -> tuple[SurrogateGame, CrossFits, TargetGame]:
+def _fitted(one: Reading, settings: "Surrogate") -> tuple[SurrogateGame, CrossFits, TargetGame]:
     """Ask about random masks of the one document, and fit a ratio game to the answers.
 
     Beside it come the fits that its errors are computed from, and who was asked.
     """
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     rng = text_rng(settings.seed, one.documents[0].text)
-    pairs = paired_masks(d, settings.draws.first(d), rng).reshape(-1, 2, d)
+    pairs = paired_masks(d, settings.sample_size.initial_count(d), rng).reshape(-1, 2, d)
 
     def answers_to(pairs: Bool[np.ndarray, "n two d"]) -> Float[np.ndarray, "n two"]:
         return game(pairs.reshape(-1, d)).reshape(-1, 2)
 
-    least = settings.draws.determining(d) // 2
+    least = settings.sample_size.minimum(d) // 2
     answers = answers_in_time(answers_to, pairs, masks_per_row=2, least=least).ravel()
     keep = pairs.reshape(-1, d)[: len(answers)]
     found = cross_fits(keep, answers, heads=settings.heads, known_range=game.known_range)
@@ -165,7 +149,7 @@ def _fidelity(found: CrossFits) -> tuple[str, ...]:
     return tuple(notices)
 
 
-def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
+def _by_surrogate(settings: "Surrogate", one: Reading) -> Finding:
     """Score every feature by the exact values of a ratio game fitted to random masks."""
     fit, found, game = _fitted(one, settings)
     exact, out = _VALUES[settings.values](found.games), found.out
@@ -181,7 +165,7 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
         scored = {"scores": own, "stderr": stderr, "signed": True}
         if settings.values == "lime":
             scored["intercept"] = float(exact.intercept[0, 0])
-    unseen = unseen_effects(flat=out.flat, spike=spike, size=out.size, draws=out.draws)
+    unseen = rare_effect_warning(flat=out.flat, spike=spike, size=out.size, draws=out.draws)
     return Finding(
         **scored,
         base_value=game.base_value,
@@ -196,33 +180,49 @@ def _by_surrogate(settings: Surrogate, one: Reading) -> Finding:
     )
 
 
-ROWS = (
-    Method(
-        id="surrogate",
-        label="Surrogate",
-        formula="values of c + Σ_h N_h(Z)/D_h(Z), fitted to f(Z) on random masks Z",
-        sees="what the model does when many words go at once, as far as R² on masks left out says",
-        blind="what no ratio of sums over words can do, such as one word reversing another",
-        cost="one call of the model per sample, and seconds to fit",
-        settings=Surrogate,
-        ways=(
-            by_draws(
-                _by_surrogate,
-                {
-                    "values": 'which values of the fitted game: "shapley", "lime", "banzhaf" or '
-                    '"interactions"',
-                    "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
-                    "least 1000",
-                    "heads": "ratios to add up; None: one to three, by masks left out",
-                    "top": "pairs to keep, strongest first, of interactions; None: all d(d−1)/2",
-                },
-                most=MOST_MASKS,
-                own=_OWN,
-                feasible=_check_enough,
-            ),
+@register_method(
+    id="surrogate",
+    label="Surrogate",
+    formula="values of c + Σ_h N_h(Z)/D_h(Z), fitted to f(Z) on random masks Z",
+    sees="what the model does when many words go at once, as far as R² on masks left out says",
+    blind="what no ratio of sums over words can do, such as one word reversing another",
+    cost="one call of the model per sample, and seconds to fit",
+    implementations=(
+        sampled_implementation(
+            _by_surrogate,
+            {
+                "values": 'which values of the fitted game: "shapley", "lime", "banzhaf" or '
+                '"interactions"',
+                "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
+                "least 1000",
+                "heads": "ratios to add up; None: one to three, by masks left out",
+                "top": "pairs to keep, strongest first, of interactions; None: all d(d−1)/2",
+            },
+            max_count=MOST_MASKS,
+            overhead=_OWN,
+            check=_check_enough,
         ),
     ),
 )
+class Surrogate:
+    """Settings of the surrogate: which of its values, and how it is fitted."""
+
+    values: Annotated[str, OneOf(_VALUES)] = "shapley"
+    samples: Annotated[int | None, between(FEWEST_MASKS, MOST_MASKS)] = None
+    heads: Annotated[int | None, between(1, _MANY_HEADS)] = None
+    top: Annotated[int | None, at_least(1)] = 100
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+
+    @property
+    def sample_size(self) -> SampleSize:
+        """How many masks are drawn, in pairs of opposites."""
+        return SampleSize(
+            count=self.samples,
+            default=lambda d: max(1000, 10 * d),
+            minimum=lambda _: FEWEST_MASKS,
+            enumerates=False,
+        )
 
 
 @spelled_out()

@@ -14,8 +14,7 @@ from limelight.models.text_game import NO_BASE
 from limelight.results import Finding, Pairs
 from limelight.sampling.masks import text_rng
 from limelight.sampling.regression import LimeFit
-from limelight.sampling.sample import Draws as MaskDraws
-from limelight.sampling.sample import Game, Sample, until, watched
+from limelight.sampling.sample import Draws, Game, Sample, until, watched
 from limelight.sampling.spread import SPIKE
 from limelight.shapes import Array, Bool, Float
 from limelight.theory.namespace import host_array
@@ -151,7 +150,7 @@ def exact_values(
 MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."
 
 
-def bounded(
+def add_bounds(
     reading: Reading, scores: Float[Array, "n 1 d"], bounds: Float[Array, "n 1"], *said: str
 ) -> list[Finding]:
     """Return scores of the explained number, less the padding of a batch, with their bounds."""
@@ -162,7 +161,7 @@ def bounded(
     ]
 
 
-def unseen_effects(
+def rare_effect_warning(
     *,
     flat: bool,
     spike: float,
@@ -202,16 +201,16 @@ def unseen_effects(
     return ()
 
 
-def seen_errors(stderr: Float[np.ndarray, "*d"]) -> Float[np.ndarray, "*d"] | None:
+def nonzero_or_none(stderr: Float[np.ndarray, "*d"]) -> Float[np.ndarray, "*d"] | None:
     """Return standard errors, or None where all are 0: nothing was seen that could tell them."""
     return stderr if stderr.any() else None
 
 
-def fitted_masks(
+def fit_masks(
     settings: Any,
     one: Reading,
     game: TargetGame,
-    drawn: MaskDraws,
+    drawn: Draws,
     fit: Callable[..., Any],
     *,
     ask: Game | None = None,
@@ -222,23 +221,24 @@ def fitted_masks(
     Beside it what must be said of the tolerance, and of effects that have not been seen. Rows of
     the model are answers of ``game``, or of what is ``ask``ed, which may take two masks for each.
     """
-    draws, masks, d = settings.draws, 1 if ask is None else 2, len(game.of_outputs)
+    sample_size, masks, d = settings.sample_size, 1 if ask is None else 2, len(game.of_outputs)
     rng = text_rng(settings.seed, one.documents[0].text)
     sample = Sample(ask or game, drawn, rng, row0=row0)
     found = until(
         sample,
         partial(fit, known_range=game.known_range),
-        start=draws.first(d) // masks,
-        least=draws.determining(d) // masks,
+        start=sample_size.initial_count(d) // masks,
+        least=sample_size.minimum(d) // masks,
         masks_per_row=masks,
         tolerance=settings.tolerance,
         most=settings.max_samples // masks,
     )
-    unseen = unseen_effects(
+    unseen = rare_effect_warning(
         flat=bool(found.flat[0]),
         spike=float(found.spike[0]) if isinstance(found, LimeFit) else 0.0,
         size=max(game.known_range, float(sample.range[0])),
         draws=found.samples,
         tail=float(sample.tail[0]),
     )
-    return found, draws.unmet(masks * found.samples, float(found.stderr.max())) + unseen
+    unmet = sample_size.tolerance_warning(masks * found.samples, float(found.stderr.max()))
+    return found, unmet + unseen

@@ -13,7 +13,7 @@ from limelight.data.columns import LabelledRows, read_rows
 from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance
 from limelight.errors import InputError, told
-from limelight.explainers.budget import BudgetGiven, seconds_of
+from limelight.explainers.budget import BudgetGiven, parse_seconds
 from limelight.explainers.explaining import Progress, listed
 from limelight.judging.candidates import candidates_of
 from limelight.judging.estimate import Estimate, estimated, metered
@@ -177,7 +177,7 @@ def judge(
         columns=wanted,
         rationales=marked,
         curves=curves,
-        budget=None if budget is None else seconds_of(budget),
+        budget=None if budget is None else parse_seconds(budget),
         seed=seed,
     )
     if estimate is not None and (ahead := estimated(setup, given)) is not None:
