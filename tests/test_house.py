@@ -119,13 +119,13 @@ def test_the_keywords_of_the_verbs_are_the_settings_of_the_registry():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_setting_is_used_by_a_way_and_every_way_says_what_it_means(method):
+def test_every_setting_has_a_meaning_in_an_implementation(method):
     row = METHODS[method]
     own = {field.name for field in fields(row.settings)}
-    assert own == {name for way in row.ways for name in way.settings}
-    for way in row.ways:
-        assert set(way.defaults) <= set(way.settings)
-        assert all(len(meaning) > 8 for meaning in way.settings.values())
+    assert own == {name for used in row.implementations for name in used.settings}
+    for implementation in row.implementations:
+        assert set(implementation.defaults) <= set(implementation.settings)
+        assert all(len(meaning) > 8 for meaning in implementation.settings.values())
 
 
 def test_settings_classes_belong_to_one_method_each():
@@ -133,8 +133,8 @@ def test_settings_classes_belong_to_one_method_each():
     assert len(set(classes)) == len(classes)
 
 
-def test_ways_need_capabilities_that_there_are():
-    needed = {way.needs for row in METHODS.values() for way in row.ways}
+def test_implementations_need_capabilities_that_there_are():
+    needed = {used.needs for row in METHODS.values() for used in row.implementations}
     assert needed - {None} <= set(get_args(Capability))
     assert Capability is not Literal
 

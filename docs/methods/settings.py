@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from limelight.explainers import METHODS
-from limelight.explainers.method import Method, Way, setting_defaults
+from limelight.explainers.method import Implementation, Method, setting_defaults
 from limelight.pages.wording import EXACTNESS, MODELS
 
 HERE = Path(__file__).parent
@@ -16,20 +16,22 @@ SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTA
 
 def section(method: Method) -> str:
     """Return what a page says under "Settings": one table for each way to compute the method."""
-    parts = [_way(method, way) for way in method.ways]
-    if method.ways[-1].needs is not None:
+    parts = [_section(method, used) for used in method.implementations]
+    if method.implementations[-1].needs is not None:
         parts.append("Any other model is refused, in a sentence that says why.\n")
     return "\n".join(parts) + "\n"
 
 
-def _way(method: Method, way: Way) -> str:
-    single = len(method.ways) == 1 and way.needs is None
-    title = f"On {'any model' if single else MODELS[way.needs]} ({EXACTNESS[way.exactness]})"
-    if not way.settings:
+def _section(method: Method, implementation: Implementation) -> str:
+    single = len(method.implementations) == 1 and implementation.needs is None
+    models = "any model" if single else MODELS[implementation.needs]
+    title = f"On {models} ({EXACTNESS[implementation.exactness]})"
+    if not implementation.settings:
         return f"{title}: none.\n"
-    defaults = {**setting_defaults(method), **way.defaults}
+    defaults = {**setting_defaults(method), **implementation.defaults}
     rows = [
-        f"| `{name}` | `{defaults[name]!r}` | {means} |" for name, means in way.settings.items()
+        f"| `{name}` | `{defaults[name]!r}` | {means} |"
+        for name, means in implementation.settings.items()
     ]
     return "\n".join(
         [f"{title}:\n", "| setting | default | meaning |", "| --- | --- | --- |", *rows, ""]

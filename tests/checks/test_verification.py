@@ -61,12 +61,15 @@ def test_a_broken_mean_field_is_found(monkeypatch, name):
 )
 def test_a_bound_that_is_too_small_is_found(monkeypatch, method):
     real = METHODS[method]
-    (way,) = real.ways
+    (implementation,) = real.implementations
 
     def spoiled(settings, reading):
-        return [replace(found, bound=0.1 * found.bound) for found in way.explain(settings, reading)]
+        return [
+            replace(found, bound=0.1 * found.bound)
+            for found in implementation.explain(settings, reading)
+        ]
 
-    broken = replace(real, ways=(replace(way, explain=spoiled),))
+    broken = replace(real, implementations=(replace(implementation, explain=spoiled),))
     monkeypatch.setitem(METHODS._known, method, broken)
     failed = [c for c in verify(tiny_model(3, scale=0.3), "w1 w5 never w5 w8") if not c.passed]
     assert [c.method for c in failed] == [method]

@@ -219,7 +219,7 @@ def test_too_few_samples_are_refused_before_the_model_is_asked(method, least):
 def test_the_fewest_samples_determine_banzhaf_values_or_it_is_said(d):
     """Of five words, one mask alone decides a slope in one of these samples."""
     model, _ = wrapped(bumpy(3, d))
-    fewest, said = limelight.explainers.Banzhaf().draws.determining(d), set()
+    fewest, said = limelight.explainers.Banzhaf().sample_size.minimum(d), set()
     for seed in range(20):
         own = {"samples": fewest, "max_samples": fewest, "seed": seed}
         try:

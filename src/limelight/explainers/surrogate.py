@@ -11,13 +11,13 @@ from limelight.errors import DomainError
 from limelight.explainers.banzhaf import of_words, strongest
 from limelight.explainers.explaining import one_reading
 from limelight.explainers.method import (
+    ConfiguredMethod,
     OneOf,
     at_least,
     between,
-    chosen,
 )
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import register_method
+from limelight.explainers.registry import METHODS, register_method
 from limelight.explainers.sample_size import SampleSize, sampled_implementation
 from limelight.explainers.target_game import TargetGame, rare_effect_warning
 from limelight.models import Model, checked_model
@@ -246,9 +246,9 @@ def surrogate(
     complements of the others; ``heads`` None takes one to three, by the error on masks left out.
     The other arguments are those of :func:`limelight.explain`.
     """
-    (method,) = ROWS
+    method = METHODS["surrogate"]
     given = {"samples": samples, "heads": heads, "seed": seed, "replacement": replacement}
-    settings: Surrogate = chosen(method, method.ways[0], checked_model(model), given).settings
+    settings: Surrogate = ConfiguredMethod.create(method, checked_model(model), given).settings
     feasible = partial(_check_enough, settings)
     reading = one_reading("surrogate", model, text, asked, feasible=feasible)
     return _fitted(reading, settings)[0]
