@@ -1,11 +1,13 @@
-"""Write the settings of every method into its page, as the registry has them.
+"""Write the settings of every method into its page, and as keywords for type checkers.
 
 python docs/methods/settings.py
 """
 
 import re
 from pathlib import Path
+from typing import get_args, get_type_hints
 
+from limelight import setting_keywords
 from limelight.explainers import METHODS
 from limelight.explainers.method import Implementation, Method, setting_defaults
 from limelight.pages.wording import EXACTNESS, MODELS
@@ -44,6 +46,43 @@ def page_with_settings(name: str) -> str:
     return SECTION.sub(lambda _: f"\n{section(METHODS[name])}", text)
 
 
+KEYWORDS = Path(setting_keywords.__file__)
+_JUDGE_OWN = ("replacement", "seed")  # judge has these for all methods
+_TYPES = (bool, int, float, str, type(None))
+
+
+def keywords_module() -> str:
+    """Return the module that names the settings of limelight's methods for type checkers."""
+    types: dict[str, set[type]] = {}
+    for method in METHODS.values():
+        if method.settings.__module__.startswith("limelight.explainers."):
+            hints = get_type_hints(method.settings)
+            for name in setting_defaults(method):
+                types.setdefault(name, set()).update(get_args(hints[name]) or {hints[name]})
+    lines = {name: f"    {name}: {_annotation(types[name])}" for name in sorted(types)}
+    judge = [line for name, line in lines.items() if name not in _JUDGE_OWN]
+    other = [lines[name] for name in _JUDGE_OWN]
+    text = KEYWORDS.read_text("utf-8")
+    for title, members in (("JudgeMethodSettings", judge), ("MethodSettings", other)):
+        pattern = rf'(?<=^class {title}\()(.*?""")\n\n(?:    \w+: [^\n]*\n)*'
+        text = re.sub(
+            pattern,
+            lambda match, members=members: f"{match[1]}\n\n" + "\n".join(members) + "\n",
+            text,
+            flags=re.MULTILINE | re.DOTALL,
+        )
+    return text
+
+
+def _annotation(types: set[type]) -> str:
+    """Return the types of a setting as an annotation: Any for classes of limelight."""
+    if not types <= set(_TYPES):
+        return "Any"
+    ordered = sorted(types, key=_TYPES.index)
+    return " | ".join("None" if kind is type(None) else kind.__name__ for kind in ordered)
+
+
 if __name__ == "__main__":
+    KEYWORDS.write_text(keywords_module(), "utf-8")
     for name in METHODS:
         (HERE / f"{name}.md").write_text(page_with_settings(name), "utf-8")

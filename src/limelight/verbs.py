@@ -42,16 +42,16 @@ from limelight.models.text_game import TextGame
 from limelight.question import (
     Asked,
     Question,
-    Settings,
     spelled_out,
     split,
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
+from limelight.setting_keywords import MethodSettings
 from limelight.text import Answer, AskedText, Document, Given, PictureLike, is_one, joined
 
 
-class Keywords(Asked, Settings, total=False):
+class Keywords(Asked, MethodSettings, total=False):
     """What may be given by name to every verb that explains."""
 
     budget: BudgetGiven | None

@@ -28,8 +28,9 @@ from limelight.judging.statistics import (
 from limelight.judging.texts import Setup
 from limelight.models import Model, checked_model, has, resolved_replacement
 from limelight.models.protocol import answered_once, asked_of_spans
-from limelight.question import JudgedSettings, Question
+from limelight.question import Question
 from limelight.results.judgement import JudgedText, Judgement
+from limelight.setting_keywords import JudgeMethodSettings
 from limelight.text import Unit, joined, name_of_one, unit_name
 
 
@@ -55,7 +56,7 @@ def judge(
     seed: int = 0,
     progress: Progress | None = None,
     estimate: Callable[[Estimate], None] | None = None,
-    **settings: Unpack[JudgedSettings],
+    **settings: Unpack[JudgeMethodSettings],
 ) -> Judgement:
     """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
 

@@ -29,7 +29,7 @@ from limelight.models.fingerprints import model_identity, object_fingerprint, un
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import asked_of_spans
-from limelight.question import Asked, Question, Settings, spelled_out, split
+from limelight.question import Asked, Question, spelled_out, split
 from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,
@@ -54,6 +54,7 @@ from limelight.runs.work import (
     needs_main,
     packed,
 )
+from limelight.setting_keywords import MethodSettings
 from limelight.text import few_names, one_line
 
 _FEW = 20  # texts, which are not worth an estimate
@@ -240,7 +241,7 @@ def _shard_size(
     return _SHARD if not calls else min(max(_CALLS // calls, _FEWEST), _SHARD)
 
 
-class DataKeywords(Asked, Settings, total=False):
+class DataKeywords(Asked, MethodSettings, total=False):
     """What may be given by name: the question, and settings of the methods."""
 
 
