@@ -63,7 +63,7 @@ EXCEPTIONS = {
         "shapley_of_all_masks",
     },
     "limelight.sampling.regression": {"LimeFit", "fitted_lime"},
-    "limelight.sampling.sample": {"Game", "LimeDraws", "Sample"},
+    "limelight.sampling.sample": {"Game", "Sample", "lime_sampler"},
 }
 
 

@@ -636,13 +636,13 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
     from lime.lime_base import LimeBase
 
     from limelight.sampling.masks import text_rng
-    from limelight.sampling.sample import LimeDraws
+    from limelight.sampling.sample import lime_sampler
 
     model = paper_as_function()
     options = {"samples": 300, "scale": "probability", "target": 1, "num_features": 5}
     e = limelight.explain(model, TEXT, "lime-sampled", feature_selection="none", **options)
     d = len(e.features)
-    drawn, _ = LimeDraws(d=d)(299, text_rng(0, TEXT))
+    drawn, _ = lime_sampler(d)(299, text_rng(0, TEXT))
     keep = np.concatenate([np.ones((1, d), bool), drawn])
     texts = [
         " ".join(w if row[e.features.index(w)] else "zzz" for w in TEXT.split()) for row in keep

@@ -30,9 +30,9 @@ from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
 from limelight.sampling.deadline import answers_in_time
 from limelight.sampling.masks import PerMask, coin_masks, text_rng
-from limelight.sampling.pairs import INDICES, PairDraws, fitted_pairs
+from limelight.sampling.pairs import INDICES, PairSampler, fitted_pairs
 from limelight.sampling.regression import fitted_lime, lasso_fit
-from limelight.sampling.sample import CoinDraws
+from limelight.sampling.sample import coin_sampler
 from limelight.sampling.spread import heavy_tailed
 from limelight.shapes import Bool, Float
 from limelight.text import Answer
@@ -67,7 +67,7 @@ def _by_masks(settings: "Banzhaf", one: Reading) -> Finding:
         return (both[: len(keep)] - both[len(keep) :]) / 2
 
     how = partial(fitted_lime, ridge=0.0)
-    fit, said = fit_masks(settings, one, game, CoinDraws(d), how, ask=odd)
+    fit, said = fit_masks(settings, one, game, coin_sampler(d), how, paired_game=odd)
     drawn = 2 * fit.samples
     if not np.isfinite(fit.stderr).all():  # one mask alone decides a score
         raise DomainError(
@@ -100,9 +100,9 @@ def _pairs_by_masks(settings: "Interactions", one: Reading) -> Finding:
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
         pairs = strongest(matrix, None, settings.top)
         return game.found(of_words(matrix), pairs=pairs, masks=2**d)
-    drawn = PairDraws(d, settings.index)
-    how = partial(fitted_pairs, draws=drawn)
-    fit, said = fit_masks(settings, one, game, drawn, how)
+    sampler = PairSampler(d, settings.index)
+    how = partial(fitted_pairs, sampler=sampler)
+    fit, said = fit_masks(settings, one, game, sampler, how)
     # So far from 0 no pair lies in 95 % of samples where none interacts (Bonferroni).
     many = d * (d - 1) // 2
     limit = NormalDist().inv_cdf(1 - 0.025 / many)

@@ -51,7 +51,7 @@ from limelight.results.plan import SamplingPlan
 from limelight.sampling.all_masks import lime_of_all_masks
 from limelight.sampling.masks import SIZES
 from limelight.sampling.regression import SELECTIONS, LimeFit, fitted_lime
-from limelight.sampling.sample import LimeDraws
+from limelight.sampling.sample import lime_sampler
 from limelight.shapes import Array, Float
 from limelight.text import Given, in_units, side_names
 from limelight.theory.deletion import lime_under_deletion
@@ -134,7 +134,7 @@ def regression(settings: "Lime | LimeSampled", one: Reading) -> Finding:
         intercept = float(found.intercept[0])
         said = _poor_fit(r2)
         return game.found(found.scores[0], said=said, intercept=intercept, masks=2**d, r2=r2)
-    drawn = LimeDraws(d=d, bandwidth=settings.bandwidth, sizes=settings.sizes)
+    sampler = lime_sampler(d, bandwidth=settings.bandwidth, sizes=settings.sizes)
     how = partial(
         fitted_lime,
         ridge=settings.ridge,
@@ -142,7 +142,7 @@ def regression(settings: "Lime | LimeSampled", one: Reading) -> Finding:
         feature_selection=settings.feature_selection,
         bandwidth=settings.bandwidth,
     )
-    fit, told = fit_masks(settings, one, game, drawn, how, row0=settings.row0)
+    fit, told = fit_masks(settings, one, game, sampler, how, row0=settings.row0)
     # A fit that passes through its samples has errors of zero, which are not its error.
     if not np.isfinite(fit.stderr).all():
         raise _undetermined(fit.samples, int(fit.kept[0]), d)
