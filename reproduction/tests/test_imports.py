@@ -1,4 +1,7 @@
-"""What the reproduction takes from the library: public names, theory, and a list of exceptions."""
+"""What the reproduction takes from the library: public names, theory, and a list of exceptions.
+
+Public are the names of ``limelight`` and of ``limelight.explainers``.
+"""
 
 import ast
 from collections import Counter
@@ -8,14 +11,25 @@ import pytest
 
 import limelight
 import limelight_reproduction
+from limelight import explainers
 
 HOME = Path(limelight_reproduction.__file__).parent
-# Whole, since its modules are the theorems by name.
+# All of it, since its modules are the theorems by name.
 THEORY = "limelight.theory."
 # What has no public name, and why it is needed all the same.
 EXCEPTIONS = {
     # sentences for mistakes, files that are never half written, markup that is escaped: as there
     "limelight.errors": {"nearest"},
+    # a command with the options of the library's commands
+    "limelight.cli.console": {"put_one"},
+    "limelight.cli.options": {"ModelOptions", "QuestionOptions", "Seed", "WholeNumber"},
+    "limelight.cli.texts": {"OneText"},
+    # a result that prints itself, becomes a table and a file as the library's results do
+    "limelight.pages.terminal": {"ALL", "SHOWN_FEATURES", "Look", "on_terminal", "table_text"},
+    "limelight.results.codec": {"decoded", "encoded"},
+    "limelight.results.faces": {"Tabular"},
+    "limelight.results.table": {"Column", "Table", "plain_rows"},
+    "limelight.results.values": {"EqualByFields", "own_numbers"},
     # the version and the commit of a run
     "limelight.provenance": {"describe_stamps", "source_stamp"},
     "limelight.files": {"whole_folder", "write_whole"},
@@ -34,16 +48,21 @@ EXCEPTIONS = {
     "limelight.shapes": {"Array", "Bool", "Float", "Int"},
     "limelight.text": {
         "CLS",
+        "SIDES",
         "UNK",
         "Document",
         "Features",
+        "Given",
         "Pair",
         "Picture",
         "Tokens",
         "Vocabulary",
         "features_of",
+        "one_line",
+        "side_names",
         "token_strings",
         "tokenize",
+        "with_sides",
     },
     # the paper's classifier over patches, and pictures with labels
     "limelight.models.attention": {"PictureClassifier"},
@@ -78,6 +97,9 @@ def imported(source):
                 yield one.name, None
 
 
+SETTINGS = [method.settings.__name__ for method in explainers.METHODS.values()]
+
+
 def of_library(source):
     return {(m, n) for m, n in imported(source) if m.partition(".")[0] == "limelight"}
 
@@ -89,6 +111,7 @@ def refused(found):
         for module, name in found
         if not (
             (module == "limelight" and name in limelight.__all__)
+            or (module == "limelight.explainers" and name in {*explainers.__all__, *SETTINGS})
             or (module.startswith(THEORY) and name is not None and not name.startswith("_"))
             or name in EXCEPTIONS.get(module, ())
         )

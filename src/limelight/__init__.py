@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.explainers.learned import Learned
-    from limelight.explainers.lime import plan
     from limelight.explainers.registry import register
     from limelight.explainers.surrogate import surrogate
     from limelight.judging import Judgement, judge
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
     from limelight.models.pooling import pooling_classifier
     from limelight.results import Comparison, Explanation, SpanExplanations
-    from limelight.results.plan import SamplingPlan
     from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
     from limelight.theory.attention_pooling import pooling_game
@@ -41,7 +39,6 @@ _HOME = {
         "checks": "Check verify",
         "data": "Evaluation LabelledTexts evaluate read_labelled",
         "errors": "DomainError InputError",
-        "explainers.lime": "plan",
         "explainers.registry": "register",
         "explainers.surrogate": "surrogate",
         "judging": "Judgement judge",
@@ -50,7 +47,6 @@ _HOME = {
         "models.endpoint": "wrap_endpoint",
         "models.pooling": "pooling_classifier",
         "results": "Comparison Explanation SpanExplanations",
-        "results.plan": "SamplingPlan",
         "runs": "Run explain_data",
         "serving": "Serving serve",
         "theory.attention_pooling": "pooling_game",
@@ -64,10 +60,10 @@ _HOME = {
 _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn": "serve"}
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load", "wrap", "wrap_endpoint", "explain", "explain_classes", "explain_sentences",
-    "explain_spans", "explain_data", "compare", "judge", "predict", "plan", "game",
+    "explain_spans", "explain_data", "compare", "judge", "predict", "game",
     "pooling_classifier", "pooling_game", "surrogate", "methods", "register", "verify",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
-    "Judgement", "Learned", "SamplingPlan", "Run", "Serving", "Check", "Evaluation",
+    "Judgement", "Learned", "Run", "Serving", "Check", "Evaluation",
     "LabelledTexts", "Model", "AttentionClassifier", "read_labelled", "save_folder",
     "InputError", "DomainError", "__version__",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
 
 from limelight import __version__
+from limelight.cli import plugins
 from limelight.cli.console import heard, tell
 from limelight.errors import InputError, nearest
 
@@ -26,7 +27,6 @@ COMMANDS = {
     "judge": (
         "Say which methods are faithful to a model on your texts, between chance and ceiling."
     ),
-    "plan": "Say how many samples LIME needs on a text to come within an error of its limit.",
     "summarize": "Say what drives a model over a whole data set: words, mistakes, slices.",
     "serve": "Open a page on this machine: type a text and see, or look through a data set.",
     "methods": "List the methods: what each computes, what it sees and what it cannot see.",
@@ -37,11 +37,9 @@ COMMANDS = {
     "learn": "Fit a method to a model that explains a text at the price of one forward pass.",
     "export": "Write a model as one offline page that predicts and explains while you type.",
     "data": "Download and check a public data set.",
-    "reproduce": "Run the paper's experiments again and write a report.",
 }
 _SHARED = {  # commands that live in the module of another
     "compare": "explain",
-    "plan": "explain",
     "evaluate": "predict",
     "learn": "train",
     "data": "train",
@@ -82,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if any("\0" in argument for argument in given):
             raise InputError("an argument must not hold the character NUL; no path or text has it.")
         with _ends_heard():
+            _find_plugins(given)
             code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
@@ -95,6 +94,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tell(f"Error: {' '.join(said)}")
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _find_plugins(arguments: Sequence[str]) -> None:
+    """Look for commands of other packages if the arguments name none of ours."""
+    # Only then, since looking through all that is installed takes longer than some commands.
+    name = arguments[0] if arguments else "--help"
+    if name in app.help_flags:
+        plugins.add_every_command(app)
+    elif name not in COMMANDS and not name.startswith("-"):
+        plugins.add_command(app, name)
 
 
 class _ClosedOutput(io.FileIO):
@@ -157,7 +166,9 @@ def _shortened(found: re.Match[str]) -> str:
 def _sentence(error: Exception) -> str:
     """Say an operating-system error as a sentence; the others are one already."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
-        return nearest("command", error.unused_tokens[0], COMMANDS)  # without importing them all
+        # By name, without importing them all.
+        names = [*COMMANDS, *plugins.installed_commands()]
+        return nearest("command", error.unused_tokens[0], names)
     if isinstance(error, UnknownOptionError) and " " in error.token.value:
         return f"{error} A text that starts with a dash goes last, after --."
     if isinstance(error, OSError) and error.strerror:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from limelight.explainers.budget import Budget, allocate_budget, parse_budget
+from limelight.explainers.explaining import one_reading
 from limelight.explainers.method import (
     MEANINGS,
     ConfiguredMethod,
@@ -23,6 +24,7 @@ from limelight.explainers.method import (
     at_least,
     between,
     exact_implementation,
+    made,
     per_input,
     settings_class,
 )
@@ -54,7 +56,7 @@ from limelight.explainers.target_game import (
 from limelight.models.text_game import TextGame
 from limelight.question import Targets
 from limelight.results import Finding
-from limelight.sampling.masks import text_rng
+from limelight.sampling.masks import SIZES, text_rng
 
 if TYPE_CHECKING:  # for type checkers, which do not run __getattr__
     from limelight.explainers.anchors import *  # noqa: F403
@@ -66,49 +68,14 @@ if TYPE_CHECKING:  # for type checkers, which do not run __getattr__
     from limelight.explainers.shapley import *  # noqa: F403
 
 __all__ = [
-    "DEFAULT_CALLS",
-    "MAX_SAMPLES",
-    "MEANINGS",
-    "METHODS",
-    "Budget",
-    "ConfiguredMethod",
-    "Cost",
-    "Finding",
-    "FiniteNotNegative",
-    "Implementation",
-    "Method",
-    "NotBelow",
-    "NotNegative",
-    "OneOf",
-    "Positive",
-    "Range",
-    "Reading",
-    "SampleSize",
-    "SamplingSettings",
-    "Share",
-    "TargetGame",
-    "Targets",
-    "TextGame",
-    "add_bounds",
-    "allocate_budget",
-    "at_least",
-    "between",
-    "configure_method",
-    "exact_implementation",
-    "exact_values",
-    "find_method",
-    "fit_masks",
-    "fit_sample_size",
-    "nonzero_or_none",
-    "parse_budget",
-    "per_input",
-    "rare_effect_warning",
-    "read",
-    "register_method",
-    "sampled_implementation",
-    "settings_class",
-    "text_rng",
-    "usable_methods",
+    "DEFAULT_CALLS", "MAX_SAMPLES", "MEANINGS", "METHODS", "SIZES", "Budget", "ConfiguredMethod",
+    "Cost", "Finding", "FiniteNotNegative", "Implementation", "Method", "NotBelow", "NotNegative",
+    "OneOf", "Positive", "Range", "Reading", "SampleSize", "SamplingSettings", "Share",
+    "TargetGame", "Targets", "TextGame", "add_bounds", "allocate_budget", "at_least", "between",
+    "configure_method", "exact_implementation", "exact_values", "find_method", "fit_masks",
+    "fit_sample_size", "made", "nonzero_or_none", "one_reading", "parse_budget", "per_input",
+    "rare_effect_warning", "read", "register_method", "sampled_implementation", "settings_class",
+    "text_rng", "usable_methods",
 ]  # fmt: skip
 
 

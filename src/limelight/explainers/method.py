@@ -326,7 +326,7 @@ class ConfiguredMethod(NamedTuple):
             If the model lacks what the method needs, or if a setting that is not at its default
             has no effect on this model.
         """
-        implementation = select_implementation(method, model)
+        implementation = select_implementation(method, model, chosen_replacement(settings))
         if implementation is None:
             raise unusable_method(method, model)
         defaults = setting_defaults(method)
@@ -336,7 +336,9 @@ class ConfiguredMethod(NamedTuple):
             values = {name: getattr(settings, name) for name in defaults}
             changed = {name: value for name, value in values.items() if value != defaults[name]}
         if changed:
-            _check_names(method, implementation, changed)
+            is_usual = implementation is select_implementation(method, model)
+            case = "for this model" if is_usual else "with this replacement"
+            _check_names(method, implementation, changed, case)
         values = defaults | changed
         changed |= {
             name: value for name, value in implementation.defaults.items() if values[name] is None
@@ -417,14 +419,26 @@ class ConfiguredMethod(NamedTuple):
         return used | {"budget": self.budget} if self.budget else used
 
 
-def select_implementation(method: Method, model: Model) -> Implementation | None:
-    """Return the first implementation whose capability ``model`` has; None if there is none."""
+def select_implementation(
+    method: Method, model: Model, replacement: Any = "auto"
+) -> Implementation | None:
+    """Return the first implementation for ``model`` and ``replacement``; None if there is none."""
     capabilities = model.capabilities
     for implementation in method.implementations:
         needs = implementation.needs
         if needs is None or capabilities.get(needs, "") is None:
-            return implementation
+            # The exact game of a model removes words as the model does, by its first replacement.
+            is_exact = needs == "games" and "replacement" in implementation.settings
+            if not is_exact or replacement in ("auto", model.replacements[0]):
+                return implementation
     return None
+
+
+def chosen_replacement(settings: Any) -> Any:
+    """Return the replacement in settings by name, or in a settings object."""
+    if isinstance(settings, Mapping):
+        return settings.get("replacement", "auto")
+    return getattr(settings, "replacement", "auto")
 
 
 def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
@@ -444,7 +458,9 @@ def setting_defaults(method: Method) -> dict[str, Any]:
     return {setting.name: setting.default for setting in method.settings.declared}
 
 
-def _check_names(method: Method, implementation: Implementation, names: Iterable[str]) -> None:
+def _check_names(
+    method: Method, implementation: Implementation, names: Iterable[str], case: str
+) -> None:
     known = implementation.settings
     for name in names:
         if name in known:
@@ -452,7 +468,7 @@ def _check_names(method: Method, implementation: Implementation, names: Iterable
         if name in setting_defaults(method) or not known:
             choices = _join_names(list(known)) if known else "no setting"
             raise InputError(
-                f"the setting {name!r} of method {method.id!r} does nothing for this model; "
+                f"the setting {name!r} of method {method.id!r} does nothing {case}; "
                 f"here it takes {choices}."
             )
         raise InputError(nearest(f"setting of method {method.id!r} named", name, known))

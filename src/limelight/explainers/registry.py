@@ -6,12 +6,13 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform
 
-from limelight.errors import InputError, nearest
+from limelight.errors import IN_REPRODUCTION, InputError, nearest
 from limelight.explainers.learned import PREFIX, Learned
 from limelight.explainers.method import (
     ConfiguredMethod,
     Implementation,
     Method,
+    chosen_replacement,
     reason_unusable,
     select_implementation,
     setting_defaults,
@@ -27,6 +28,7 @@ from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, 
 # looked up: a comparison of attention and gradients needs neither anchors nor their searches.
 MODULES = ("attention", "gradients", "lime", "shapley", "nested", "banzhaf", "surrogate", "anchors")
 ENTRY_POINTS = "limelight.methods"
+_REPRODUCTION = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # Keywords of the verbs that no setting may be called: a value would go to the one or to the other.
 _TAKEN = {one.name for one in fields(Question)} | {
@@ -116,10 +118,7 @@ class Registry(Mapping[str, Method]):
 
         for point in entry_points(group=ENTRY_POINTS):
             try:
-                value = point.load()
-                # A decorated class has registered its method already.
-                if not isinstance(value, type) or self.of_settings(value) is None:
-                    register(value)
+                register(point.load())
             except (Exception, SystemExit) as error:  # of a package that may do anything
                 why = f"{error}" if isinstance(error, InputError) else repr(error)
                 package = point.dist.name if point.dist is not None else point.value
@@ -136,13 +135,14 @@ def _place(method: Method) -> tuple[str, str]:
 METHODS = Registry()
 
 
-def register(method: Method) -> None:
+def register(method: Method | type[Any]) -> None:
     """Make a method of your own known to every verb and command of this process, by its id.
 
     A package brings one to all processes by an entry point of the group "limelight.methods". Its
     value is such a ``limelight.explainers.Method``, or a class that
     :func:`limelight.explainers.register_method` decorates.
     """
+    method = getattr(method, "registered_method", method)  # of a decorated class
     if not isinstance(method, Method):
         raise InputError(f"a method is a limelight.explainers.Method; got {method!r}.")
     name, settings = method.id, getattr(method.settings, "declared", None)
@@ -235,6 +235,7 @@ def register_method(
             METHODS.keep(method)
         else:
             register(method)
+        settings.registered_method = method  # type: ignore[attr-defined]
         return settings
 
     return register_class
@@ -255,6 +256,8 @@ def find_method(name: Any) -> Method:
             return method
         if name in METHODS.broken:
             raise InputError(METHODS.broken[name])
+        if name in _REPRODUCTION:
+            raise InputError(IN_REPRODUCTION.format(f"the method {name!r}"))
         if name == PREFIX[:-1]:
             raise InputError(
                 "a learned method is fitted to its model first: limelight.learn(model, texts), or "
@@ -378,7 +381,9 @@ def configure_methods(
         raise InputError(f"compare shows each method once; {repeated[0]!r} was given twice.")
     setting_names = dict[Any, Mapping[str, str]]()
     for name, method in by_name.items():
-        if (implementation := select_implementation(method, model)) is None:
+        replacement = chosen_replacement(settings if is_named(name) else name)
+        implementation = select_implementation(method, model, replacement)
+        if implementation is None:
             raise unusable_method(method, model)
         setting_names[name] = implementation.settings if is_named(name) else {}
     known = {setting: None for names in setting_names.values() for setting in names}

@@ -1,4 +1,4 @@
-"""Shapley values, exact, of a mean field or sampled, and leave-one-out."""
+"""Shapley values, exact or sampled, and leave-one-out."""
 
 import math
 from dataclasses import replace
@@ -29,9 +29,7 @@ from limelight.explainers.sample_size import (
     sampled_implementation,
 )
 from limelight.explainers.target_game import (
-    MEAN_FIELD,
     TargetGame,
-    add_bounds,
     exact_values,
     nonzero_or_none,
     rare_effect_warning,
@@ -49,9 +47,7 @@ from limelight.sampling.orders import (
 from limelight.sampling.spread import half_quantile
 from limelight.text import in_units
 from limelight.theory.leave_one_out import leave_one_out
-from limelight.theory.mean_field import shapley_mean_field
 from limelight.theory.namespace import host_array
-from limelight.theory.second_order import distance_bound, shapley_second_order
 from limelight.theory.shapley import shapley
 
 # Pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part. Orders of words are
@@ -260,12 +256,6 @@ def _loo_by_asking(settings: "Loo", one: Reading) -> Finding:
     return game.found(whole - np.array(without))
 
 
-def _mean_field(_: "ShapleyMeanField", reading: Reading) -> list[Finding]:
-    scores = shapley_mean_field(reading.ratio_game)
-    bounds = distance_bound(scores, shapley_second_order(reading.ratio_game))
-    return add_bounds(reading, scores, bounds, MEAN_FIELD.format("the Shapley value"))
-
-
 _SAMPLED = sampled_implementation(
     sampled_shapley,
     {
@@ -288,23 +278,6 @@ _SAMPLED = sampled_implementation(
     summary="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "
     "pair of masks",
 )
-
-
-@final
-@register_method(
-    id="shapley-mean-field",
-    label="Shapley (mean field)",
-    formula="(A_j − B_j) ∫₀¹dx/D̄ − (a_j − b_j) ∫₀¹N̄ dx/D̄²",
-    sees="Shapley values where no word holds most of the attention; adds up to how far all "
-    "words together move the output",
-    blind="which texts a word is kept in: each is taken for the mean text of its size",
-    cost="one forward pass, O(d log d)",
-    implementations=(
-        Implementation(needs="collapses", exactness="exact", explain=_mean_field, logit_only=True),
-    ),
-)
-class ShapleyMeanField:
-    """Settings of mean-field Shapley values: none."""
 
 
 @final

@@ -147,9 +147,6 @@ def exact_values(
     return findings
 
 
-MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."
-
-
 def add_bounds(
     reading: Reading,
     scores: Float[Array, "n 1 d"],
@@ -270,7 +267,7 @@ def fit_masks(
     masks_per_row = 1 if paired_game is None else 2
     rng = text_rng(settings.seed, reading.documents[0].text)
     sample = Sample(paired_game or game, sampler, rng, d=d, row0=row0)
-    model = until(
+    linear_model = until(
         sample,
         partial(fit, known_range=game.known_range),
         start=sample_size.initial_count(d) // masks_per_row,
@@ -280,11 +277,11 @@ def fit_masks(
         most=settings.max_samples // masks_per_row,
     )
     rare_effects = rare_effect_warning(
-        flat=bool(model.flat[0]),
-        spike=float(model.spike[0]) if isinstance(model, LimeFit) else 0.0,
+        flat=bool(linear_model.flat[0]),
+        spike=float(linear_model.spike[0]) if isinstance(linear_model, LimeFit) else 0.0,
         size=max(game.known_range, float(sample.range[0])),
-        draws=model.samples,
+        draws=linear_model.samples,
         tail=float(sample.tail[0]),
     )
-    count, largest_error = masks_per_row * model.samples, float(model.stderr.max())
-    return model, sample_size.tolerance_warning(count, largest_error) + rare_effects
+    count, largest_error = masks_per_row * linear_model.samples, float(linear_model.stderr.max())
+    return linear_model, sample_size.tolerance_warning(count, largest_error) + rare_effects

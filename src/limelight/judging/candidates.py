@@ -70,7 +70,7 @@ def candidates_of(
     named = _listed(compared_by_default(model) if methods is None else methods)
     # Settings objects carry settings of their own, so keywords are for methods by name alone.
     ids = [one for _, one in named if is_named(one) and not _is_stored(one)]
-    implementations = [select_implementation(find_method(one), model) for one in ids]
+    implementations = [select_implementation(find_method(one), model, replacement) for one in ids]
     used = [implementation.settings for implementation in implementations if implementation]
     known = {name: None for meanings in used for name in meanings}
     for name in settings:  # one that no method of this model has would do nothing
@@ -109,7 +109,7 @@ def _listed(methods: Any) -> list[tuple[str | None, Any]]:
 def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidate:
     """Return a method by its name, with those of ``settings`` that it has, or by its settings."""
     method = find_method(one)
-    implementation = select_implementation(method, model)
+    implementation = select_implementation(method, model, settings["replacement"])
     known = implementation.settings if is_named(one) and implementation is not None else ()
     try:
         values = {name: value for name, value in settings.items() if name in known}
