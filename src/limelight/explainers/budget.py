@@ -271,10 +271,11 @@ def allocate_calls(
             allocated.append(method)
             continue
         part, minimum = share if cost.settings else calls, cost.minimum(method.settings, d)
-        affordable = cost.affordable_calls(part, d, seconds_per_call)
+        affordable = part
+        if seconds_per_call is not None:
+            affordable = cost.affordable_calls(part, d, seconds_per_call)
         if affordable >= minimum:
-            text = str(budget)
-            allocated.append(method.with_budget(text, part, d, seconds_per_call=seconds_per_call))
+            allocated.append(method.with_budget(str(budget), part, affordable, d))
             continue
         after = " after reading the text and timing the model" * (seconds_per_call is not None)
         # One more call is for the input itself.

@@ -195,10 +195,8 @@ class Cost:
     check: Callable[[Any, int], None] | None = None
     summary: str = ""
 
-    def affordable_calls(self, calls: int, d: int, seconds_per_call: float | None) -> int:
+    def affordable_calls(self, calls: int, d: int, seconds_per_call: float) -> int:
         """Return how many of the calls remain once the time for the overhead is taken off."""
-        if seconds_per_call is None:
-            return calls
         return int(calls * seconds_per_call / (seconds_per_call + d * self.overhead))
 
 
@@ -366,7 +364,7 @@ class ConfiguredMethod(NamedTuple):
         return self.create(self.method, model, values)
 
     def with_budget(
-        self, budget: str, calls: int, d: int, *, seconds_per_call: float | None = None
+        self, budget: str, calls: int, affordable_calls: int, d: int
     ) -> "ConfiguredMethod":
         """Fit the settings to the calls that a budget leaves for one input.
 
@@ -376,14 +374,12 @@ class ConfiguredMethod(NamedTuple):
             The budget as the user wrote it.
         calls
             Calls that this method may make.
+        affordable_calls
+            Those of them that leave time for the overhead of the method.
         d
             Number of features of the input.
-        seconds_per_call
-            Time of one call, if the budget is a time.
         """
-        cost = self.implementation.cost
-        affordable = cost.affordable_calls(calls, d, seconds_per_call)
-        settings = cost.fit(self.settings, d, affordable)
+        settings = self.implementation.cost.fit(self.settings, d, affordable_calls)
         return self._replace(settings=settings, budget=budget, calls=calls)
 
     def with_samples_drawn(self, diagnostics: Mapping[str, Any]) -> "ConfiguredMethod":

@@ -12,7 +12,6 @@ from limelight.explainers.method import (
     ConfiguredMethod,
     Implementation,
     Method,
-    chosen_replacement,
     reason_unusable,
     select_implementation,
     setting_defaults,
@@ -381,18 +380,22 @@ def configure_methods(
         raise InputError(f"compare shows each method once; {repeated[0]!r} was given twice.")
     setting_names = dict[Any, Mapping[str, str]]()
     for name, method in by_name.items():
-        replacement = chosen_replacement(settings if is_named(name) else name)
+        if not is_named(name):  # a settings object
+            continue
+        replacement = settings.get("replacement", "auto")
         implementation = select_implementation(method, model, replacement)
         if implementation is None:
             raise unusable_method(method, model)
-        setting_names[name] = implementation.settings if is_named(name) else {}
+        setting_names[name] = implementation.settings
     known = {setting: None for names in setting_names.values() for setting in names}
     for setting in settings:
         if setting not in known:
             raise InputError(nearest("setting of these methods", setting, known))
     configured = []
     for name, method in by_name.items():
-        values = {key: value for key, value in settings.items() if key in setting_names[name]}
-        values_or_object = values if is_named(name) else name
+        values_or_object = name
+        if name in setting_names:
+            used = setting_names[name]
+            values_or_object = {key: value for key, value in settings.items() if key in used}
         configured.append(ConfiguredMethod.create(method, model, values_or_object))
     return configured

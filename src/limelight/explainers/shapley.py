@@ -87,10 +87,11 @@ def fit_pairs(settings: "Shapley", d: int, calls: int) -> "Shapley":
 
 def _check_pairs(settings: "Shapley", d: int) -> None:
     """Refuse before any call a regression that has too little to go by."""
+    if not settings.by_regression(d):
+        return
     sample_size, least = settings.sample_size, fewest_pairs(d)
     pairs = sample_size.initial_count(d)
-    is_too_small = pairs < least and not sample_size.covers_all_masks(d)
-    if settings.by_regression(d) and is_too_small:
+    if pairs < least and not sample_size.covers_all_masks(d):
         raise DomainError(
             f"a regression on {d} features needs at least {least} pairs of masks; got "
             f"{pairs}. Set pairs to {least} or more, or leave the sampler out."
