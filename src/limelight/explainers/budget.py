@@ -264,7 +264,8 @@ def allocate_calls(
             # A method that costs more than there is will fail, and leaves its part to the others.
             spent += fixed_calls if fixed_calls <= calls else 0
             reserved += fixed_calls
-    share, allocated = max(calls - spent, 0) // max(sampled_count, 1), list[ConfiguredMethod]()
+    share = max(calls - spent, 0) // max(sampled_count, 1)
+    budget_text, allocated = str(budget), list[ConfiguredMethod]()
     for method in methods:
         cost = method.implementation.cost
         if cost.minimum is None:
@@ -275,7 +276,7 @@ def allocate_calls(
         if seconds_per_call is not None:
             affordable = cost.affordable_calls(part, d, seconds_per_call)
         if affordable >= minimum:
-            allocated.append(method.with_budget(str(budget), part, affordable, d))
+            allocated.append(method.with_budget(budget_text, part, affordable, d))
             continue
         after = " after reading the text and timing the model" * (seconds_per_call is not None)
         # One more call is for the input itself.
@@ -283,10 +284,10 @@ def allocate_calls(
         advice = _suggest_methods(method.model, d, affordable, minimum) if len(methods) == 1 else ""
         refusal = (
             f"{method.method.label} of {d} words takes {minimum:,} calls of the model or more, "
-            f"and a budget of {budget} leaves it {affordable:,}{after}. Give a budget of "
+            f"and a budget of {budget_text} leaves it {affordable:,}{after}. Give a budget of "
             f"{enough:,} calls{advice}."
         )
-        allocated.append(method._replace(budget=str(budget), calls=part, refusal=refusal))
+        allocated.append(method._replace(budget=budget_text, calls=part, refusal=refusal))
     return allocated
 
 
