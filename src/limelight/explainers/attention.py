@@ -220,19 +220,17 @@ def _both_implementations(
 
 
 _MEAN = partial(_from_tables, summary=mean_attention)
-_register_attention = partial(  # without gradients
-    register_method,
-    blind="values, the last layer, and so the sign and the class",
-    cost="one forward pass",
-    signed=False,
-)
+_BLIND = "values, the last layer, and so the sign and the class"  # attention without gradients
 
 
-@_register_attention(
+@register_method(
     id="alpha-avg",
     label="α-avg",
     formula="mean over heads of α_t (Eq. 10)",
     sees="where [cls] looks",
+    blind=_BLIND,
+    cost="one forward pass",
+    signed=False,
     implementations=_both_implementations(_MEAN, partial(_of_layer, summary=mean_attention)),
 )
 class AlphaAvg:
@@ -241,11 +239,14 @@ class AlphaAvg:
     layer: str | int = "last"
 
 
-@_register_attention(
+@register_method(
     id="alpha-max",
     label="α-max",
     formula="max over heads of α_t (Eq. 11)",
     sees="where at least one head looks",
+    blind=_BLIND,
+    cost="one forward pass",
+    signed=False,
     implementations=_both_implementations(
         partial(_from_tables, summary=max_attention), partial(_of_layer, summary=max_attention)
     ),
@@ -267,11 +268,14 @@ class AlphaGrad(AlphaAvg):
     """Settings of α×grad: which layer of a deep model."""
 
 
-@_register_attention(
+@register_method(
     id="rollout",
     label="Rollout",
     formula="Π over layers of (mean over heads of α + I)/2, the row that is read",
     sees="how attention mixes the words through all layers",
+    blind=_BLIND,
+    cost="one forward pass",
+    signed=False,
     implementations=_both_implementations(
         _MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="relays"
     ),
@@ -280,12 +284,14 @@ class Rollout:
     """Settings of attention rollout (Abnar & Zuidema, 2020): none."""
 
 
-@_register_attention(
+@register_method(
     id="flow",
     label="Flow",
     formula="maximum flow from the read position to the word, capacities (α + I)/2",
     sees="the widest paths of attention through all layers",
     cost="one forward pass and one maximum flow per token: grows with the cube of the length",
+    blind=_BLIND,
+    signed=False,
     implementations=_both_implementations(
         _MEAN, partial(_through_layers, score=flows), needs="relays"
     ),

@@ -234,7 +234,7 @@ def register_method(
             METHODS.keep(method)
         else:
             register(method)
-        settings.registered_method = method  # type: ignore[attr-defined]
+        settings.registered_method = method
         return settings
 
     return register_class
