@@ -14,7 +14,6 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-from limelight import pooling_game
 from limelight.errors import DomainError
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.enumeration import all_keeps
@@ -34,6 +33,7 @@ from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.owen import owen
 from limelight.theory.ratio_game import RatioGame
 from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.attention_pooling import pooling_game
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
 from limelight_reproduction.theory.paper import lime_theorem

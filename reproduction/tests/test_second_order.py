@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_lime import padded
 
-from limelight.theory.attention_pooling import pooling_game
 from limelight.theory.enumeration import (
     all_keeps,
     lime_by_enumeration,
@@ -24,6 +23,7 @@ from limelight.theory.lime import lime
 from limelight.theory.lime_weights import lime_design
 from limelight.theory.ratio_game import RatioGame, of_documents, shifted
 from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.attention_pooling import pooling_game
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
 from limelight_reproduction.theory.paper import lime_theorem

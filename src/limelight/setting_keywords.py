@@ -18,7 +18,6 @@ class JudgeMethodSettings(TypedDict, total=False):
     delta: float
     feature_selection: str
     fit: bool
-    heads: int | None
     index: str
     layer: int | str
     max_pairs: int
@@ -43,7 +42,6 @@ class JudgeMethodSettings(TypedDict, total=False):
     threshold: float
     tolerance: float | None
     top: int | None
-    values: str
     within: str
 
 

@@ -17,7 +17,7 @@ from limelight.explainers.method import (
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import register_method
 from limelight.explainers.target_game import TargetGame
-from limelight.models import CAPABILITIES, reason_missing
+from limelight.models import PROPERTIES, reason_missing
 from limelight.results import Anchor, Finding
 from limelight.sampling.all_masks import affordable
 from limelight.sampling.anchors import (
@@ -57,11 +57,11 @@ class Held(NamedTuple):
 def held_by(one: Reading) -> Held:
     """Return what is held in the one document of ``one``."""
     model, target = one.model, int(one.targets.index[0])
-    why = reason_missing(model, "chooses")
+    why = reason_missing(model, "is_exclusive")
     if why is not None and model.link != "sigmoid":
         raise DomainError(
-            f"an anchor holds the predicted class; it needs {CAPABILITIES['chooses']}, and {why}. "
-            "Use 'lime', 'shapley' or 'loo'."
+            f"an anchor holds the predicted class; it needs {PROPERTIES['is_exclusive']}, and "
+            f"{why}. Use 'lime', 'shapley' or 'loo'."
         )
     label = target if why is not None and one.outputs.shape[1] > 1 else None
     choice = int(_choices(one.outputs, label)[0])
@@ -239,7 +239,7 @@ def _calls(settings: "Anchors", d: int) -> int:
     cost="10⁴ to 10⁶ forward passes on the tables (a second)",
     implementations=(
         Implementation(
-            needs="collapses",
+            needs="tables",
             exactness="sampled",
             explain=per_input(partial(_found_in, brackets=True)),
             settings=_SETTINGS,

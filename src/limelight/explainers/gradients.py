@@ -18,7 +18,7 @@ from limelight.explainers.method import (
 )
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
 from limelight.explainers.registry import register_method
-from limelight.models import Capable, Differentiated, Model, resolved_replacement
+from limelight.models import Gradients, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
 from limelight.pages.wording import rounded_up
 from limelight.results import Finding
@@ -94,9 +94,9 @@ def _times_input(_: "GxI", one: Reading) -> Finding:
 def _embedded_and_gradient(
     one: Reading,
 ) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
-    model, document = cast(Capable, one.model), one.documents[0]
+    model, document = one.model, one.documents[0]
     e = model.embedded(document)
-    return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
+    return e, model.gradients(document, e[None], one.targets.weights).gradient[0]
 
 
 def _with_warning(
@@ -116,13 +116,13 @@ def _summary_implementations(summary: Summary, *, warning: str = "") -> tuple[Im
     explain = partial(_from_tables, summary=summary)
     return (
         Implementation(
-            needs="collapses",
+            needs="tables",
             exactness="exact",
             explain=_with_warning(explain, warning) if warning else explain,
             settings=_PER_HEAD,
         ),
         Implementation(
-            needs="differentiates",
+            needs="gradients",
             exactness="exact",
             explain=per_input(partial(_at_pieces, summary=summary)),
             cost=Cost(summary=_BACKWARD),
@@ -192,16 +192,16 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
 
 def _along(settings: "IG", one: Reading) -> Finding:
     """Score every feature by the gradient summed along its path to the word."""
-    model, document, targets = cast(Capable, one.model), one.documents[0], one.targets
+    model, document, targets = one.model, one.documents[0], one.targets
     tolerance = cast(float, settings.tolerance)
     end = model.embedded(document)
     start = model.embedded(document, one.features[0], settings.replacement)
-    ends = model.differentiated(document, np.stack([start, end]), targets.weights).outputs
+    ends = model.gradients(document, np.stack([start, end]), targets.weights).outputs
     base, whole = targets.value(ends[:, None])[:, 0]
     nodes = settings.steps
     while True:
         at, weights = nested_rules(nodes)  # all nodes, and either half of them
-        found, _ = _integrals(one, model.differentiated, (start, end), at, weights)
+        found, _ = _integrals(one, model.gradients, (start, end), at, weights)
         scores, *halves = pooled_pieces(one, found)
         errors = np.max([np.abs(half - scores) for half in halves], axis=0)
         gap = abs(float(found[0].sum() - (whole - base)))
@@ -227,7 +227,7 @@ def _fit_steps(settings: "IG", _: int, calls: int) -> "IG":
 
 def _integrals(
     one: Reading,
-    ask: Callable[..., Differentiated],
+    ask: Callable[..., Gradients],
     ends: tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]],
     at: Float[np.ndarray, " n"],
     weights: Float[np.ndarray, "r n"],
@@ -284,7 +284,7 @@ def _frozen_at_pieces(settings: "Lrp", reading: Reading) -> list[Finding]:
     """
     if settings.steps > 1:
         return [_on_the_way(settings, one) for one in reading.apart()]
-    model = cast(Capable, reading.model)
+    model = reading.model
     found = model.frozen_times_input(reading.documents, reading.target_weights)
     findings = []
     for one, product, outputs in zip(reading.apart(), *found, strict=True):
@@ -297,7 +297,7 @@ def _frozen_at_pieces(settings: "Lrp", reading: Reading) -> list[Finding]:
 
 def _on_the_way(settings: "Lrp", one: Reading) -> Finding:
     """Integrate the gradient from the replacement to the text."""
-    model, document = cast(Capable, one.model), one.documents[0]
+    model, document = one.model, one.documents[0]
     end = model.embedded(document)
     token = replacement_in_place(one.model, settings.replacement)
     start = model.embedded(document, one.features[0], token)
@@ -397,9 +397,9 @@ class GL2(GAvg):
     blind="saturation: it compares with the zero vector, which is not a word",
     cost="one forward pass: no embedding is touched",
     implementations=(
-        Implementation(needs="collapses", exactness="exact", explain=_input_from_tables),
+        Implementation(needs="tables", exactness="exact", explain=_input_from_tables),
         Implementation(
-            needs="differentiates",
+            needs="gradients",
             exactness="exact",
             explain=_with_warning(per_input(_times_input), _CHANCE_ON_DEEP),
             cost=Cost(summary=_BACKWARD),
@@ -420,14 +420,14 @@ class GxI:
     cost="32 forward passes on the tables for each 16 that logits move by",
     implementations=(
         Implementation(
-            needs="collapses",
+            needs="tables",
             exactness="bound",
             explain=_integrated_from_tables,
             settings={"tolerance": "largest error of the integral of a score, in units of f"},
             defaults={"tolerance": 1e-11},
         ),
         Implementation(
-            needs="differentiates",
+            needs="gradients",
             exactness="estimated",
             explain=per_input(_along),
             settings={
@@ -465,9 +465,9 @@ class IG:
     blind="what a word does by moving attention, norms and gates, which are frozen",
     cost="one forward pass",
     implementations=(
-        Implementation(needs="collapses", exactness="exact", explain=_frozen_from_tables),
+        Implementation(needs="tables", exactness="exact", explain=_frozen_from_tables),
         Implementation(
-            needs="freezes",
+            needs="lrp",
             exactness="exact",
             explain=_frozen_at_pieces,
             settings={

@@ -4,7 +4,16 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+)
 
 from limelight.errors import InputError, nearest, told
 from limelight.explainers.reading import Reading
@@ -12,7 +21,6 @@ from limelight.models import (
     CAPABILITIES,
     Capability,
     Model,
-    has,
     reason_missing,
     resolved_replacement,
 )
@@ -268,7 +276,7 @@ def exact_implementation(
     """
     known_meanings = MEANINGS | meanings
     return Implementation(
-        needs="games",
+        needs="exact_game",
         exactness="bound",
         explain=explain,
         settings={name: known_meanings[name] for name in settings},
@@ -350,10 +358,12 @@ class ConfiguredMethod(NamedTuple):
 
     def for_model(self, model: Model) -> "ConfiguredMethod":
         """Return the method for another model, with those of its settings that apply there."""
-        needs = self.implementation.needs
-        if model is self.model or needs is None or has(model, needs):
+        if model is self.model:
             return self
-        implementation = select_implementation(self.method, model)
+        replacement = chosen_replacement(self.settings)
+        implementation = select_implementation(self.method, model, replacement)
+        if implementation is self.implementation:
+            return self
         names = () if implementation is None else implementation.settings.keys()
         # The tolerance of an exact implementation says nothing about how much to sample.
         values = {
@@ -424,7 +434,7 @@ def select_implementation(
         needs = implementation.needs
         if needs is None or capabilities.get(needs, "") is None:
             # The exact game of a model removes words as the model does, by its first replacement.
-            is_exact = needs == "games" and "replacement" in implementation.settings
+            is_exact = needs == "exact_game" and "replacement" in implementation.settings
             if not is_exact or replacement in ("auto", model.replacements[0]):
                 return implementation
     return None
@@ -439,7 +449,7 @@ def chosen_replacement(settings: Any) -> Any:
 
 def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
     """Say why ``method`` cannot explain ``model``, followed by ``advice``."""
-    needs = method.implementations[-1].needs or "chooses"
+    needs = cast(Capability, method.implementations[-1].needs)  # or any model would do
     why = reason_missing(model, needs)
     return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{advice}."
 

@@ -18,14 +18,13 @@ from limelight.explainers.method import (
     settings_class,
     unusable_method,
 )
-from limelight.models import CAPABILITIES, Model, has, reason_missing
-from limelight.models.protocol import rests_on_checks
+from limelight.models import CAPABILITIES, Model, get_property, has, reason_missing
 from limelight.question import Question
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
 # Modules that register methods, in the order of the catalogue. They are imported when a method is
 # looked up: a comparison of attention and gradients needs neither anchors nor their searches.
-MODULES = ("attention", "gradients", "lime", "shapley", "nested", "banzhaf", "surrogate", "anchors")
+MODULES = ("attention", "gradients", "lime", "shapley", "nested", "banzhaf", "anchors")
 ENTRY_POINTS = "limelight.methods"
 _REPRODUCTION = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -301,9 +300,9 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
 
 def exactness_on(implementation: Implementation, model: Model | None) -> str:
     """Return how exact an implementation is on ``model``: its bound may rest on checks of texts."""
-    is_exact = implementation.needs == "games"
-    is_checked = is_exact and model is not None and rests_on_checks(model)
-    return "checked" if is_checked else implementation.exactness
+    if model is None or implementation.needs != "exact_game":
+        return implementation.exactness
+    return "checked" if get_property(model, "rests_on_checks") else implementation.exactness
 
 
 def _make_row(method: Method, model: Model | None) -> MethodRow:
@@ -314,8 +313,8 @@ def _make_row(method: Method, model: Model | None) -> MethodRow:
             implementations, reason = (), reason_unusable(method, model)
         else:
             implementations, cost = (selected,), selected.cost.summary or cost
-            if selected.needs is None and method.implementations[0].needs == "games":
-                cost = f"{cost}; asked, since {reason_missing(model, 'games')}"
+            if selected.needs is None and method.implementations[0].needs == "exact_game":
+                cost = f"{cost}; asked, since {reason_missing(model, 'exact_game')}"
     defaults, rows = setting_defaults(method), []
     for implementation in implementations:
         values = defaults | {
@@ -351,7 +350,7 @@ def default_method(model: Model) -> str:
     Of answers Banzhaf values, which are not behind ContextCite's in any measure of its paper at as
     many calls, where Shapley values are (benchmarks/answers.py).
     """
-    if has(model, "answers"):
+    if has(model, "generation"):
         return COMPARED_OF_ANSWERS[0]
     implementation = select_implementation(METHODS[EXPLAINED], model)
     is_sampled = implementation is None or implementation.exactness == "sampled"

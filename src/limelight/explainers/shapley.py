@@ -290,7 +290,7 @@ _SAMPLED = sampled_implementation(
     blind="words that stand in for each other: each alone seems not to matter",
     cost="one forward pass, O(d)",
     implementations=(
-        Implementation(needs="games", exactness="bound", explain=_loo_from_game),
+        Implementation(needs="exact_game", exactness="bound", explain=_loo_from_game),
         Implementation(
             exactness="exact",
             explain=per_input(_loo_by_asking),

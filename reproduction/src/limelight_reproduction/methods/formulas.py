@@ -78,7 +78,7 @@ def _implementations(
 ) -> tuple[Implementation]:
     """Return the only implementation of a formula; ``meanings`` are those of its settings."""
     implementation = Implementation(
-        needs="collapses",
+        needs="tables",
         exactness="exact",
         explain=explain,
         settings=meanings,
