@@ -86,7 +86,7 @@ EXCEPTIONS = {
     "limelight.training.module": {"kept_entries", "kept_share"},
     # and what is exact where every set of words was asked
     # how the study of fitted games draws masks, and what it says of its standard errors
-    "limelight.explainers.target_game": {"unseen_effects"},
+    "limelight.explainers.target_game": {"rare_effect_warning"},
     "limelight.sampling.masks": {"Indicators", "Masks", "PerMask", "Rng", "sized_masks"},
     "limelight.sampling.pairs": {
         "PerPair",
