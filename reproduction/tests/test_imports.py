@@ -146,6 +146,13 @@ def test_nothing_is_imported_but_public_names_theory_and_the_exceptions():
     assert refused(every_import()) == set()
 
 
+def test_methods_need_no_exception():
+    for path in (HOME / "methods").glob("*.py"):
+        found = of_library(path.read_text("utf-8"))
+        assert {module for module, _ in found} <= {"limelight", "limelight.explainers"}
+        assert refused(found) == set()
+
+
 def test_every_exception_is_needed():
     listed = {(module, name) for module, names in EXCEPTIONS.items() for name in names}
     assert listed - every_import() == set()

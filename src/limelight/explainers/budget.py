@@ -83,14 +83,6 @@ def parse_seconds(value: BudgetGiven | None) -> float | None:
     return budget.seconds
 
 
-def duration(seconds: int | float) -> str:
-    """Return "1 second", "83 minutes", "2 hours" or "3 days": the most readable unit."""
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}s"
-    return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
-
-
 def configure_with_budget(
     model: Model,
     method: Any,

@@ -7,7 +7,7 @@ __all__ = ["LimeFirstOrder", "LimeMeanField", "LimeTheorem", "ShapleyMeanField"]
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, final
+from typing import Annotated, Any, final
 
 from limelight import DomainError
 from limelight.explainers import (
@@ -19,7 +19,6 @@ from limelight.explainers import (
     add_bounds,
     register_method,
 )
-from limelight.shapes import Array, Float
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
 from limelight_reproduction.theory.paper import lime_theorem
@@ -44,7 +43,7 @@ def _check_feature_counts(reading: Reading) -> None:
 
 
 def _explain_to_first_order(
-    settings: "LimeTheorem", reading: Reading, *, formula: Callable[..., Float[Array, "B 1 d"]]
+    settings: "LimeTheorem", reading: Reading, *, formula: Callable[..., Any]
 ) -> list[Finding]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
     _check_feature_counts(reading)
