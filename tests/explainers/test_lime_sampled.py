@@ -9,7 +9,7 @@ import limelight
 from findings import findings
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS, Lime, LimeSampled, read
-from limelight.explainers.registry import configured
+from limelight.explainers.registry import configure_method
 from limelight.theory.lime_weights import size_weight
 
 from tiny_models import random_texts, tiny_model
@@ -266,7 +266,7 @@ def test_no_weights_are_a_bandwidth_of_infinity():
 def test_the_row_of_the_catalogue():
     row = METHODS["lime-sampled"]
     assert (row.label, row.settings) == ("LIME (sampled)", LimeSampled)
-    chosen = configured("lime-sampled", tiny_model(5), {"samples": 7})
+    chosen = configure_method("lime-sampled", tiny_model(5), {"samples": 7})
     assert chosen.settings == LimeSampled(samples=7, replacement="unk")
 
 

@@ -20,7 +20,13 @@ from typing import Annotated, Any, Literal, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.method import Method, Way, at_least, settings_class
+from limelight.explainers.method import (
+    Cost,
+    Implementation,
+    Method,
+    at_least,
+    settings_class,
+)
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.files import bounded_bytes, bounded_json, write_whole
@@ -212,7 +218,7 @@ class Learned:
     def method(self) -> Method:
         """The row that other methods have in the registry."""
         states = not set(STATES).isdisjoint(self.record["signals"])
-        way = Way(
+        implementation = Implementation(
             needs="hidden_states" if states else None,
             exactness="fitted",
             explain=self._explained,
@@ -221,10 +227,10 @@ class Learned:
                 "fitted": "which learned method it is, by its digest",
             },
             defaults={"fitted": self},
-            fewest=lambda settings, _: settings.check and settings.check + 2,
-            unsaid=("check",),
-            joint=states,
-            logits=True,
+            cost=Cost(minimum=lambda settings, _: settings.check and settings.check + 2),
+            hidden_settings=("check",),
+            is_batched=states,
+            logit_only=True,
         )
         return Method(
             id=LEARNED,
@@ -235,7 +241,7 @@ class Learned:
             blind="texts unlike those it learned from: a notice says so",
             cost="one forward pass",
             settings=LearnedSettings,
-            ways=(way,),
+            implementations=(implementation,),
         )
 
     def predicted(self, inputs: Inputs) -> Predicted:

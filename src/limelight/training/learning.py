@@ -19,7 +19,7 @@ from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
 from limelight.errors import InputError, read_all, told
-from limelight.explainers.budget import Budget, BudgetGiven
+from limelight.explainers.budget import BudgetGiven, parse_budget
 from limelight.explainers.explaining import listed
 from limelight.explainers.learned import (
     STATES,
@@ -296,7 +296,11 @@ def _planned(
     estimate: Callable[[str], None] | None,
 ) -> Plan:
     """Return what is drawn within the budget; in a folder, what was begun goes on."""
-    texts, pairs, most = wanted.texts, wanted.pairs, None if budget is None else Budget.of(budget)
+    texts, pairs, most = (
+        wanted.texts,
+        wanted.pairs,
+        None if budget is None else parse_budget(budget),
+    )
     if len(texts) < FEWEST:
         raise InputError(f"learn needs at least {FEWEST} different texts; got {len(texts)}.")
     asked = {
