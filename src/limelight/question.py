@@ -308,7 +308,7 @@ class Question:
                 require(model, needs, name, f" Leave {name} out.")
         if self.protect and get_property(model, "reads_images"):
             raise InputError(
-                "protect keeps words of a text; of a picture, give groups of patches as features, "
+                "protect keeps words of a text; of an image, give groups of patches as features, "
                 "with -1 for those that stay."
             )
         return replace(self, scale=scale, features=self.units(model))
@@ -423,7 +423,7 @@ def split(
     return Question(all_classes=all_classes, **asked), rest
 
 
-_DEFAULT_FEATURES = {"pictures": "patches", "answers": "sentences"}
+_DEFAULT_FEATURES = {"images": "patches", "answers": "sentences"}
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 

@@ -29,8 +29,8 @@ from limelight.text import (
     Document,
     Features,
     Given,
-    Picture,
-    Pictured,
+    ImageInput,
+    PatchedImage,
     Span,
     Tokens,
     checked_spans,
@@ -40,10 +40,10 @@ from limelight.text import (
     inside_character,
     joined,
     one_line,
-    picture_of,
+    read_image,
 )
 from limelight.text.characters import UNSPACED
-from limelight.text.pictures import blurred, grid_boxes
+from limelight.text.images import blurred, grid_boxes
 from limelight.theory.ratio_game import RatioGame, one_document, value
 from limelight.threads import cached_property
 
@@ -58,14 +58,14 @@ _WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*|[^\w\s]"
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
-_NO_PICTURES = "this function takes texts; wrap it with images=True if it takes pictures"
+_NO_IMAGES = "this function takes texts; wrap it with images=True if it takes images"
 _LIMITATIONS: dict[Property, str] = {
     "has_subwords": "a function of texts shows no pieces of words",
     "max_tokens": "a function gets every text whole, and may cut it itself",
     "reads_pairs": _TEXTS,
-    "reads_images": _NO_PICTURES,
+    "reads_images": _NO_IMAGES,
 }
-_PIXELS = 1 << 27  # bytes of the pictures that are made and asked about together
+_PIXELS = 1 << 27  # bytes of the images that are made and asked about together
 _SIDE = 7  # patches, as long as nobody asks for another grid
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
 
@@ -153,7 +153,7 @@ class Function:
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask if there is one, or nothing.
 
-        For a patch of a picture: the mean colour of the picture, black, or the picture blurred.
+        For a patch of an image: the mean colour of the image, black, or the image blurred.
         """
         # The mean first: a black patch is a shape of its own that a model may have learned.
         if self.images:
@@ -163,7 +163,7 @@ class Function:
     @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What a function shows: only its answers, unless removals of words are computed."""
-        hidden = f"a function of {'pictures' if self.images else 'texts'} shows only its answers"
+        hidden = f"a function of {'images' if self.images else 'texts'} shows only its answers"
         return {
             **dict.fromkeys(CAPABILITIES, hidden),
             "exact_game": None if self.bag is not None else self.asked_because or hidden,
@@ -197,10 +197,10 @@ class Function:
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
         if self.images:
-            picture = picture_of(text)
+            image = read_image(text)
             # A function sees pixels and has no patches of its own: any other cut will do as well.
-            cut = Pictured(picture, grid_boxes((0, 0, *picture.size), _SIDE, _SIDE))
-            return Document.of_picture(cut, divisible=True)
+            cut = PatchedImage(image, grid_boxes((0, 0, *image.size), _SIDE, _SIDE))
+            return Document.from_image(cut, divisible=True)
         if self.bag is not None:
             # Which model answers instead is known here, and not where the words are read.
             try:
@@ -227,7 +227,7 @@ class Function:
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
         if self.images:
-            texts = [picture_of(one) for one in texts]
+            texts = [read_image(one) for one in texts]
         # Before the first call: nobody knows what a function makes of a tuple for a string.
         for number, text in enumerate(texts):
             if isinstance(text, tuple) != self.pairs:
@@ -273,8 +273,8 @@ class Function:
             # A column that two features share has no such game under a norm, but known outputs.
             if bag.growth is not None:
                 return lambda keep: bag.outputs(document, features, keep)
-        if (cut := document.picture) is not None:
-            shown, size = _without(cut, features, replacement), cut.picture.pixels.nbytes
+        if (cut := document.image) is not None:
+            shown, size = _without(cut, features, replacement), cut.source.pixels.nbytes
             # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.
             return lambda keep: self._engine.rows(
                 np.full(len(keep), size), lambda some: self._answer([shown(keep[i]) for i in some])
@@ -297,7 +297,7 @@ class Function:
         return Engine(
             self._answer,
             size=lambda given: given.pixels.nbytes if self.images else len(joined(given)[0]),
-            # Nobody knows what a text costs in there; of a picture, what it takes at least.
+            # Nobody knows what a text costs in there; of an image, what it takes at least.
             budget=_PIXELS if self.images else sys.maxsize,
             most=self.batch_size,
         )
@@ -408,7 +408,7 @@ def wrapped_function(
     if given.get("images"):
         for name in ("mask", "words", "pairs", "tags"):
             if given.get(name):
-                raise InputError(f"{name} is about texts, and this function takes pictures.")
+                raise InputError(f"{name} is about texts, and this function takes images.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
     parts = {"function": given.pop("function_known", None) or function_fingerprint(function)}
     if words is not None:
@@ -417,10 +417,10 @@ def wrapped_function(
 
 
 def _without(
-    cut: Pictured, features: Features, replacement: str
-) -> Callable[[Bool[np.ndarray, " d"]], Picture]:
-    """Return how the picture looks of which some features stay."""
-    whole, feature = cut.picture.pixels, np.append(features.of_token, -1)[cut.labels()]
+    cut: PatchedImage, features: Features, replacement: str
+) -> Callable[[Bool[np.ndarray, " d"]], ImageInput]:
+    """Return how the image looks of which some features stay."""
+    whole, feature = cut.source.pixels, np.append(features.of_token, -1)[cut.labels()]
     gone = np.zeros_like(whole)
     if replacement == "blurred":
         gone = blurred(whole)
@@ -428,9 +428,9 @@ def _without(
         # In whole bytes: the function gets what a file could hold.
         gone += np.rint(whole.mean(axis=(0, 1))).astype(np.uint8)
 
-    def shown(keep: Bool[np.ndarray, " d"]) -> Picture:
+    def shown(keep: Bool[np.ndarray, " d"]) -> ImageInput:
         stays = np.append(keep, True)[feature]  # at -1 the last: no feature
-        return Picture(np.where(stays[:, :, None], whole, gone))
+        return ImageInput(np.where(stays[:, :, None], whole, gone))
 
     return shown
 

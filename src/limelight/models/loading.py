@@ -255,7 +255,7 @@ def wrap(
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
     processor
-        The image processor that belongs to a Hugging Face model of pictures.
+        The image processor that belongs to a Hugging Face model of images.
     template
         What a language model is asked: a string with {text} in it, or a list of chat messages, one
         of which has it. What it writes next is its answer, and what is explained is the
@@ -295,7 +295,7 @@ def wrap(
         log-odds of the score of a tag at a place, or with ``scale="score"`` the score itself. Of a
         spaCy pipeline the tags are known, and a span that it finds has the score 1.
     images
-        The function takes a list of pictures, arrays of 8 bits (height, width, 1 or 3 channels).
+        The function takes a list of images, arrays of 8 bits (height, width, 1 or 3 channels).
     """
     # Before any of them is bound anew: options are what was given.
     given = locals()

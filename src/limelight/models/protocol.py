@@ -25,11 +25,11 @@ from limelight.text import (
     Document,
     Features,
     Given,
-    Pictured,
+    PatchedImage,
     Place,
     Span,
     checked_text_or_pair,
-    is_picture,
+    is_image,
     joined,
     one_line,
     place_at,
@@ -74,7 +74,7 @@ PROPERTIES: Mapping[Property, str] = {
     "max_tokens": "a model that reads so many tokens and no more",
     "shuffle_weights": "the weights of the model, to shuffle them",
     "reads_pairs": "a model that reads two texts together",
-    "reads_images": "a model that reads pictures",
+    "reads_images": "a model that reads images",
 }
 # Members that a model may leave out, with the values that they have then.
 DEFAULTS: Mapping[str, Any] = {
@@ -426,10 +426,10 @@ class AskInsteadError(InputError):
 
 
 def query_kind(model: Model) -> str:
-    """Return what queries to ``model`` are about: "texts", "pictures", "places" or "answers"."""
+    """Return what queries to ``model`` are about: "texts", "images", "places" or "answers"."""
     known = model.capabilities  # looked up, for every explanation comes here several times
     if getattr(model, "reads_images", DEFAULTS["reads_images"]):
-        return "pictures"
+        return "images"
     if known.get("spans", "") is None:
         return "places"
     return "answers" if known.get("generation", "") is None else "texts"
@@ -688,26 +688,26 @@ def _unless_refused(asked: Callable[[Any], list[Any]], text: Any) -> list[Any]:
 
 
 def _check_kind(model: Model, given: Any) -> None:
-    # A path to a picture is a string too, and would be explained as if it were a text.
-    if is_picture(given):
+    # A path to an image is a string too, and would be explained as if it were a text.
+    if is_image(given):
         if not get_property(model, "reads_images"):
             kind = one_line(given, 80) if isinstance(given, str) else type(given).__name__
             why = get_property(model, "limitations").get("reads_images", "this one reads texts")
             raise InputError(
-                f"got a picture ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
+                f"got an image ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
             )
     elif isinstance(given, tuple):
         checked_text_or_pair(given)
         require(model, "reads_pairs", "a pair of texts")
 
 
-def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
+def cut_finer(model: Model, document: Document, cut: Sequence[Span] | PatchedImage) -> Document:
     """Return a document whose words end where the units of ``cut`` do, if the model can read so.
 
     A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
-    A picture comes cut anew.
+    An image comes cut anew.
     """
-    if isinstance(cut, Pictured):
+    if isinstance(cut, PatchedImage):
         return document.with_cut(cut)
     edges = {edge for span in cut for edge in span}
     # Most units end where words do, and a text need not be tokenised again then.

@@ -23,6 +23,7 @@ from rich.text import Text
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import write_whole
 from limelight.pages import palette
+from limelight.pages.images import grey, outlines, pixels_of
 from limelight.pages.palette import (
     cover,
     full_colour,
@@ -34,7 +35,6 @@ from limelight.pages.palette import (
     strengths,
     strongest,
 )
-from limelight.pages.pictures import grey, outlines, pixels_of
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.pages.wording import (
     COLOURS,
@@ -65,13 +65,13 @@ def coloured_sentence(
     """Return the paper's Figure 1: every method one paragraph of coloured words.
 
     Above stands what is explained, after each method the score in full colour, below what the
-    colours mean. Of a picture every method has a copy under its colours, beside the original.
+    colours mean. Of an image every method has a copy under its colours, beside the original.
     """
     _need_matplotlib()
     explanations = [value] if isinstance(value, Explanation) else list(value)
     with _missing_glyphs():
         image = explanations[0].image
-        figure = _sentences(explanations) if image is None else _pictures(explanations, image)
+        figure = _sentences(explanations) if image is None else _images(explanations, image)
     if path is not None:
         save_figure(figure, path)
     return figure
@@ -105,8 +105,8 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     return figure
 
 
-def _pictures(explanations: Sequence[Explanation], image: Image) -> Any:
-    """Return the picture, and for every method a pale copy of it under its colours."""
+def _images(explanations: Sequence[Explanation], image: Image) -> Any:
+    """Return the image, and for every method a pale copy of it under its colours."""
     from matplotlib.patches import Patch, PathPatch
     from matplotlib.path import Path as Outline
 
@@ -236,7 +236,7 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
 
 
 def explanation_figure(e: Explanation) -> Any:
-    """Return the scores as bars, or over a picture; of interactions, the pairs as a heat map."""
+    """Return the scores as bars, or over an image; of interactions, the pairs as a heat map."""
     if e.pairs is not None:
         return interaction_heatmap(e)
     return bar_chart(e) if e.image is None else coloured_sentence(e)

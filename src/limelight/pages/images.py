@@ -1,4 +1,4 @@
-"""A picture under the colours of its scores: as SVG, and as pixels for terminals and figures."""
+"""An image under the colours of its scores: as SVG, and as pixels for terminals and figures."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ from limelight.pages.palette import cover, full_colour, marked, ramp, side, stre
 from limelight.pages.wording import error_text, minus, score_text
 from limelight.results import Explanation
 from limelight.shapes import Bool, Int, Num
-from limelight.text import Image, picture_of
+from limelight.text import Image, read_image
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -23,32 +23,32 @@ THUMBNAIL = 160  # pixels of the longer side
 Loop = list[tuple[int | float, int | float]]
 
 
-def picture_html(e: Explanation, image: Image, *, original: bool = True) -> "Markup":
-    """Return the picture in grey under its colours, the ``original`` before it.
+def image_html(e: Explanation, image: Image, *, original: bool = True) -> "Markup":
+    """Return the image in grey under its colours, the ``original`` before it.
 
     A page holds the bytes once, in an original; all others refer to it by its digest.
     """
-    return part("picture", image, e.text, _shapes(e, image), original)
+    return part("coloured_image", image, e.text, _shapes(e, image), original)
 
 
 def thumbnail(e: Explanation) -> Explanation:
-    """Return ``e`` with a small copy of its picture, for pages that show many."""
+    """Return ``e`` with a small copy of its image, for pages that show many."""
     if e.image is None or e.image.png is None or max(e.image.size) <= THUMBNAIL:
         return e
-    small = picture_of(b64decode(e.image.png)).png(THUMBNAIL)
+    small = read_image(b64decode(e.image.png)).png(THUMBNAIL)
     return replace(e, image=replace(e.image, png=b64encode(small).decode()))
 
 
-def picture_without(image: Image, gone: Collection[int]) -> "Markup":
+def image_without(image: Image, gone: Collection[int]) -> "Markup":
     """Return the original, and over it the parts that are ``gone``."""
     found = outlines(image)
     return part(
-        "original", image, "The picture", ["".join(map(_path, found[j])) for j in sorted(gone)]
+        "original", image, "The image", ["".join(map(_path, found[j])) for j in sorted(gone)]
     )
 
 
 def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
-    """Return the part of the picture that each feature is: its path, colour, and what it says."""
+    """Return the part of the image that each feature is: its path, colour, and what it says."""
     found: list[dict[str, Any]] = []
     for j, (size, loops) in enumerate(zip(strengths(e).tolist(), outlines(image), strict=True)):
         hue, title = side(e, size), f"{e.names[j]}: {minus(score_text(e, j))}"
@@ -67,9 +67,9 @@ def _path(loop: Loop) -> str:
     return f"M{'L'.join(f'{x:.6g} {y:.6g}' for x, y in loop)}z"
 
 
-@lru_cache(maxsize=8)  # several methods explain one picture
+@lru_cache(maxsize=8)  # several methods explain one image
 def outlines(image: Image) -> Sequence[Sequence[Loop]]:
-    """Return the closed lines around every feature, in pixels of the picture."""
+    """Return the closed lines around every feature, in pixels of the image."""
     if image.regions is None:
         return [[[(a, b), (c, b), (c, d), (a, d)]] for a, b, c, d in image.boxes]
     regions = _decoded(image.regions)
@@ -109,13 +109,13 @@ def _loops(inside: Bool[np.ndarray, "h w"], scale: tuple[float, float]) -> list[
 def _decoded(png: str) -> Num[np.ndarray, "h w C"] | None:
     """Return the pixels of a stored file; None where Pillow is missing."""
     try:
-        return picture_of(b64decode(png)).pixels
+        return read_image(b64decode(png)).pixels
     except MissingExtraError:
         return None
 
 
 def pixels_of(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
-    """Return the picture in so many colours, each the mean of what it covers; else plain grey."""
+    """Return the image in so many colours, each the mean of what it covers; else plain grey."""
     found = None if image.png is None else _decoded(image.png)
     if found is None:
         return np.full((height, width, 3), 200.0)
@@ -123,7 +123,7 @@ def pixels_of(image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]
         np.linspace(0, n, m + 1).astype(int)
         for n, m in zip(found.shape, (height, width), strict=False)
     )
-    # Of a smaller picture some pixels are taken twice: an empty range gives its first one.
+    # Of a smaller image some pixels are taken twice: an empty range gives its first one.
     summed = np.add.reduceat(np.add.reduceat(found.astype(float), rows[:-1], 0), columns[:-1], 1)
     counts = np.maximum(np.diff(rows), 1)[:, None] * np.maximum(np.diff(columns), 1)
     return np.broadcast_to(summed / counts[:, :, None], (height, width, 3))
@@ -149,7 +149,7 @@ def grey(pixels: Num[np.ndarray, "h w 3"]) -> Num[np.ndarray, "h w 3"]:
 
 
 def tinted(e: Explanation, image: Image, width: int, height: int) -> Num[np.ndarray, "h w 3"]:
-    """Return the picture, pale and grey, under the colours of its scores in so many pixels."""
+    """Return the image, pale and grey, under the colours of its scores in so many pixels."""
     sizes = [*strengths(e).tolist(), 0.0]  # the last one is of pixels that are no feature's
     at = features_of_pixels(image, width, height)
     colours = np.array([ramp(side(e, size))[-1] for size in sizes])[at]

@@ -108,6 +108,6 @@ def writable_explanation(e: Explanation) -> Explanation:
     return replace(e, text=writable(e.text), features=tuple(map(writable, e.features)))
 
 
-def without_picture(e: Explanation) -> Explanation:
-    """Return ``e`` without the bytes of its picture, where its markup has them."""
+def without_image(e: Explanation) -> Explanation:
+    """Return ``e`` without the bytes of its image, where its markup has them."""
     return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))

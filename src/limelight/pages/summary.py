@@ -11,9 +11,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from limelight.pages.html import drawn_bar, legend, words
+from limelight.pages.images import thumbnail
 from limelight.pages.markup import rendered, table_html, whole_page
 from limelight.pages.palette import Side
-from limelight.pages.pictures import thumbnail
 from limelight.pages.pieces import visible
 from limelight.pages.terminal import ALL, Look, bar, on_terminal, sections_text
 from limelight.pages.wording import part_in_words, slice_table, sureness, written
@@ -151,7 +151,7 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         first=FIRST,
         opened=_OPEN,
         words=lambda e, **asked: words(thumbnail(e), **asked),
-        thing="picture" if noun in ("patch", "segment") else "text",
+        thing="image" if noun in ("patch", "segment") else "text",
         mean_map=_mean_map,
         legend=legend,
         written=written,
@@ -196,7 +196,7 @@ def _examples(view: SummarizedView) -> list[Any]:
 
 
 def _mean_map(view: SummarizedView) -> "Explanation | None":
-    """Return the mean score of every patch as if of one picture; None of texts and of segments.
+    """Return the mean score of every patch as if of one image; None of texts and of segments.
 
     A patch that is in no list has no mean that is known to differ from 0, and stays plain.
     """
@@ -208,7 +208,7 @@ def _mean_map(view: SummarizedView) -> "Explanation | None":
         found = [known.get(name) for name in e.features]
         return replace(
             e,
-            text=f"the mean over {view.texts:,} pictures",
+            text=f"the mean over {view.texts:,} images",
             scores=np.array([0.0 if one is None else one.mean for one in found]),
             stderr=np.array([0.0 if one is None else (one.high - one.low) / 3.92 for one in found]),
             image=replace(e.image, png=None),

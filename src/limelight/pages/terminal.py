@@ -22,6 +22,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from limelight.pages import wording
+from limelight.pages.images import pixels_of, tinted
 from limelight.pages.palette import (
     FAINTEST,
     TERMINAL_INK,
@@ -33,7 +34,6 @@ from limelight.pages.palette import (
     strongest,
     terminal_colour,
 )
-from limelight.pages.pictures import pixels_of, tinted
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Section, Table
@@ -50,7 +50,7 @@ CUT_MARK = " ⟦not read⟧"
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
 ALL = 10**6  # columns: as wide as the terminal
-PICTURE = 48  # columns of a picture at most: more say little, and scroll the numbers away
+IMAGE = 48  # columns of an image at most: more say little, and scroll the numbers away
 SHOWN_FEATURES, SHOWN_PAIRS, SHOWN_SPANS = 10, 5, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
@@ -207,7 +207,7 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     if e.image is None:
         yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
     else:
-        yield from _pictures([e], e.image, look)
+        yield from _images([e], e.image, look)
     yield Text()
     yield legend([e], look)
     yield Text()
@@ -286,7 +286,7 @@ def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
     """Yield the paper's Figure 1: one line per method, then where they disagree."""
     yield from _headings(c.explanations, f"{len(c)} methods", look)
     if (image := c.explanations[0].image) is not None:
-        yield from _pictures(c.explanations, image, look)
+        yield from _images(c.explanations, image, look)
     else:
         yield from _stacked(c, look) if look.width < NARROW else [_side_by_side(c, look)]
     yield Text()
@@ -366,8 +366,8 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
     return f"*{shown}[{number}]*" if strongest else f"{shown}[{number}]"
 
 
-def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Iterator[RenderableType]:
-    """Yield the picture and its scores, as many as there is room for in a line.
+def _images(several: Sequence[Explanation], image: Image, look: Look) -> Iterator[RenderableType]:
+    """Yield the image and its scores, as many as there is room for in a line.
 
     Two pixels are one letter, its upper and its lower half. Without colours there is nothing to
     see, and several methods are read from a table of their scores.
@@ -377,14 +377,14 @@ def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Itera
             yield from _score_tables(several, [e.label for e in several], look)
         return
     width, height = image.size
-    columns = min(width * max(1, PICTURE // 2 // width), look.width - _GAP, PICTURE)
+    columns = min(width * max(1, IMAGE // 2 // width), look.width - _GAP, IMAGE)
     rows = 2 * max(1, round(columns * height / width / 2))
-    pictures = {several[0].text: pixels_of(image, columns, rows)}
+    images = {several[0].text: pixels_of(image, columns, rows)}
     for e in several:
-        pictures[f"{e.label}  {wording.scale_note(e)}"] = tinted(e, image, columns, rows)
+        images[f"{e.label}  {wording.scale_note(e)}"] = tinted(e, image, columns, rows)
     cards = [
         Group(_kept(look.line(label, "bold"), look), _blocks(pixels), Text())
-        for label, pixels in pictures.items()
+        for label, pixels in images.items()
     ]
     yield Padding(Columns(cards, width=columns, padding=(0, _GAP)), (0, 0, 0, 2))
 
@@ -407,20 +407,22 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     if meanings.get("against", "").startswith("against "):
         meanings["against"] = "against"  # it stands beside "for …", and lines are short
     text, noun = Text(style="dim", overflow="fold"), explanations[0].noun
-    pictured = explanations[0].image is not None
+    explained_image = explanations[0].image is not None
     if look.colour:
         for hue, meaning in meanings.items():
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
         text.append(f"stronger colour: larger score{scale}; ")
-        if not pictured:
+        if not explained_image:
             text.append(f"strongest {noun}", "underline").append("; ")
         text.append("colours safe for colour-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
         neutral, below = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
-        rest = [] if pictured else [f"*strongest {noun}*", f"bare {plural(noun)} are {below}"]
+        rest = (
+            [] if explained_image else [f"*strongest {noun}*", f"bare {plural(noun)} are {below}"]
+        )
         text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *rest])))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {wording.all_occurrences(explanations[0])}")

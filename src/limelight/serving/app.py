@@ -42,7 +42,7 @@ from limelight.serving.run_views import RunViews
 from limelight.serving.texts import (
     MOST_BYTES,
     MOST_CHARACTERS,
-    MOST_OF_PICTURE,
+    MOST_OF_IMAGE,
     TextQuestion,
     check_given,
     compared_parts,
@@ -53,7 +53,7 @@ from limelight.serving.texts import (
     shown_texts,
 )
 from limelight.text import FEATURES, Cutter, name_of_one, plural, unit_name
-from limelight.text.features import OF_PICTURES
+from limelight.text.features import IMAGE_FEATURES
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -111,8 +111,8 @@ class Served:
     features: str | Cutter | None = None  # what is scored at first
 
     @property
-    def pictures(self) -> bool:
-        """Whether its models read pictures; all of them do, or none."""
+    def images(self) -> bool:
+        """Whether its models read images; all of them do, or none."""
         return any(one.reads_images for one in self.models)
 
 
@@ -144,15 +144,15 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
     first = (_AT_ONCE, own) if is_deep or own not in _FIRST_SHOWN else _FIRST_SHOWN
     first = first if served.learned is None else _FIRST_SHOWN_LEARNED
     pieces = ["tokens"] if get_property(model, "has_subwords") else []
-    pictures = served.reads_images
-    units = OF_PICTURES if pictures else (*FEATURES, *pieces)
+    images = served.reads_images
+    units = IMAGE_FEATURES if images else (*FEATURES, *pieces)
     return {
         "name": served.name,
         "classes": list(model.classes),
         "methods": rows,
         "first": [name for name in first if name in implementations],
         "features": [*units, *([unit_name(unit)] if callable(unit) else [])],
-        "pictures": pictures,
+        "images": images,
         "unit": unit_name(unit),
         "scales": list(model_scales(model)),
         "replacement": resolved_replacement(model, "auto"),
@@ -166,7 +166,7 @@ def typing_page(served: Served) -> str:
     if not served.models:
         return _message(served, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(one, served.features) for one in served.models]}
-    body = rendered("typing.html", most=MOST_CHARACTERS, pictures=served.pictures)
+    body = rendered("typing.html", most=MOST_CHARACTERS, images=served.images)
     return _page("What moves the model?", body, served, script="typing.js", facts=facts)
 
 
@@ -185,7 +185,7 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
     """
     places = []
     if served.models:
-        places.append(("./", "Drop a picture" if served.pictures else "Type and see"))
+        places.append(("./", "Drop an image" if served.images else "Type and see"))
     if served.run is not None:
         noun = name_of_one(unit_name(served.run.record.question.features))
         places += [
@@ -260,7 +260,7 @@ def page_app(served: Served, queue: QuestionQueue, views: RunViews | None) -> St
 def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
     """Return what answers questions about a text through the queue, line by line."""
 
-    most = MOST_OF_PICTURE if served.pictures else MOST_BYTES
+    most = MOST_OF_IMAGE if served.images else MOST_BYTES
 
     async def answer(request: Request) -> Response:
         question = question_of(await bounded_body(request, most), served.features)

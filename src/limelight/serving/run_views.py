@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, shown
-from limelight.pages.pieces import visible, without_picture, writable_explanation
-from limelight.serving.texts import drawn_pictures, shown_opening
+from limelight.pages.pieces import visible, without_image, writable_explanation
+from limelight.serving.texts import drawn_images, shown_opening
 from limelight.shapes import Float
 from limelight.text import name_of_one, unit_name
 
@@ -145,8 +145,8 @@ class RunViews:
         return {
             "row": row,
             "opening": shown_opening(found),
-            "explanations": [msgspec.Raw(without_picture(e).to_json().encode()) for e in found],
-            "drawn": drawn_pictures(found[0].image, found),
+            "explanations": [msgspec.Raw(without_image(e).to_json().encode()) for e in found],
+            "drawn": drawn_images(found[0].image, found),
         }
 
 

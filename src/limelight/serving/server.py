@@ -27,7 +27,7 @@ from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedA
 from limelight.serving.queue import QuestionQueue
 from limelight.serving.run_views import RunViews
 from limelight.text import FEATURES, Cutter, one_line
-from limelight.text.features import OF_PICTURES
+from limelight.text.features import IMAGE_FEATURES
 
 if TYPE_CHECKING:
     from limelight.runs import Run
@@ -81,7 +81,7 @@ def serve(
         since one page would show two models as one; with it every page says so.
     """
     _check(host=host, port=port, seconds=seconds)
-    known = (*FEATURES, "tokens", *OF_PICTURES)
+    known = (*FEATURES, "tokens", *IMAGE_FEATURES)
     if not (features is None or callable(features) or features in known):
         raise InputError(nearest("features", features, known))
     models, opened = _models(model), None
@@ -97,9 +97,7 @@ def serve(
         for i, (m, own) in enumerate(zip(models, _learned(learned, models), strict=True))
     )
     if len({one.reads_images for one in named}) > 1:
-        raise InputError(
-            "a page compares two models of texts, or two of pictures; got one of each."
-        )
+        raise InputError("a page compares two models of texts, or two of images; got one of each.")
     apart = _other_models(named, opened, judged)
     if apart and not anyway:
         raise InputError(

@@ -56,7 +56,7 @@ from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
 from limelight.shapes import Bool, Float
-from limelight.text import AskedText, joined, name_of_one, picture_of, plural
+from limelight.text import AskedText, joined, name_of_one, plural, read_image
 from limelight.threads import cached_property
 from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
@@ -100,7 +100,7 @@ def learn(
     texts
         Texts like those to be explained, at least 20, better a few hundred: a list, or data as
         :func:`limelight.judge` takes them. Pairs of texts are tuples of two. Of a model that finds
-        spans, every span of a text is learned from; of one that reads pictures, give pictures. A
+        spans, every span of a text is learned from; of one that reads images, give images. A
         run or its folder, or a list of explanations, with Shapley values of one class is learned
         from as it is.
     pairs
@@ -178,7 +178,7 @@ def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[lis
     A span that the model finds, or the answer, which is written later where it is not given.
     """
     if get_property(model, "reads_images"):
-        texts = [picture_of(one) for one in texts]
+        texts = [read_image(one) for one in texts]
     if has(model, "generation"):
         each, question = question.of_each(texts)
         texts = [AskedText.of(one, question.answer) for one in each]
@@ -210,8 +210,8 @@ def _from_explanations(
     known = {(one.text, one.asked): one for one in found if one.method == "shapley"}
     if any(one.image is not None for one in known.values()):
         raise InputError(
-            "results keep no picture as the model read it, so nothing is learned from their "
-            "values; give the pictures themselves."
+            "results keep no image as the model read it, so nothing is learned from their "
+            "values; give the images themselves."
         )
 
     def kind(one: Explanation) -> tuple[Any, ...]:

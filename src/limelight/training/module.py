@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from limelight.models.attention import AttentionClassifier, PictureClassifier
+from limelight.models.attention import AttentionClassifier, PatchClassifier
 from limelight.models.attention.tables import sinusoidal_positions
 from limelight.models.attention.weights import OPTIONS, PATCHES, WEIGHTS, weights_of
 from limelight.shapes import Array, Float, Int, Num
@@ -175,9 +175,9 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
 
 
 class PatchModule(AttentionModule):
-    """The same over patches: ``ids`` number those of all ``pictures``, as words are numbered.
+    """The same over patches: ``ids`` number those of all ``images``, as words are numbered.
 
-    ``cut`` is how a picture is cut, by the fields of :class:`PictureClassifier`. Without learned
+    ``cut`` is how an image is cut, by the fields of :class:`PatchClassifier`. Without learned
     positions in the weights they are sines and cosines.
     """
 
@@ -185,22 +185,22 @@ class PatchModule(AttentionModule):
         self,
         weights: Mapping[str, Array],
         *,
-        pictures: Num[Array, "rows p"],
+        images: Num[Array, "rows p"],
         cut: Mapping[str, Any],
         **options: Any,
     ) -> None:
         super().__init__(weights, **options)
         self.cut = cut
-        self.register_buffer("pictures", pictures)
+        self.register_buffer("images", images)
         self.register_buffer("patch_mean", weights["patch_mean"])
         if "position_table" in weights:
             del self._buffers["positions"]  # the sines and cosines
             self.register_parameter("positions", nn.Parameter(weights["position_table"].clone()))
 
-    def _made(self, **given: Any) -> PictureClassifier:
+    def _made(self, **given: Any) -> PatchClassifier:
         learned = {"position_table": given.pop("positions")} if "positions" in given else {}
         mean = self.patch_mean.cpu().numpy()
-        return PictureClassifier(**given, **learned, **self.cut, patch_mean=mean)
+        return PatchClassifier(**given, **learned, **self.cut, patch_mean=mean)
 
     def forward(
         self,
@@ -209,9 +209,9 @@ class PatchModule(AttentionModule):
         dropout: float = 0.0,
         rng: np.random.Generator | None = None,
     ) -> Float[Array, "B C"]:
-        """Return f of every picture; ``dropout`` zeroes entries of what a patch adds to UNK."""
+        """Return f of every image; ``dropout`` zeroes entries of what a patch adds to UNK."""
         rows = ids[:, 1:]
-        x = self.pictures[rows].to(self.embedding) / 255 - self.patch_mean
+        x = self.images[rows].to(self.embedding) / 255 - self.patch_mean
         x = x.masked_fill((rows == UNK).unsqueeze(-1), 0.0)  # which the mean patch is
         hidden = F.relu(F.linear(x, self.patch_in, self.patch_bias)) - F.relu(self.patch_bias)
         added = F.linear(hidden, self.patch_out)

@@ -27,8 +27,8 @@ def new_module(prepared: Prepared, recipe: Recipe, seed: int) -> AttentionModule
     options = {name: getattr(recipe, name) for name in READING} | {"T_max": prepared.T_max}
     if patches is None:
         return AttentionModule(weights, **options)
-    pictures = torch.from_numpy(patches.rows)
-    return PatchModule(weights, pictures=pictures, cut=patches.cut, **options)
+    images = torch.from_numpy(patches.rows)
+    return PatchModule(weights, images=images, cut=patches.cut, **options)
 
 
 def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, Array]:
