@@ -10,7 +10,7 @@ import limelight
 from limelight import InputError, LabelledTexts, load
 from limelight.text import read_image
 from limelight.training import RECIPES, prepare, train
-from limelight.training.module import PatchModule
+from limelight.training.images import PatchModule
 from limelight.training.state import new_module
 
 QUICK = replace(RECIPES["images"], epochs=4, grid=3, heads=4, d_e=16, hidden=8, batch=32)

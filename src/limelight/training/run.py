@@ -19,6 +19,7 @@ from limelight.errors import InputError, nearest
 from limelight.files import alone_in, remove_abandoned_parts, write_whole
 from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.folder import FILES, is_incomplete_folder, write_files
+from limelight.training.images import has_images
 from limelight.training.loop import Progress, Training, accuracy, fit
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
 from limelight.training.state import (
@@ -28,7 +29,7 @@ from limelight.training.state import (
     make_writable_folder,
     writing_to,
 )
-from limelight.training.texts import Prepared, of_images, prepare
+from limelight.training.texts import Prepared, prepare
 
 _SHOWN = 2000  # training texts that are asked where none were held out
 HISTORY = "history.json"
@@ -68,8 +69,8 @@ def train(
     if not isinstance(data, LabelledTexts):
         data = read(data, labels=labels)
     if isinstance(recipe, str):
-        explained_image = recipe == "default" and of_images(data)
-        recipe = recipe_named("images" if explained_image else recipe)
+        is_default = recipe == "default"
+        recipe = recipe_named("images" if is_default and has_images(data) else recipe)
     if isinstance(validation, int | float):
         recipe, validation = replace(recipe, validation=float(validation)), None
     if not isinstance(validation, LabelledTexts | None):
