@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.pages.images import features_of_pixels, outlines, pixels_of
-from limelight.pages.palette import FAINTEST, cover, full_colour, mixed, strengths
+from limelight.pages.images import cover, features_of_pixels, outlines, pixels_of
+from limelight.pages.palette import FAINTEST, full_colour, mixed, strengths
 from limelight.pages.wording import error_text, score_text
 from limelight.results import Comparison, Explanation
 
@@ -94,7 +94,7 @@ def test_a_page_holds_the_bytes_of_an_image_once(fragment):
 
 def test_the_name_of_an_image_is_never_markup():
     name = '<script>alert(1)</script>"><b>.png'
-    for value in (explained_image(given=image(name)), compared_images(given=image(name))):
+    for value in (explained_image(given=sample_image(name)), compared_images(given=image(name))):
         for html in (value.to_html(), value.to_html(fragment=True)):
             assert "<script>alert" not in html
             assert "&lt;script&gt;alert(1)" in html

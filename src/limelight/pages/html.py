@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from limelight.pages import wording
-from limelight.pages.images import image_html
+from limelight.pages.images import image_html, without_image
 from limelight.pages.markup import data_block, fragment, part, rendered, table_html, whole_page
 from limelight.pages.palette import (
     inline_colour,
@@ -31,7 +31,6 @@ from limelight.pages.pieces import (
     pieces,
     shortened,
     token_strings_of,
-    without_image,
     writable,
     writable_explanation,
 )
@@ -119,9 +118,9 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
         note += f" Each {each} has its own scale{after}."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {wording.all_occurrences(first)}"
-    cut, explained_image = any(not piece.seen for piece in pieces(first)), first.image is not None
-    note += " Under the colours the image is grey." * explained_image
-    return part("legend", keys, cut, note, first.noun, explained_image)
+    cut, is_image = any(not piece.seen for piece in pieces(first)), first.image is not None
+    note += " Under the colours the image is grey." * is_image
+    return part("legend", keys, cut, note, first.noun, is_image)
 
 
 def drawn_bar(

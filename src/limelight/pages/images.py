@@ -10,16 +10,31 @@ import numpy as np
 
 from limelight.errors import MissingExtraError
 from limelight.pages.markup import part
-from limelight.pages.palette import cover, full_colour, marked, ramp, side, strengths
-from limelight.pages.wording import error_text, minus, score_text
+from limelight.pages.palette import (
+    INK,
+    LEVELS,
+    full_colour,
+    hex_colour,
+    level,
+    marked,
+    ramp,
+    side,
+    strengths,
+)
+from limelight.pages.wording import error_text, minus, scale_note, score_text
 from limelight.results import Explanation
 from limelight.shapes import Bool, Int, Num
 from limelight.text import Image, read_image
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+    from rich.text import Text
+
+    from limelight.results.summary import SummarizedView
 
 THUMBNAIL = 160  # pixels of the longer side
+CARD = 48  # columns of an image on a terminal at most: more say little, and scroll the numbers away
+COVER = 0.9  # of an image, which is pale there, under the largest score
 Loop = list[tuple[int | float, int | float]]
 
 
@@ -39,12 +54,35 @@ def thumbnail(e: Explanation) -> Explanation:
     return replace(e, image=replace(e.image, png=b64encode(small).decode()))
 
 
+def without_image(e: Explanation) -> Explanation:
+    """Return ``e`` without the bytes of its image, where its markup has them."""
+    return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))
+
+
+def draw_images(
+    explanations: Sequence[Explanation], image: Image | None, gone: Collection[int] = ()
+) -> dict[str, str]:
+    """Draw ``image`` as the reports do: by method, and as it is without parts under "".
+
+    Return nothing for a text.
+    """
+    if image is None:
+        return {}
+    by_method = {e.method: str(image_html(e, image, original=False)) for e in explanations}
+    return by_method | {"": str(image_without(image, gone))}
+
+
 def image_without(image: Image, gone: Collection[int]) -> "Markup":
     """Return the original, and over it the parts that are ``gone``."""
     found = outlines(image)
     return part(
         "original", image, "The image", ["".join(map(_path, found[j])) for j in sorted(gone)]
     )
+
+
+def cover(strength: float) -> float:
+    """Return how much of an image the full colour of a score hides: it must stay visible."""
+    return COVER * level(strength) / LEVELS
 
 
 def _shapes(e: Explanation, image: Image) -> list[dict[str, Any]]:
@@ -156,3 +194,80 @@ def tinted(e: Explanation, image: Image, width: int, height: int) -> Num[np.ndar
     covered = np.array([cover(size) for size in sizes])[at][:, :, None]
     pale = 128 + grey(pixels_of(image, width, height)) / 2
     return pale + (colours - pale) * covered
+
+
+def image_cards(
+    explanations: Sequence[Explanation], image: Image, width: int
+) -> tuple[int, list[tuple[str, "Text"]]]:
+    """Return the columns of a card on a terminal, and the cards: the image, then every method.
+
+    Two pixels are one letter, its upper and its lower half.
+    """
+    wide, high = image.size
+    columns = min(wide * max(1, CARD // 2 // wide), width, CARD)
+    rows = 2 * max(1, round(columns * high / wide / 2))
+    cards = [(explanations[0].text, _letters(pixels_of(image, columns, rows)))]
+    for e in explanations:
+        label = f"{e.label}  {scale_note(e)}"
+        cards.append((label, _letters(tinted(e, image, columns, rows))))
+    return columns, cards
+
+
+def _letters(pixels: Num[np.ndarray, "h w 3"]) -> "Text":
+    """Return two rows of pixels as one line of letters."""
+    from rich.color import Color
+    from rich.style import Style
+    from rich.text import Text
+
+    text = Text(no_wrap=True)
+    for upper, lower in zip(
+        *np.rint(pixels).reshape(-1, 2, *pixels.shape[1:]).swapaxes(0, 1), strict=True
+    ):
+        text.append("\n" * bool(text))
+        for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
+            colours = Color.from_rgb(*above), Color.from_rgb(*below)
+            text.append("▀", Style(color=colours[0], bgcolor=colours[1]))
+    return text
+
+
+def paint_image(grid: Any, explanations: Sequence[Explanation], image: Image) -> None:
+    """Paint the image on the first of matplotlib's axes, and its scores on the others."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Outline
+
+    width, height = image.size
+    pixels = pixels_of(image, width, height) / 255
+    frame = {"extent": (0, width, height, 0), "interpolation": "nearest"}
+    grid[0].imshow(pixels, **frame)
+    for axes, e in zip(grid[1:], explanations, strict=False):
+        axes.imshow(0.5 + grey(pixels) / 2, **frame)
+        sizes, top = strengths(e), marked(e)
+        for j, loops in sorted(enumerate(outlines(image)), key=lambda pair: pair[0] == top):
+            path = Outline.make_compound_path(
+                *(Outline([*loop, loop[0]], closed=True) for loop in loops)
+            )
+            edge = hex_colour(INK) if j == top else (1, 1, 1, 0.5)
+            fill = full_colour(side(e, sizes[j])), cover(sizes[j])
+            style = {"fc": fill, "ec": edge, "lw": 1.4 if j == top else 0.3}
+            axes.add_patch(PathPatch(path, **style))
+
+
+def mean_map(view: "SummarizedView") -> Explanation | None:
+    """Return the mean score of every patch as if of one image; None of texts and of segments.
+
+    A patch that is in no list has no mean that is known to differ from 0, and stays plain.
+    """
+    picked = [one.explanation for one in view.representatives]
+    for e in (*picked, *(one.explanation for one in view.mistakes)):
+        if e is None or e.image is None or e.image.regions is not None:
+            continue
+        known = {one.word: one for one in (*view.supporting, *view.opposing)}
+        found = [known.get(name) for name in e.features]
+        return replace(
+            e,
+            text=f"the mean over {view.texts:,} images",
+            scores=np.array([0.0 if one is None else one.mean for one in found]),
+            stderr=np.array([0.0 if one is None else (one.high - one.low) / 3.92 for one in found]),
+            image=replace(e.image, png=None),
+        )
+    return None

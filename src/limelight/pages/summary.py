@@ -2,22 +2,19 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
 from limelight.pages.html import drawn_bar, legend, words
-from limelight.pages.images import thumbnail
+from limelight.pages.images import mean_map, thumbnail
 from limelight.pages.markup import rendered, table_html, whole_page
 from limelight.pages.palette import Side
 from limelight.pages.pieces import visible
 from limelight.pages.terminal import ALL, Look, bar, on_terminal, sections_text
 from limelight.pages.wording import part_in_words, slice_table, sureness, written
-from limelight.results import Explanation
 from limelight.results.summary import (
     DifferingWord,
     RunDifference,
@@ -152,7 +149,7 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         opened=_OPEN,
         words=lambda e, **asked: words(thumbnail(e), **asked),
         thing="image" if noun in ("patch", "segment") else "text",
-        mean_map=_mean_map,
+        mean_map=mean_map,
         legend=legend,
         written=written,
         sureness=sureness,
@@ -193,27 +190,6 @@ def _examples(view: SummarizedView) -> list[Any]:
         ]
         for one in (*view.supporting, *view.opposing)
     ]
-
-
-def _mean_map(view: SummarizedView) -> "Explanation | None":
-    """Return the mean score of every patch as if of one image; None of texts and of segments.
-
-    A patch that is in no list has no mean that is known to differ from 0, and stays plain.
-    """
-    picked = [one.explanation for one in view.representatives]
-    for e in (*picked, *(one.explanation for one in view.mistakes)):
-        if e is None or e.image is None or e.image.regions is not None:
-            continue
-        known = {one.word: one for one in (*view.supporting, *view.opposing)}
-        found = [known.get(name) for name in e.features]
-        return replace(
-            e,
-            text=f"the mean over {view.texts:,} images",
-            scores=np.array([0.0 if one is None else one.mean for one in found]),
-            stderr=np.array([0.0 if one is None else (one.high - one.low) / 3.92 for one in found]),
-            image=replace(e.image, png=None),
-        )
-    return None
 
 
 def _bar(one: SummarizedWord, peak: float, signed: bool) -> dict[str, str | bool]:

@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, shown
-from limelight.pages.pieces import visible, without_image, writable_explanation
-from limelight.serving.texts import drawn_images, shown_opening
+from limelight.pages.images import draw_images, without_image
+from limelight.pages.pieces import visible, writable_explanation
+from limelight.serving.texts import shown_opening
 from limelight.shapes import Float
 from limelight.text import name_of_one, unit_name
 
@@ -146,7 +147,7 @@ class RunViews:
             "row": row,
             "opening": shown_opening(found),
             "explanations": [msgspec.Raw(without_image(e).to_json().encode()) for e in found],
-            "drawn": drawn_images(found[0].image, found),
+            "drawn": draw_images(found, found[0].image),
         }
 
 

@@ -22,16 +22,16 @@ from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import SearchedText, search_together
 from limelight.models import Model, resolved_replacement
 from limelight.models.protocol import spans_of
-from limelight.pages.html import attention_data, disagreement_section, head_tables, words
-from limelight.pages.images import image_without
+from limelight.pages.html import attention_data, disagreement_section, head_tables
+from limelight.pages.images import draw_images, without_image
 from limelight.pages.markup import part
-from limelight.pages.pieces import visible, without_image, writable, writable_explanation
+from limelight.pages.pieces import visible, writable, writable_explanation
 from limelight.pages.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
 from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool, Float
-from limelight.text import Answer, Cutter, Features, Image, Place, unit_name
+from limelight.text import Answer, Cutter, Features, Place, unit_name
 from limelight.text.images import is_address
 
 MOST_BYTES = 1 << 20  # of a request
@@ -203,18 +203,8 @@ def _answer(
         "refused": refused,
         "notices": list(notices(found)) if found else list(reading.notices(0)),
         "change": change,
-        "drawn": drawn_images(image, found, gone),
+        "drawn": draw_images(found, image, gone),
     }
-
-
-def drawn_images(
-    image: Image | None, found: Sequence[Explanation], gone: Collection[int] = ()
-) -> dict[str, str]:
-    """Return an image as the reports draw it: by method, and under "" as it is, without parts."""
-    if image is None:
-        return {}
-    by_method = {e.method: str(words(e, original=False)) for e in found}
-    return by_method | {"": str(image_without(image, gone))}
 
 
 def question_reading(model: Model, question: TextQuestion) -> Reading:
