@@ -49,7 +49,7 @@ from limelight.question import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
-from limelight.text import Answer, AskedText, Document, Given, ImageLike, is_one, joined
+from limelight.text import Answer, AskedText, Document, Given, Input, is_one, joined
 
 
 class Keywords(Asked, MethodSettings, total=False):
@@ -97,7 +97,7 @@ def _asked(
 
 @overload
 def explain(
-    model: Model, text: Given | ImageLike, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model, text: Input, method: Named = None, **keywords: Unpack[Keywords]
 ) -> Explanation: ...
 @overload
 def explain(
@@ -222,7 +222,7 @@ def _answers(
 
 @overload
 def explain_classes(
-    model: Model, text: Given | ImageLike, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model, text: Input, method: Named = None, **keywords: Unpack[Keywords]
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
@@ -338,7 +338,7 @@ def _after(callback: ProgressCallback, done: int, total: int) -> ProgressCallbac
     return lambda part, _: callback(done + part, total)
 
 
-def predict(model: Model, text: Given | ImageLike | Texts) -> Any:
+def predict(model: Model, text: Input | Texts) -> Any:
     """Return what the model says of a text, as a dictionary; a list of texts gives a list.
 
     Of a classifier: class, probability, logits (of two classes the log-odds of one against the
@@ -426,7 +426,7 @@ def _row(document: Document, said: dict[str, Any]) -> dict[str, Any]:
 @overload
 def compare(
     model: Model,
-    text: Given | ImageLike,
+    text: Input,
     *,
     methods: str | Sequence[str | object] | None = None,
     attention: bool = False,
@@ -477,7 +477,7 @@ def compare(
 @spelled_out(_PLAYED)
 def game(
     model: Model,
-    text: Given | ImageLike,
+    text: Input,
     *,
     replacement: str = "auto",
     **asked: Unpack[Asked],

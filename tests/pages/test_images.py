@@ -94,7 +94,10 @@ def test_a_page_holds_the_bytes_of_an_image_once(fragment):
 
 def test_the_name_of_an_image_is_never_markup():
     name = '<script>alert(1)</script>"><b>.png'
-    for value in (explained_image(given=sample_image(name)), compared_images(given=image(name))):
+    for value in (
+        explained_image(given=sample_image(name)),
+        compared_images(given=sample_image(name)),
+    ):
         for html in (value.to_html(), value.to_html(fragment=True)):
             assert "<script>alert" not in html
             assert "&lt;script&gt;alert(1)" in html

@@ -63,7 +63,7 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
             f"scores carry standard errors, since {why}."
         )
     document = document_by(model, text)
-    if document.image is not None:
+    if not document.is_text:
         raise InputError("verify cuts a text shorter, and an image cannot be; give a text model.")
     return _checks(model, str(document.text), seed)
 

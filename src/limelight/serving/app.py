@@ -88,7 +88,7 @@ class ServedModel:
     learned: Learned | None = None
 
     @property
-    def reads_images(self) -> bool:
+    def shows_images(self) -> bool:
         """Whether the model reads images, and no texts."""
         return bool(get_property(self.model, "reads_images"))
 
@@ -110,10 +110,16 @@ class Served:
     notices: tuple[str, ...] = ()  # what every page says: not all of it is about one model
     features: str | Cutter | None = None  # what is scored at first
 
+    def __post_init__(self) -> None:
+        if len({one.shows_images for one in self.models}) > 1:
+            raise InputError(
+                "a page compares two models of texts, or two of images; got one of each."
+            )
+
     @property
-    def images(self) -> bool:
+    def shows_images(self) -> bool:
         """Whether its models read images; all of them do, or none."""
-        return any(one.reads_images for one in self.models)
+        return any(one.shows_images for one in self.models)
 
 
 def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[str, Any]:
@@ -144,15 +150,14 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
     first = (_AT_ONCE, own) if is_deep or own not in _FIRST_SHOWN else _FIRST_SHOWN
     first = first if served.learned is None else _FIRST_SHOWN_LEARNED
     pieces = ["tokens"] if get_property(model, "has_subwords") else []
-    images = served.reads_images
-    units = IMAGE_FEATURES if images else (*FEATURES, *pieces)
+    units = IMAGE_FEATURES if served.shows_images else (*FEATURES, *pieces)
     return {
         "name": served.name,
         "classes": list(model.classes),
         "methods": rows,
         "first": [name for name in first if name in implementations],
         "features": [*units, *([unit_name(unit)] if callable(unit) else [])],
-        "images": images,
+        "images": served.shows_images,
         "unit": unit_name(unit),
         "scales": list(model_scales(model)),
         "replacement": resolved_replacement(model, "auto"),
@@ -166,7 +171,7 @@ def typing_page(served: Served) -> str:
     if not served.models:
         return _message(served, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(one, served.features) for one in served.models]}
-    body = rendered("typing.html", most=MOST_CHARACTERS, images=served.images)
+    body = rendered("typing.html", most=MOST_CHARACTERS, images=served.shows_images)
     return _page("What moves the model?", body, served, script="typing.js", facts=facts)
 
 
@@ -185,7 +190,7 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
     """
     places = []
     if served.models:
-        places.append(("./", "Drop an image" if served.images else "Type and see"))
+        places.append(("./", "Drop an image" if served.shows_images else "Type and see"))
     if served.run is not None:
         noun = name_of_one(unit_name(served.run.record.question.features))
         places += [
@@ -260,7 +265,7 @@ def page_app(served: Served, queue: QuestionQueue, views: RunViews | None) -> St
 def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
     """Return what answers questions about a text through the queue, line by line."""
 
-    most = MOST_OF_IMAGE if served.images else MOST_BYTES
+    most = MOST_OF_IMAGE if served.shows_images else MOST_BYTES
 
     async def answer(request: Request) -> Response:
         question = question_of(await bounded_body(request, most), served.features)
@@ -270,7 +275,7 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
             )
         one = served.models[question.model]
         model = one.model
-        check_given(question.text, is_image_model=one.reads_images)
+        check_given(question.text, is_image_model=one.shows_images)
         # Of a model that finds spans the first is asked about, until the reader chooses.
         at = question.asked.at
         at = 0 if at is None and has(model, "spans") else at

@@ -10,9 +10,8 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, shown
-from limelight.pages.images import draw_images, without_image
 from limelight.pages.pieces import visible, writable_explanation
-from limelight.serving.texts import shown_opening
+from limelight.serving.texts import explanation_data, shown_opening
 from limelight.shapes import Float
 from limelight.text import name_of_one, unit_name
 
@@ -146,8 +145,7 @@ class RunViews:
         return {
             "row": row,
             "opening": shown_opening(found),
-            "explanations": [msgspec.Raw(without_image(e).to_json().encode()) for e in found],
-            "drawn": draw_images(found, found[0].image),
+            **explanation_data(found),
         }
 
 

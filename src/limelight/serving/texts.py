@@ -31,7 +31,7 @@ from limelight.question import FIELDS, AskedField, Question
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool, Float
-from limelight.text import Answer, Cutter, Features, Place, unit_name
+from limelight.text import Answer, Cutter, Features, Image, Place, unit_name
 from limelight.text.images import is_address
 
 MOST_BYTES = 1 << 20  # of a request
@@ -134,7 +134,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     reading = changed_reading(before, question)
     change = _difference(before, reading, question) if question.changes else None
     several = _methods(model, question)
-    if question.changes and reading.documents[0].image is not None:
+    if question.changes and not reading.documents[0].is_text:
         several = []  # of what is left of an image the prediction is shown, and no new scores
     with track_progress(report, several, reading):
         found, refused = explained(several, reading, report)
@@ -199,11 +199,22 @@ def _answer(
         "at": [(one.start, one.end) for one in places[:1]],
         "spans": [(one.start, one.end, one.tag) for one in spans],
         "says": _said(reading),
-        "explanations": [msgspec.Raw(without_image(e).to_json().encode()) for e in found],
         "refused": refused,
         "notices": list(notices(found)) if found else list(reading.notices(0)),
         "change": change,
-        "drawn": draw_images(found, image, gone),
+        **explanation_data(found, image, gone),
+    }
+
+
+def explanation_data(
+    explanations: Sequence[Explanation], image: Image | None = None, gone: Collection[int] = ()
+) -> dict[str, Any]:
+    """Return explanations of one input as JSON, and drawings of the image that was explained."""
+    if image is None and explanations:
+        image = explanations[0].image
+    return {
+        "explanations": [msgspec.Raw(without_image(e).to_json().encode()) for e in explanations],
+        "drawn": draw_images(explanations, image, gone),
     }
 
 
@@ -228,7 +239,7 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     """Return what the changes make of the text, for the same class; as it was without changes."""
     if not question.changes:
         return before
-    if before.documents[0].image is not None:
+    if not before.documents[0].is_text:
         return replace(before, outputs=before.game()(_left(before, question)))
     (target,), place = before.targets.names(), next(iter(before.documents[0].asked), None)
     text, at = changed_text(before, question), question.asked.at
@@ -382,7 +393,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     if kind not in FILES:
         raise InputError(f"a file is of the kind {' or '.join(FILES)}; got {kind!r}.")
     reading = question_reading(model, question)
-    if reading.documents[0].image is None:  # of what is left of an image there are no scores
+    if reading.documents[0].is_text:  # of what is left of an image there are no scores
         reading = changed_reading(reading, question)
     several = [configure_method(name, model, {}) for name in question.methods]
     with track_progress(report, several, reading):

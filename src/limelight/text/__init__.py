@@ -5,6 +5,7 @@ from limelight.text.document import (
     SIDES,
     Document,
     Given,
+    Input,
     Pair,
     Windows,
     check_listed,
@@ -43,7 +44,7 @@ from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sent
 
 __all__ = [
     "CLS", "CUTTERS", "FEATURES", "SIDES", "UNK", "Answer", "Asked", "AskedText", "Box",
-    "Cutter", "Document", "Features", "Given", "Image", "ImageInput", "ImageLike", "Pair",
+    "Cutter", "Document", "Features", "Given", "Image", "ImageInput", "ImageLike", "Input", "Pair",
     "PatchedImage", "Place", "Span", "Tokens", "Unit", "Vocabulary", "Windows", "check_listed",
     "checked_spans", "checked_text", "checked_text_or_pair", "features_of", "few_names",
     "icu_words", "inside_character", "is_image", "is_one", "is_unit", "joined", "name_of_one",

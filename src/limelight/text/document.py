@@ -13,13 +13,22 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.images import ENDINGS, ImageInput, PatchedImage, is_address, is_pillow
+from limelight.text.images import (
+    ENDINGS,
+    ImageInput,
+    ImageLike,
+    PatchedImage,
+    is_address,
+    is_pillow,
+)
 from limelight.text.places import Asked, AskedText
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
 # What may be explained: a text, two that belong together, or an image.
 Given = str | Pair | ImageInput
+# What the functions of the package take: an image may be a path, an array or bytes.
+Input = Given | ImageLike
 SIDES = ("first", "second")
 
 
@@ -112,6 +121,11 @@ class Document:
         )
         strings = tuple(self.text[start:end] for start, end in spans)
         return replace(self, tokens=Tokens(strings, spans))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it can be cut shorter and its words replaced: an image cannot."""
+        return self.image is None
 
     @property
     def given(self) -> Given:

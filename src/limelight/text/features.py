@@ -17,6 +17,7 @@ from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_
 
 FEATURES = ("words", "positions", *CUTTERS)
 IMAGE_FEATURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
+ALL_FEATURES = (*FEATURES, "tokens", *IMAGE_FEATURES)  # of some model
 Unit = str | Sequence[int] | Sequence[Span] | np.ndarray | Cutter
 _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 

@@ -18,7 +18,7 @@ from limelight.models.attention import PatchClassifier
 from limelight.models.attention.patches import cut, fitted_pixels
 from limelight.models.attention.weights import PATCHES
 from limelight.shapes import Array, Float, Int, Num
-from limelight.text import CLS, UNK, ImageInput
+from limelight.text import CLS, UNK, ImageInput, is_image
 from limelight.training.module import AttentionModule, kept_entries, kept_share
 from limelight.training.recipe import Recipe
 
@@ -53,7 +53,10 @@ def cut_training_images(data_sets: Sequence[LabelledTexts], grid: int) -> Traini
     All are resized to the first image, in patches of equal size. They become gray if all are gray.
     Returns None if the training set has texts.
     """
-    if not has_images(data_sets[0]):
+    training = data_sets[0]
+    if not has_images(training):
+        if any(isinstance(row, str) and is_image(row) for row in training.texts):
+            raise InputError(f"{training.source} holds images; give it by --images (images=True).")
         return None
     images: list[ImageInput] = []
     for data in data_sets:
@@ -84,9 +87,9 @@ def cut_training_images(data_sets: Sequence[LabelledTexts], grid: int) -> Traini
 
 
 def initial_patch_weights(
-    images: TrainingImages, recipe: Recipe, *, wide: int, rng: np.random.Generator
+    images: TrainingImages | None, recipe: Recipe, *, wide: int, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Draw the weights that embed a patch, before the first step.
+    """Draw the weights that embed a patch, before the first step; none for texts.
 
     Parameters
     ----------
@@ -99,6 +102,8 @@ def initial_patch_weights(
     rng
         The generator of all initial weights.
     """
+    if images is None:
+        return {}
     p, d_h = len(images.mean), recipe.hidden
     weights = {
         # Pixels from 0 to 1 vary by a third or so: twice what inputs of variance 1 would take.
@@ -160,3 +165,12 @@ class PatchModule(AttentionModule):
         first = (cls_row @ directions).expand(len(ids), 1, -1)
         read = torch.cat([first, (added + self.embedding[UNK]) @ directions], dim=1)
         return self._pooled(read + self.positions @ directions, cls_row)
+
+
+def new_module_for(
+    weights: Mapping[str, Array], images: TrainingImages | None, **options: Any
+) -> AttentionModule:
+    """Return a module with these weights: over the patches of ``images``, or over words."""
+    if images is None:
+        return AttentionModule(weights, **options)
+    return PatchModule(weights, images, **options)

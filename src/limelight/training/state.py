@@ -16,7 +16,7 @@ from safetensors.torch import save
 from limelight.errors import InputError
 from limelight.files import write_whole
 from limelight.shapes import Array
-from limelight.training.images import PatchModule, initial_patch_weights
+from limelight.training.images import initial_patch_weights, new_module_for
 from limelight.training.module import READING, AttentionModule
 from limelight.training.recipe import Recipe
 from limelight.training.texts import WEIGHTS, Prepared, random_numbers
@@ -26,9 +26,7 @@ def new_module(prepared: Prepared, recipe: Recipe, seed: int) -> AttentionModule
     """Return the paper's classifier before the first step."""
     weights = _first_weights(prepared, recipe, seed)
     options = {name: getattr(recipe, name) for name in READING} | {"T_max": prepared.T_max}
-    if prepared.images is not None:
-        return PatchModule(weights, prepared.images, **options)
-    return AttentionModule(weights, **options)
+    return new_module_for(weights, prepared.images, **options)
 
 
 def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, Array]:
@@ -50,8 +48,7 @@ def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, A
         shapes["W_s"] = (prepared.outputs(recipe), wide)
     weights = {"embedding": rng.standard_normal((V, wide)) * recipe.embedding_std}
     weights |= {name: rng.uniform(-bound, bound, shape) for name, shape in shapes.items()}
-    if prepared.images is not None:
-        weights |= initial_patch_weights(prepared.images, recipe, wide=wide, rng=rng)
+    weights |= initial_patch_weights(prepared.images, recipe, wide=wide, rng=rng)
     return {name: torch.from_numpy(array.astype(np.float32)) for name, array in weights.items()}
 
 

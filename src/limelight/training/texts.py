@@ -13,7 +13,7 @@ from limelight.data.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.models.attention import padded_ids
 from limelight.shapes import Int
-from limelight.text import Vocabulary, is_image, token_strings
+from limelight.text import Vocabulary, token_strings
 from limelight.training.images import TrainingImages, cut_training_images
 from limelight.training.recipe import Recipe
 
@@ -83,8 +83,6 @@ def prepare(
             "training needs at least two classes."
         )
     given = [data] if validation is None else [data, validation.in_classes(names)]
-    if any(isinstance(one, str) and is_image(one) for one in data.texts):
-        raise InputError(f"{data.source} holds images; give it by --images (images=True).")
     if (images := cut_training_images(given, recipe.grid)) is not None:
         vocabulary, T_max, rows = Vocabulary.from_counts({}), 1 + recipe.grid**2, images.patch_ids()
     else:
