@@ -30,7 +30,7 @@ EXCEPTIONS = {
         "save_figure",
     },
     # what a family of models is made of
-    "limelight.models": {"Attended", "Capability", "Capable", "Differentiated", "Link", "Weigh"},
+    "limelight.models": {"Attention", "Capability", "Capable", "Gradients", "Link", "Weigh"},
     "limelight.shapes": {"Array", "Bool", "Float", "Int"},
     "limelight.text": {
         "CLS",

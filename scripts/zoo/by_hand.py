@@ -126,7 +126,7 @@ class Table:
     capabilities: dict[str, Any] = field(default_factory=lambda: {"chooses": None, "pieces": None})
     fingerprint: str = "a table"
     numbers: None = None
-    withdrawn: dict[str, str] = field(default_factory=dict)
+    unusable_replacements: dict[str, str] = field(default_factory=dict)
 
     def read(self, text: str, *, pieces: bool = False) -> Any:
         """Return what the model itself reads."""

@@ -44,7 +44,7 @@ def test_games_are_tensors_of_the_device_and_equal_ours():
 
 
 def test_more_texts_are_explained_at_a_time():
-    assert tiny_model().on("cpu").together > tiny_model().together
+    assert tiny_model().on("cpu").documents_per_batch > tiny_model().documents_per_batch
 
 
 def test_the_shipped_model_is_loaded_for_a_device():

@@ -28,7 +28,12 @@ def animal(family):
 
 def test_an_ordinary_network_has_nothing_to_say():
     check = wrapped(tiny("bert")[0]).check
-    assert (check.refused, check.withdrawn, check.alike, check.notices) == ({}, {}, False, ())
+    assert (check.refused, check.unusable_replacements, check.alike, check.notices) == (
+        {},
+        {},
+        False,
+        (),
+    )
 
 
 @pytest.fixture

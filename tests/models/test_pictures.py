@@ -117,7 +117,7 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
     document, network = model.read(pixels), model.network
     values = torch.as_tensor(document.input.values[None])
     special = {"deit": 2}.get(family, 1)
-    assert model.places(document).tolist() == [-1] * special + list(range(9))
+    assert model.token_positions(document).tolist() == [-1] * special + list(range(9))
 
     kept = {}
 
@@ -145,7 +145,7 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
     network.set_attn_implementation("eager")
     alpha = network(values, output_attentions=True).attentions
     network.set_attn_implementation(usual)
-    (shown,) = model.attended(document)
+    (shown,) = model.attention(document)
     assert shown.alpha.shape == (3, 2, 9 + special, 9 + special)
     assert np.abs(shown.alpha - torch.stack(alpha)[:, 0].detach().numpy()).max() < 1e-6
 

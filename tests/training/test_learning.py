@@ -127,7 +127,7 @@ def test_the_states_of_a_word_are_means_over_its_pieces(bert, gpt2, kind):
     given, encoded, places = pieces_by_hand(kind, model)
     document, other = model.read(given), model.read("bad film")
     features = features_of(document)
-    found = model.signals([other, document], [features_of(other), features])
+    found = model.hidden_states([other, document], [features_of(other), features])
     with torch.no_grad():
         names = ("input_ids", "attention_mask", "token_type_ids")
         row = {name: torch.tensor(encoded[name])[None] for name in names if name in encoded}

@@ -145,7 +145,7 @@ def metered(
     expected = sum(each)
     if writer is not None and expected:
         # A text of d features has 2^d versions, and all methods share the answer to each.
-        writer.ahead(sum(min(calls, 2**d) for calls, d in zip(each, sizes, strict=True)))
+        writer.announce_calls(sum(min(calls, 2**d) for calls, d in zip(each, sizes, strict=True)))
     if progress is None or not expected:
         return _UNMETERED
     meter = Meter(progress, total=total)
@@ -208,7 +208,7 @@ def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
     several = has(model, "games") or collapsing(model)
     if several or (chosen and all(one.way.joint for one in chosen)):
-        return cast(Capable, model).together
+        return cast(Capable, model).documents_per_batch
     return 1
 
 

@@ -19,7 +19,7 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
-from limelight.models import Capable, Differentiated, Model, resolved_replacement
+from limelight.models import Capable, Gradients, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
 from limelight.pages.wording import rounded_up
 from limelight.results import Finding
@@ -117,7 +117,7 @@ def _embedded_and_gradient(
 ) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
     model, document = cast(Capable, one.model), one.documents[0]
     e = model.embedded(document)
-    return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
+    return e, model.gradients(document, e[None], one.targets.weights).gradient[0]
 
 
 def _ways(summary: Summary, *, caution: str = "") -> tuple[Way, ...]:
@@ -215,12 +215,12 @@ def _along(settings: IG, one: Reading) -> Finding:
     tolerance = cast(float, settings.tolerance)
     end = model.embedded(document)
     start = model.embedded(document, one.features[0], settings.replacement)
-    ends = model.differentiated(document, np.stack([start, end]), targets.weights).outputs
+    ends = model.gradients(document, np.stack([start, end]), targets.weights).outputs
     base, whole = targets.value(ends[:, None])[:, 0]
     nodes = settings.steps
     while True:
         at, weights = nested_rules(nodes)  # all nodes, and either half of them
-        found, _ = _integrals(one, model.differentiated, (start, end), at, weights)
+        found, _ = _integrals(one, model.gradients, (start, end), at, weights)
         scores, *halves = pooled_pieces(one, found)
         errors = np.max([np.abs(half - scores) for half in halves], axis=0)
         gap = abs(float(found[0].sum() - (whole - base)))
@@ -246,7 +246,7 @@ def _fitted(settings: IG, _: int, calls: int) -> IG:
 
 def _integrals(
     one: Reading,
-    ask: Callable[..., Differentiated],
+    ask: Callable[..., Gradients],
     ends: tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]],
     at: Float[np.ndarray, " n"],
     weights: Float[np.ndarray, "r n"],

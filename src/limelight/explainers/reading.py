@@ -20,7 +20,7 @@ from limelight.models import (
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.protocol import (
-    Signalled,
+    HiddenStates,
     collapsing,
     cut_finer,
     documents_by,
@@ -57,7 +57,7 @@ class _Shared:
     games: dict[str, TextGame] = field(default_factory=dict)
     collapsed: CollapsedDocuments | None = None
     played: RatioGame | None = None
-    signalled: Signalled | None = None
+    signalled: HiddenStates | None = None
 
 
 @final
@@ -88,7 +88,7 @@ class Reading:
             # Other arrays are padded to the longest of all documents, and made anew for fewer.
             here, held = slice(i, i + size), self.shared.signalled
             if held is not None:
-                held = Signalled(held.states[here], held.read[here], held.outputs[here])
+                held = HiddenStates(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
                 documents=self.documents[here],
@@ -144,12 +144,12 @@ class Reading:
         return self.shared.collapsed
 
     @property
-    def signals(self) -> Signalled:
+    def signals(self) -> HiddenStates:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
             check_needed(self.model, *_LEARNED)
             model = cast(Capable, self.model)
-            self.shared.signalled = model.signals(self.documents, self.features)
+            self.shared.signalled = model.hidden_states(self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
@@ -351,7 +351,7 @@ def reading_of(
                     feasible(len(scored[-1]))
     shared = _Shared()
     if signals:
-        shared.signalled = cast(Capable, model).signals(documents, scored)
+        shared.signalled = cast(Capable, model).hidden_states(documents, scored)
     own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
     outputs = _checked_outputs(model, own, documents)
     return Reading(
@@ -478,7 +478,7 @@ def mean_of_heads(
 def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
     """Return scores of pieces summed over the pieces and places of each feature."""
     (document,), (features,) = one.documents, one.features
-    token = cast(Capable, one.model).places(document)
+    token = cast(Capable, one.model).token_positions(document)
     feature = np.append(features.of_token, -1)[token]
     belongs = feature[:, None] == np.arange(len(features))
     return scores @ belongs.astype(np.float64)

@@ -193,7 +193,11 @@ class Setup:
     @cached_property
     def _twin(self) -> Model | None:
         """The model with shuffled weights, where it is wanted."""
-        return cast(Capable, self.model).shuffled(self.seed) if "sanity" in self.columns else None
+        return (
+            cast(Capable, self.model).shuffle_weights(self.seed)
+            if "sanity" in self.columns
+            else None
+        )
 
     def outcomes(self, texts: list[Any]) -> Iterator[Outcome]:
         """Yield what is found on every text, a few in memory at a time."""

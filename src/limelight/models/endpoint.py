@@ -195,11 +195,11 @@ class Endpoint:
         }
 
     @property
-    def writing(self) -> Mapping[str, Any]:
+    def generation_settings(self) -> Mapping[str, Any]:
         """How it writes an answer that is not given."""
         return {"max_new_tokens": self.max_new_tokens, "stop": list(self.stop)}
 
-    def written(self, text: Any) -> Answer:
+    def generate(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
         answer, note = self._written(self._prompt(checked_text(text)), self.max_new_tokens)
         if not answer.strip():
@@ -209,7 +209,7 @@ class Endpoint:
     def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> Document:
         """Return a text that is asked about an answer, or parts of one; else what is written."""
         document = _WORDS.read(checked_text(text), pieces=pieces)
-        asked = asked or (self.written(text),)
+        asked = asked or (self.generate(text),)
         prompt, notices = self._prompt(document.text), notes_of_one(asked)
         echo = self._echoed(prompt, asked[0].text)
         if not self._traffic.checked:  # once, where all answers are given
@@ -237,7 +237,7 @@ class Endpoint:
 
         return lambda keep: self._engine([item(row) for row in keep])
 
-    def ahead(self, calls: int) -> None:
+    def announce_calls(self, calls: int) -> None:
         """Say what so many questions about the text that was read last will cost."""
         if self.estimate is not None:
             self.estimate(Cost(calls, calls * self._traffic.tokens, self.model))

@@ -232,7 +232,7 @@ class Function:
         return self.bag is not None and self.bag.checked
 
     @property
-    def together(self) -> int:
+    def documents_per_batch(self) -> int:
         """How many documents are computed at a time where none is asked about."""
         return _TOGETHER
 

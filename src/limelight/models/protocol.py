@@ -109,7 +109,7 @@ class Model(Protocol):
         """Return the outputs as a function of which features stay."""
 
 
-class Attended(NamedTuple):
+class Attention(NamedTuple):
     """Attention of every layer and head; ``reads`` weighs the positions the classifier reads.
 
     ``gradient`` with respect to the attention is NaN where nobody asked for it.
@@ -120,21 +120,21 @@ class Attended(NamedTuple):
     gradient: Float[np.ndarray, "L H T T"]
 
 
-class Differentiated(NamedTuple):
+class Gradients(NamedTuple):
     """The gradient at the embedded input, for ``n`` points on the way from the base to the text."""
 
     gradient: Float[np.ndarray, "n T d_e"]
     outputs: Float[np.ndarray, "n C"]
 
 
-class TimesInput(NamedTuple):
+class InputProducts(NamedTuple):
     """Gradient × input of several documents: e_t · ∇F at every position, and the outputs."""
 
     products: list[Float[np.ndarray, " _"]]
     outputs: Float[np.ndarray, "n C"]
 
 
-class Signalled(NamedTuple):
+class HiddenStates(NamedTuple):
     """What one pass of a model holds of texts: states of every feature, and what the head reads.
 
     ``states`` are those of the embedded text, the middle layer and the last one, each as wide as
@@ -151,13 +151,13 @@ class Capable(Model, Protocol):
     """What capabilities bring: a model has the methods of those that it claims (`BRINGS`)."""
 
     @property
-    def together(self) -> int:
+    def documents_per_batch(self) -> int:
         """How many documents are worth computing at a time; 1 where more gain nothing."""
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the model's input, -1 at special ones."""
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention on ``document``, window by window where it was read in several.
 
         With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
@@ -168,11 +168,11 @@ class Capable(Model, Protocol):
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded input, the tokens of ``features`` replaced where they are given."""
 
-    def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
+    def gradients(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
 
-    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
-        """Return what ``differentiated`` does, of the network whose weights are frozen.
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
+        """Return what ``gradients`` does, of the network whose weights are frozen.
 
         Attention weights, the deviations of norms, the quotients act(x)/x of activations and
         activated gates are constants there, at their values for each point, so that it is affine
@@ -181,7 +181,7 @@ class Capable(Model, Protocol):
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-    ) -> TimesInput:
+    ) -> InputProducts:
         """Return the same gradient at the texts themselves, times their embedded input.
 
         ``weights`` are ∂F/∂f, one row for each document. Many documents are differentiated
@@ -200,13 +200,13 @@ class Capable(Model, Protocol):
         """Return the same model, or one without games where they do not answer such a question."""
 
     @property
-    def withdrawn(self) -> Mapping[str, str]:
+    def unusable_replacements(self) -> Mapping[str, str]:
         """Replacements of its kind that did not work when it was tried out, and why not."""
 
     def in_windows(self, window: str | int) -> Model:
         """Return the same model for whole texts, which it reads in windows of that many tokens."""
 
-    def shuffled(self, seed: int) -> Model:
+    def shuffle_weights(self, seed: int) -> Model:
         """Return the same model with the numbers of every weight in random places.
 
         It reads as before and has learned nothing; the sizes of its weights are what they were.
@@ -215,7 +215,9 @@ class Capable(Model, Protocol):
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
         """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
 
-    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+    def hidden_states(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> HiddenStates:
         """Return the states of all features of the documents, and the outputs, in one pass."""
 
     def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
@@ -225,13 +227,13 @@ class Capable(Model, Protocol):
         """Return the same model with classes among which these are, if it has such."""
 
     @property
-    def writing(self) -> Mapping[str, Any]:
+    def generation_settings(self) -> Mapping[str, Any]:
         """How it writes what is not given to it, by name: a run goes on only with the same."""
 
-    def ahead(self, calls: int) -> None:
+    def announce_calls(self, calls: int) -> None:
         """Hear how often it is about to be asked; one whose calls cost money says what they do."""
 
-    def written(self, text: Any) -> Answer:
+    def generate(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
 
     def read(self, text: Any, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
@@ -242,21 +244,21 @@ class Capable(Model, Protocol):
         """
 
 
-_DIFFERENTIATES = ("places", "embedded", "differentiated")
+_DIFFERENTIATES = ("token_positions", "embedded", "gradients")
 # The methods that each capability brings; of "pieces", "spans" and "answers" `read` takes more too.
 BRINGS: Mapping[str, tuple[str, ...]] = {
-    "attends": ("places", "attended"),
-    "relays": ("places", "attended"),
+    "attends": ("token_positions", "attention"),
+    "relays": ("token_positions", "attention"),
     "differentiates": _DIFFERENTIATES,
-    "freezes": (*_DIFFERENTIATES, "frozen_gradient", "frozen_times_input", "together"),
-    "collapses": ("collapsed", "together"),
-    "games": ("games", "asked_about", "together"),
-    "pieces": ("withdrawn",),
+    "freezes": (*_DIFFERENTIATES, "frozen_gradient", "frozen_times_input", "documents_per_batch"),
+    "collapses": ("collapsed", "documents_per_batch"),
+    "games": ("games", "asked_about", "documents_per_batch"),
+    "pieces": ("unusable_replacements",),
     "cuts": ("in_windows",),
-    "shuffles": ("shuffled",),
+    "shuffles": ("shuffle_weights",),
     "spans": ("spans", "with_classes"),
-    "answers": ("writing", "ahead", "written"),
-    "signals": ("read_together", "signals", "together"),
+    "answers": ("generation_settings", "announce_calls", "generate"),
+    "signals": ("read_together", "hidden_states", "documents_per_batch"),
 }
 
 
@@ -456,7 +458,7 @@ def resolved_replacement(model: Model, name: str) -> str:
     if name not in model.replacements:
         # What a check has taken from this network is not misspelt: the check is the reason.
         pieces = has(model, "pieces")
-        if pieces and (why := cast(Capable, model).withdrawn.get(name)) is not None:
+        if pieces and (why := cast(Capable, model).unusable_replacements.get(name)) is not None:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
@@ -526,7 +528,7 @@ def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
     if known.get("answers", "") is None:
         if isinstance(one.by, Answer):
             return (one.by,)
-        return (cast(Capable, model).written(one.given) if one.by is None else Answer.of(one.by),)
+        return (cast(Capable, model).generate(one.given) if one.by is None else Answer.of(one.by),)
     if known.get("spans", "") is not None:
         return ()
     found = spans_of(model, one)

@@ -222,7 +222,7 @@ def planned(
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
         # Also where answers are given: room for what the model may write is kept of its input.
-        writing=dict(cast(Capable, model).writing) if writes else None,
+        writing=dict(cast(Capable, model).generation_settings) if writes else None,
         log_odds=True,
     )
 

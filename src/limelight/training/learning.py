@@ -339,7 +339,7 @@ def _planned(
                 "give more, or shorter texts."
             )
     if has(model, "answers"):
-        cast(Capable, model).ahead(calls(pairs, count))
+        cast(Capable, model).announce_calls(calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
         takes = Estimate(calls(pairs, count), calls(pairs, count) * each)

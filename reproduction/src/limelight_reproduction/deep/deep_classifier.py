@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from limelight import InputError
-from limelight.models import Attended, Capability, Differentiated, Link, Weigh
+from limelight.models import Attention, Capability, Gradients, Link, Weigh
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Tokens, Vocabulary, tokenize
@@ -135,11 +135,11 @@ class DeepClassifier:
         window, of_place = self._window(document), self._placed(of_piece)
         return lambda keep: self._answers(replaced_windows(keep, window, of_place))
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the word at every place of the window, -1 at [cls] and padding."""
         return self._placed(_spelled(document).word)
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it."""
         e = self.network.embedded(self._sent(self._window(document)[None])).detach()
         layers: list[Any] = []
@@ -148,7 +148,7 @@ class DeepClassifier:
             f = self.network.of_embedded(e.requires_grad_(weigh is not None), layers)
             gradients = None if weigh is None else torch.autograd.grad(_aimed(f, weigh), layers)
         alpha = _stacked(layers)
-        yield Attended(
+        yield Attention(
             alpha=alpha,
             reads=np.eye(alpha.shape[-1])[0],  # the linear map after the last layer reads [cls]
             gradient=np.broadcast_to(np.nan, alpha.shape)
@@ -171,18 +171,18 @@ class DeepClassifier:
             (window,) = replaced_windows(np.zeros((1, len(features)), bool), window, of_place)
         return _numbers(self.network.embedded(self._sent(window[None]))[0])
 
-    def differentiated(
+    def gradients(
         self,
         document: Document,  # noqa: ARG002  (a window is all that the points need)
         points: Float[np.ndarray, "n T d_e"],
         weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
+    ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
         with torch.enable_grad():
             e = self._sent(points).to(self.network.embedding.dtype).requires_grad_()
             f = self.network.of_embedded(e)
             (gradient,) = torch.autograd.grad(_aimed(f, weigh), e)
-        return Differentiated(gradient=_numbers(gradient), outputs=_numbers(f))
+        return Gradients(gradient=_numbers(gradient), outputs=_numbers(f))
 
     @property
     def _T_max(self) -> int:

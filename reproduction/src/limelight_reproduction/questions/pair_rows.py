@@ -153,8 +153,8 @@ def _attention(model: Model, pair: Pair) -> dict[str, Any]:
     document = model.read(pair)
     features = features_of(document)
     attends = cast(Capable, model)
-    (attended,) = attends.attended(document)
-    feature = np.append(features.of_token, -1)[attends.places(document)]
+    (attended,) = attends.attention(document)
+    feature = np.append(features.of_token, -1)[attends.token_positions(document)]
     belongs = (feature[:, None] == np.arange(len(features))).astype(np.float64)
     read = np.einsum("s,lhst->lt", attended.reads, attended.alpha) / attended.alpha.shape[1]
     # What a piece of one word pays to all pieces of the other, either way, in every layer.

@@ -206,13 +206,13 @@ class AttentionClassifier:
         rounded: dict[str, Any] = {n: x.astype(dtype) for n, x in weights_of(self).items()}
         return replace(self, **rounded)
 
-    def shuffled(self, seed: int) -> "AttentionClassifier":
+    def shuffle_weights(self, seed: int) -> "AttentionClassifier":
         """Return the model with the numbers of every weight in random places."""
         weights: dict[str, Any] = shuffled_weights(weights_of(self), seed)
         return replace(self, **weights)
 
     @property
-    def together(self) -> int:
+    def documents_per_batch(self) -> int:
         """How many documents are worth collapsing at a time."""
         return _TOGETHER if self.device is None else _TOGETHER_ON_DEVICE
 

@@ -39,14 +39,14 @@ from limelight.models.hugging_face.pieces import (
 )
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification
 from limelight.models.protocol import (
-    Attended,
+    Attention,
     Capability,
-    Differentiated,
+    Gradients,
+    HiddenStates,
+    InputProducts,
     Link,
     Points,
-    Signalled,
     Slopes,
-    TimesInput,
     Weigh,
     class_probabilities,
 )
@@ -247,14 +247,14 @@ class HuggingFace:
         return self.network if isinstance(self.network, AnotherHead) else AnotherHead
 
     @property
-    def writing(self) -> Mapping[str, Any]:
+    def generation_settings(self) -> Mapping[str, Any]:
         """How it writes an answer that is not given."""
         return {"max_new_tokens": self.network.max_new_tokens}
 
-    def ahead(self, calls: int) -> None:
+    def announce_calls(self, calls: int) -> None:
         """Calls of a model in memory cost nothing that must be said."""
 
-    def written(self, text: Given) -> Answer:
+    def generate(self, text: Given) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
         document = self.read(text)
         with self._naming(document):
@@ -373,13 +373,13 @@ class HuggingFace:
     @property
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
-        usable = {"delete", *self._tokens} - set(self.check.withdrawn)
+        usable = {"delete", *self._tokens} - set(self.check.unusable_replacements)
         return tuple(one for one in self._head.removals if one in usable)
 
     @property
-    def withdrawn(self) -> Mapping[str, str]:
+    def unusable_replacements(self) -> Mapping[str, str]:
         """Replacements that the network would have if it could read them, and why it cannot."""
-        return self.check.withdrawn
+        return self.check.unusable_replacements
 
     @property
     def _tokens(self) -> dict[str, int]:
@@ -426,11 +426,11 @@ class HuggingFace:
             nothing=self._nothing if other is None else 0,
         )
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
         return np.concatenate([pieces.token[pieces.inside] for pieces in windows_in(document)])
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
 
         In full precision, whatever the engine uses.
@@ -460,13 +460,13 @@ class HuggingFace:
         tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
         return [ids_moved(one, features, tokens, replacement) for one in windows_in(document)]
 
-    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
-        return self.differentiated(document, points, weigh, frozen=True)
+        return self.gradients(document, points, weigh, frozen=True)
 
-    def differentiated(
+    def gradients(
         self, document: Document, points: Points, weigh: Slopes, *, frozen: bool = False
-    ) -> Differentiated:
+    ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``.
 
         In one window after the other: graphs of all may not fit.
@@ -483,13 +483,13 @@ class HuggingFace:
                 gradients.differentiated(self.network, row, here, weigh, frozen=frozen)
                 for row, here in parts
             ]
-        return Differentiated(
+        return Gradients(
             np.concatenate([one.gradient for one in each], axis=1),
             np.mean([one.outputs for one in each], axis=0),
         )
 
     @property
-    def together(self) -> int:
+    def documents_per_batch(self) -> int:
         """How many texts or pictures are differentiated at a time."""
         # A core gains nothing by more than one.
         several = forward.takes_batches(self.network) and self.network.device.type == "cuda"
@@ -497,18 +497,20 @@ class HuggingFace:
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-    ) -> TimesInput:
+    ) -> InputProducts:
         """Return the gradient of the network with frozen weights times its embedded input."""
         return gradients.frozen_times_input(self.network, documents, weights, self.engine)
 
-    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+    def hidden_states(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> HiddenStates:
         """Return the states of all features at three layers, and the outputs, in one pass.
 
         Where something is asked of the documents, also the attention of the places that say it.
         """
         self._forward.renew()
         owners = [
-            np.append(own.of_token, -1)[self.places(document)]
+            np.append(own.of_token, -1)[self.token_positions(document)]
             for document, own in zip(documents, features, strict=True)
         ]
         asked = any(document.asked for document in documents)
@@ -538,7 +540,7 @@ class HuggingFace:
         vars(same)["window"] = size
         return same
 
-    def shuffled(self, seed: int) -> "HuggingFace":
+    def shuffle_weights(self, seed: int) -> "HuggingFace":
         """Return a copy of the model in which every weight holds its own numbers in random places.
 
         The sizes of the weights stay what they were, so the network answers numbers of the usual

@@ -257,7 +257,7 @@ class HuggingFacePictures(HuggingFace):
             np.full(len(keep), document.input.size), lambda some: asked(keep[some])
         )
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, by the middle of its patch."""
         tokens, (rows, columns, special, _) = self._token_at(document), self._grid
         y = ((np.arange(rows) + 0.5) * len(tokens) / rows).astype(int)
