@@ -4,8 +4,7 @@
 numbers in full, to be compared with those of another commit.
 """
 
-import asyncio
-import contextlib
+import http.client
 import json
 import os
 import runpy
@@ -13,7 +12,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -154,29 +153,19 @@ def models():
 
 
 def on_page(model, text):
-    """What the page answers to a text, without a server."""
-    from limelight.serving import app, texts
+    """What a page is answered to a text."""
+    from limelight.serving import serve
 
-    served = app.Served(models=(app.ServedModel(name="m", model=model),))
-    if not isinstance(text, str):
-        raise limelight.InputError("a page sends no such text.")
-    body = json.dumps({"tab": "t", "place": "p", "text": text, "methods": ["loo"]})
-    answers = []
-
-    class Queue:
-        def ask(self, _place, answered, **_):
-            answers.append(answered)
-            raise StopAsyncIteration
-
-    class Request:
-        query_params: ClassVar = {}
-
-        async def stream(self):
-            yield body.encode()
-
-    with contextlib.suppress(StopAsyncIteration, RuntimeError):
-        asyncio.run(app._asked(served, Queue(), texts.shown_text)(Request()))
-    return json.loads(bytes(answers[0](lambda *_: None)))
+    with serve(model, port=0) as server:
+        place = urlsplit(server.url)
+        page = http.client.HTTPConnection(place.hostname, place.port)
+        body = {"tab": "t", "place": "p", "text": text, "methods": ["loo"]}
+        page.request("POST", f"{place.path}text", json.dumps(body))
+        last = json.loads(page.getresponse().read().splitlines()[-1])
+        page.close()
+    if last.get("failed"):
+        raise limelight.InputError(last["failed"])
+    return last["found"]
 
 
 def data_of(model, texts, **options):
