@@ -32,7 +32,7 @@ from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
 from limelight.question import Question
 from limelight.sampling.masks import coin_masks, text_rng
-from limelight.text import Answer, AskedText
+from limelight.text import Answer, QueriedText
 
 from tiny_transformers import word_pieces
 
@@ -301,7 +301,7 @@ def test_a_result_keeps_the_answer():
     assert sentence.stored() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
     assert has(model, "answers")
     document = model.read(TEXT, asked=(Answer(ANSWER),))
-    assert document.asked_text == AskedText(TEXT, (Answer(ANSWER),))
+    assert document.queried_text == QueriedText(TEXT, (Answer(ANSWER),))
 
 
 def test_a_chat_is_written_out_by_its_template():
@@ -482,7 +482,7 @@ def test_attention_of_a_sentence_is_read_at_its_own_places():
     each = limelight.explain_sentences(model, TEXT, "alpha-avg", answer="Good film. The plot.")
     question = Question(features="sentences")
     for e in each:  # by another road: the sentence alone
-        one = reading_of(model, [AskedText(TEXT, (e.asked,))], question.to(model))
+        one = reading_of(model, [QueriedText(TEXT, (e.asked,))], question.to(model))
         chosen = METHODS["alpha-avg"]
         (alone,) = chosen.ways[-1].explain(chosen.settings(), one)
         np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-5)

@@ -12,7 +12,7 @@ from limelight.errors import InputError
 from limelight.explainers.learned import Learned
 from limelight.explainers.reading import reading_of
 from limelight.question import Question
-from limelight.text import Answer, AskedText, Picture, Place, features_of
+from limelight.text import Answer, QueriedText, Picture, Place, features_of
 from limelight.training import fitting, learning
 
 pytest.importorskip("torch")
@@ -78,8 +78,8 @@ def test_states_at_a_place_are_those_of_the_bare_tagger(family):
 def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
     model = writer(family)
     prompt, _, _, answer = ids_of(model)
-    other = AskedText("Good film. Bad.", (Answer("bad"),))  # an answer of another length
-    texts = [other, AskedText(TEXT, (Answer(ANSWER),))]
+    other = QueriedText("Good film. Bad.", (Answer("bad"),))  # an answer of another length
+    texts = [other, QueriedText(TEXT, (Answer(ANSWER),))]
     reading = reading_of(model, texts, Question().to(model), signals=True)
     network = model.network.language_model
     usual = network.config._attn_implementation
@@ -100,7 +100,7 @@ def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
 def test_answers_of_different_lengths_are_asked_about_together(family):
     """A shorter answer in a batch has places to spare, which must lie inside the row."""
     model = writer(family)
-    texts = [AskedText(TEXT, (Answer("bad"),)), AskedText("Good. Bad film.", (Answer(ANSWER),))]
+    texts = [QueriedText(TEXT, (Answer("bad"),)), QueriedText("Good. Bad film.", (Answer(ANSWER),))]
     documents = [model.read(one.given, asked=one.asked) for one in texts]
     together = model.outputs(documents)
     alone = [model.outputs([one])[0] for one in documents]
@@ -162,7 +162,7 @@ def learned_of(kind):
 
 
 def text_of(one):
-    return one.given if isinstance(one, AskedText) else one
+    return one.given if isinstance(one, QueriedText) else one
 
 
 def reference(kind, seed=2):
@@ -267,7 +267,7 @@ def test_sentences_of_an_answer_are_explained_each_alone():
     answer = "Good film. The plot is bad."
     for one in limelight.explain_sentences(model, TEXT, learned, answer=answer):
         question = Question().to(model)
-        reading = reading_of(model, [AskedText(TEXT, (one.asked,))], question, signals=True)
+        reading = reading_of(model, [QueriedText(TEXT, (one.asked,))], question, signals=True)
         (start,) = learned.starts(reading)
         np.testing.assert_allclose(one.scores, start.values, atol=1e-6)
     with pytest.raises(InputError, match="knows of one place or answer at a time"):
@@ -309,7 +309,7 @@ def test_what_a_learned_method_has_not_seen_of_places_is_refused():
 @pytest.mark.usefixtures("briefly")
 def test_stored_values_of_answers_are_learned_from_and_of_pictures_are_not():
     model = writer()
-    given = [AskedText(text, (Answer("good film"),)) for text in items_of("answers", 30, 6)]
+    given = [QueriedText(text, (Answer("good film"),)) for text in items_of("answers", 30, 6)]
     stored = limelight.explain(model, given, "shapley")
     learned = limelight.learn(model, stored, judged=0)
     assert learned.of == "answers"

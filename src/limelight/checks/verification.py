@@ -17,7 +17,8 @@ from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.weights import wide_weights
 from limelight.models.bags import blanked
 from limelight.models.functions import Function
-from limelight.models.protocol import collapsing, document_by
+from limelight.models.protocol import collapsing
+from limelight.models.queries import read_input
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
 from limelight.text import UNK, Given, features_of
@@ -60,7 +61,7 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
         )
     if model.capabilities.get("pictures", "") is None:
         raise InputError("verify cuts a text shorter, and a picture cannot be; give a text model.")
-    return _checks(model, str(document_by(model, text).text), seed)
+    return _checks(model, str(read_input(model, text).text), seed)
 
 
 def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:

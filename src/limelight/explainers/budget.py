@@ -277,7 +277,7 @@ def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> 
     Methods whose cost is fixed take it first; those with counts of their own share what is left
     evenly, and may use each other's answers besides.
     """
-    several = [chosen.asking(one.model) for chosen in several]
+    several = [chosen.for_model(one.model) for chosen in several]
     if budget is None or not any(chosen.way.fewest for chosen in several):
         return several
     d = len(one.features[0])

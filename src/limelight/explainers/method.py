@@ -265,8 +265,8 @@ class Chosen(NamedTuple):
     model: Model
     allowance: Allowance | None = None
 
-    def asking(self, model: Model) -> "Chosen":
-        """Return the same for ``model``, which may have to be asked about a text."""
+    def for_model(self, model: Model) -> "Chosen":
+        """Return the same for ``model``, such as the fallback of a text that has to be sampled."""
         needs = self.way.needs
         if model is self.model or needs is None or has(model, needs):
             return self

@@ -1,6 +1,6 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -10,19 +10,10 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import (
     Answer,
-    Asked,
-    AskedText,
     Document,
     Features,
     Given,
-    Pictured,
     Place,
-    Span,
-    checked_text_or_pair,
-    is_picture,
-    joined,
-    one_line,
-    place_at,
 )
 from limelight.theory.ratio_game import RatioGame
 
@@ -193,8 +184,11 @@ class Capable(Model, Protocol):
     ) -> CollapsedDocuments:
         """Return documents as the arrays that exact methods need."""
 
-    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
-        """Return the games of all documents, one class for each output of the model."""
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame | str:
+        """Return the games of all documents, one class for each output of the model.
+
+        If the model does not know exactly what these features do, return a clause that says why.
+        """
 
     def asked_about(self, features: Any, scale: str) -> Model:
         """Return the same model, or one without games where they do not answer such a question."""
@@ -260,11 +254,6 @@ BRINGS: Mapping[str, tuple[str, ...]] = {
     "answers": ("generation_settings", "announce_calls", "generate"),
     "signals": ("read_together", "hidden_states", "documents_per_batch"),
 }
-
-
-def asks(model: Model) -> bool:
-    """Whether ``model`` is asked about a place in a text or an answer to it, not about the text."""
-    return None in (reason_missing(model, "spans"), reason_missing(model, "answers"))
 
 
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
@@ -337,20 +326,6 @@ def check_needed(model: Model, needs: Capability, what: str, instead: str = "") 
         raise InputError(f"{what} needs {CAPABILITIES[needs]}, and {why}.{instead}")
 
 
-class AskInsteadError(InputError):
-    """A model whose removals are known does not know those of a text: ``why``, in a clause.
-
-    ``asked`` is the same model, which answers instead. A game of features that the model cannot
-    compute raises it too, without ``asked``.
-    """
-
-    asked: Model
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"nothing about this text is known exactly: {why}.")
-        self.why = why
-
-
 def rests_on_checks(model: Model) -> bool:
     """Whether what is exact of ``model`` is checked on each text, and not proven."""
     # Only few families have such checks, and a family of somebody else's need not know of them.
@@ -362,18 +337,43 @@ def collapsing(model: Model) -> bool:
     return has(model, "collapses")
 
 
-def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
-    """Return ``model`` as it answers about ``features`` on a scale: exactly, or by being asked.
+def adapt_model(
+    model: Model,
+    features: Any,
+    scale: str,
+    *,
+    classes: Collection[Any] = (),
+    window: str | int | None = None,
+) -> Model:
+    """Return ``model`` as it answers one request; most models answer every request as they are.
 
-    ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
+    Parameters
+    ----------
+    model
+        Any model.
+    features
+        What is scored. A model whose removals are known exactly may have to be called about it.
+    scale
+        What is explained of a class: "logit", "probability" or "score".
+    classes
+        Classes that the request names. A tagger may have more of them than it shows.
+    window
+        Number of tokens of a window in which texts are read, or "auto"; None for no windows.
+
+    Raises
+    ------
+    InputError
+        If the model does not read texts in windows.
     """
     # Looked up, for `reason_missing` would write a refusal each time that nobody reads here.
-    known = model.capabilities
-    if known.get("spans", "") is None:
-        model = cast(Capable, model).with_classes(names)
-        known = model.capabilities
-    exact = known.get("games", "") is None
-    return cast(Capable, model).asked_about(features, scale) if exact else model
+    if model.capabilities.get("spans", "") is None:
+        model = cast(Capable, model).with_classes(classes)
+    if model.capabilities.get("games", "") is None:
+        model = cast(Capable, model).asked_about(features, scale)
+    if window is not None:
+        check_needed(model, "cuts", "window", " Leave window out.")
+        model = cast(Capable, model).in_windows(window)
+    return model
 
 
 def class_probabilities(
@@ -479,149 +479,6 @@ def replacement_in_place(model: Model, name: str) -> str:
             "none of them. Use 'lime' or 'shapley'."
         )
     return staying[0]
-
-
-def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
-    """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts.
-
-    An ``AskedText`` brings along what is asked of it, or a name for that (see :func:`asked_of`).
-    """
-    text = given.given if isinstance(given, AskedText) else given
-    _check_kind(model, text)
-    return read_asking(model, text, asked_of(model, given), pieces=pieces)
-
-
-def read_asking(
-    model: Model, given: Any, asked: tuple[Asked, ...], *, pieces: bool = False
-) -> Document:
-    """Return a text as ``model`` reads it, with what is asked of it, if anything is."""
-    if not asked:
-        return model.read(given, pieces=pieces)
-    # No parameter of every `read`: a family that classifies has nothing to do with it.
-    return cast(Capable, model).read(given, asked=asked, pieces=pieces)
-
-
-def documents_by(
-    model: Model, texts: Sequence[Any], *, together: bool, pieces: bool
-) -> Iterator[Document]:
-    """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
-    if not together or asks(model):
-        for text in texts:
-            yield document_by(model, text, pieces=pieces)
-        return
-    # One by one all the same: an error is about the text whose turn it is.
-    found = cast(Capable, model).read_together(texts, pieces=pieces)
-    for given in texts:
-        _check_kind(model, given)
-        yield next(found)
-
-
-def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
-    """Return what is asked of a text: a place, an answer, or nothing where ``model`` classifies.
-
-    Where nothing names it, it is the only span that the model finds, or what the model writes.
-    """
-    # Asked for once: a function makes the mapping anew each time.
-    known, one = model.capabilities, given if isinstance(given, AskedText) else AskedText(given)
-    if one.asked:
-        return one.asked
-    if known.get("answers", "") is None:
-        if isinstance(one.by, Answer):
-            return (one.by,)
-        return (cast(Capable, model).generate(one.given) if one.by is None else Answer.of(one.by),)
-    if known.get("spans", "") is not None:
-        return ()
-    found = spans_of(model, one)
-    # Of a question and a passage the passage is searched, which comes second.
-    text, parts = joined(one.given)
-    region = parts[1] if parts else (0, len(text))
-    return (place_at(one.by, text, region, found, first_pieces=one.first_pieces),)
-
-
-def parts_of(model: Model, given: Any) -> AskedText:
-    """Return a text with all that can be asked of it at once.
-
-    The spans that a model finds, of which there may be none, or each sentence of an answer.
-    """
-    one = AskedText.of(given)
-    if one.asked:
-        return one
-    if has(model, "spans"):
-        return AskedText(one.given, spans_of(model, one))
-    (answer,) = cast(tuple[Answer, ...], asked_of(model, one))
-    return AskedText(one.given, answer.sentences())
-
-
-def spans_of(model: Model, given: Any) -> tuple[Place, ...]:
-    """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
-    one = AskedText.of(given)
-    _check_kind(model, one.given)
-    return cast(Capable, model).spans(one.given, first_pieces=one.first_pieces)
-
-
-def asked_of_spans(model: Model, texts: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield every text once for each span that ``model`` finds in it, or sentence of its answer."""
-
-    def apart(text: Any) -> list[Any]:
-        parts = parts_of(model, text)
-        return [AskedText(parts.given, (one,)) for one in parts.asked]
-
-    some = False
-    for text in texts:
-        asked = _unless_refused(apart, text)
-        some = some or bool(asked)
-        yield asked
-    # Not before: one text without a span is no error where others have some.
-    if not some:
-        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
-
-
-def answered_once(model: Model, texts: Iterable[Any]) -> Iterator[AskedText]:
-    """Yield every text with its answer, which ``model`` then writes once for all readings."""
-    for own in map(AskedText.of, texts):
-        yield from _unless_refused(lambda one: [AskedText(one.given, asked_of(model, one))], own)
-
-
-def _unless_refused(asked: Callable[[Any], list[Any]], text: Any) -> list[Any]:
-    """Return what is ``asked`` of a text; one that cannot be read is refused where it is read."""
-    try:
-        return asked(text)
-    except InputError as error:
-        if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
-            raise
-        return [text]
-
-
-def _check_kind(model: Model, given: Any) -> None:
-    # A path to a picture is a string too, and would be explained as if it were a text.
-    if is_picture(given):
-        if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
-            kind = one_line(given, 80) if isinstance(given, str) else type(given).__name__
-            raise InputError(
-                f"got a picture ({kind}), which needs {CAPABILITIES['pictures']}, and {why}."
-            )
-    elif isinstance(given, tuple):
-        checked_text_or_pair(given)
-        check_needed(model, "pairs", "a pair of texts")
-
-
-def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
-    """Return a document whose words end where the units of ``cut`` do, if the model can read so.
-
-    A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
-    A picture comes cut anew.
-    """
-    if isinstance(cut, Pictured):
-        return document.with_cut(cut)
-    edges = {edge for span in cut for edge in span}
-    # Most units end where words do, and a text need not be tokenised again then.
-    if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
-        return document
-    if document.divisible:
-        return document.cut_at(edges)
-    if not has(model, "pieces"):
-        return document
-    return read_asking(model, document.given, document.asked, pieces=True)
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))

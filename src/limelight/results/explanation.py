@@ -25,9 +25,9 @@ from limelight.shapes import Float, Int
 from limelight.text import (
     CUTTERS,
     Answer,
-    Asked,
     Features,
     Image,
+    Query,
     Span,
     name_of_one,
     one_line,
@@ -229,7 +229,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     model: str = ""
     version: str = ""
     parts: tuple[Span, ...] = ()
-    asked: Asked | None = None
+    asked: Query | None = None
     image: Image | None = None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,206 @@
+"""The queries of an input, and inputs as models read them with their queries.
+
+A query is what an explanation is about beside the text: a span that a tagger finds, or an answer
+of a language model. A model that classifies whole texts has one query, which is empty.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from limelight.errors import InputError
+from limelight.models.protocol import CAPABILITIES, Capable, Model, check_needed, has
+from limelight.text import (
+    Answer,
+    Document,
+    Pictured,
+    Place,
+    QueriedText,
+    Query,
+    Span,
+    checked_text_or_pair,
+    is_picture,
+    joined,
+    one_line,
+    place_at,
+    which_place,
+)
+
+
+def expand_queries(
+    model: Model, text: Any, *, by_sentence: bool = False, generate: bool = True
+) -> list[QueriedText]:
+    """Return ``text`` once for each of its queries, in the order of the text.
+
+    Parameters
+    ----------
+    model
+        A model that classifies has one query, which is empty. A model that finds spans has the
+        place that the text names, or every span that the model finds, of which there may be none.
+        A language model has one answer: the one that the text names, or what the model generates.
+    text
+        A text, a pair or a picture, or a :class:`QueriedText` with queries or with what names one.
+    by_sentence
+        Split the answer of a language model into one query for each of its sentences.
+    generate
+        Whether a language model generates an answer that is not given. Otherwise the text is
+        returned as it is, and its answer is generated when the text is read.
+
+    Raises
+    ------
+    InputError
+        If the model does not read such an input, or the text has no such place.
+    """
+    queried = text if isinstance(text, QueriedText) else QueriedText(text)
+    if queried.queries:
+        return [QueriedText(queried.text, (query,)) for query in queried.queries]
+    check_kind(model, queried.text)
+    # Looked up once: a function makes the mapping anew each time.
+    capabilities = model.capabilities
+    queries: Sequence[Query]
+    if capabilities.get("answers", "") is None:
+        if not generate and not by_sentence:
+            return [queried]
+        answer = _answer(cast(Capable, model), queried)
+        queries = answer.sentences() if by_sentence else (answer,)
+    elif capabilities.get("spans", "") is None:
+        queries = _places(cast(Capable, model), queried)
+    else:
+        return [queried]
+    return [QueriedText(queried.text, (query,)) for query in queries]
+
+
+def expand_texts(
+    model: Model, texts: Iterable[Any], *, by_sentence: bool = False, generate: bool = True
+) -> Iterator[list[Any]]:
+    """Yield what :func:`expand_queries` returns for each text.
+
+    A text that the model cannot read is yielded as it is, and raises its error when it is read.
+
+    Raises
+    ------
+    InputError
+        If no text has a query, or a server does not answer.
+    """
+    # Checked once: a text under a model that classifies is its own and only query.
+    is_queried, has_query = needs_query(model), False
+    for text in texts:
+        try:
+            options = {"by_sentence": by_sentence, "generate": generate}
+            expanded = expand_queries(model, text, **options) if is_queried else [text]
+        except InputError as error:
+            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
+                raise
+            expanded = [text]
+        has_query = has_query or bool(expanded)
+        yield expanded
+    # Not before: one text without a span is no error where others have some.
+    if not has_query:
+        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+
+
+def join_queries(expanded: Sequence[QueriedText]) -> QueriedText:
+    """Return one text with the queries of all of ``expanded``, which are about the same text."""
+    queries = tuple(query for queried in expanded for query in queried.queries)
+    return QueriedText(expanded[0].text, queries)
+
+
+def needs_query(model: Model) -> bool:
+    """Tell whether ``model`` says something about a place in a text or an answer to it.
+
+    Other models say something about the text as a whole.
+    """
+    return has(model, "spans") or has(model, "answers")
+
+
+def _answer(model: Capable, queried: QueriedText) -> Answer:
+    """Return the answer that a text names, or what the model generates."""
+    if queried.selector is None:
+        return model.generate(queried.text)
+    return queried.selector if isinstance(queried.selector, Answer) else Answer.of(queried.selector)
+
+
+def _places(model: Capable, queried: QueriedText) -> tuple[Place, ...]:
+    """Return the place that a text names, or all spans that the model finds."""
+    first_pieces = queried.first_pieces
+    spans = model.spans(queried.text, first_pieces=first_pieces)
+    if queried.selector is None:
+        return spans
+    # Of a question and a passage the passage is searched, which comes second.
+    text, parts = joined(queried.text)
+    region = parts[1] if parts else (0, len(text))
+    return (place_at(queried.selector, text, region, spans, first_pieces=first_pieces),)
+
+
+def read_input(model: Model, text: Any, *, pieces: bool = False) -> Document:
+    """Return a text, a pair or a picture as ``model`` reads it, with its queries.
+
+    A text that brings no queries along must have a single one.
+    """
+    queried = text if isinstance(text, QueriedText) else QueriedText(text)
+    if queried.queries:
+        check_kind(model, queried.text)
+    else:
+        expanded = expand_queries(model, queried)
+        if len(expanded) != 1:
+            spans = [query for one in expanded for query in one.queries]
+            raise InputError(which_place(cast(list[Place], spans), joined(queried.text)[0]))
+        (queried,) = expanded
+    return _read(model, queried.text, queried.queries, pieces=pieces)
+
+
+def read_inputs(
+    model: Model, texts: Sequence[Any], *, hidden_states: bool, pieces: bool
+) -> Iterator[Document]:
+    """Yield what :func:`read_input` returns for each text.
+
+    With ``hidden_states``, which the model must have, many texts are read together.
+    """
+    if not hidden_states or needs_query(model):
+        for text in texts:
+            yield read_input(model, text, pieces=pieces)
+        return
+    # One by one all the same: an error is about the text whose turn it is.
+    documents = cast(Capable, model).read_together(texts, pieces=pieces)
+    for text in texts:
+        check_kind(model, text)
+        yield next(documents)
+
+
+def _read(model: Model, text: Any, queries: tuple[Query, ...], *, pieces: bool) -> Document:
+    if not queries:
+        return model.read(text, pieces=pieces)
+    # No parameter of every `read`: a family that classifies has nothing to do with it.
+    return cast(Capable, model).read(text, asked=queries, pieces=pieces)
+
+
+def check_kind(model: Model, text: Any) -> None:
+    """Raise an error if ``model`` does not read pictures or pairs, and ``text`` is one."""
+    # A path to a picture is a string too, and would be explained as if it were a text.
+    if is_picture(text):
+        if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
+            kind = one_line(text, 80) if isinstance(text, str) else type(text).__name__
+            raise InputError(
+                f"got a picture ({kind}), which needs {CAPABILITIES['pictures']}, and {why}."
+            )
+    elif isinstance(text, tuple):
+        checked_text_or_pair(text)
+        check_needed(model, "pairs", "a pair of texts")
+
+
+def split_tokens(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
+    """Return a document whose tokens end where the units of ``cut`` do, if the model can read so.
+
+    A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
+    A picture comes cut anew.
+    """
+    if isinstance(cut, Pictured):
+        return document.with_cut(cut)
+    edges = {edge for span in cut for edge in span}
+    # Most units end where words do, and a text need not be tokenised again then.
+    if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
+        return document
+    if document.divisible:
+        return document.cut_at(edges)
+    if not has(model, "pieces"):
+        return document
+    return _read(model, document.given, document.asked, pieces=True)
