@@ -416,7 +416,7 @@ def _read(
 ) -> tuple[list[Document], list[Features]]:
     """Return every text as the model reads it, and its features."""
     pieces = _reads_pieces(model, question.features)
-    protect = _protected(model, question)
+    protect = _protected(model, question) if question.protect else frozenset[str]()
     documents, scored = list[Document](), list[Features]()
     if signals:
         check_needed(model, *_LEARNED)

@@ -72,21 +72,29 @@ def expand_queries(
 def expand_texts(
     model: Model, texts: Iterable[Any], *, by_sentence: bool = False, generate: bool = True
 ) -> Iterator[list[Any]]:
-    """Yield what :func:`expand_queries` returns for each text.
+    """Return what :func:`expand_queries` returns for each text.
 
-    A text that the model cannot read is yielded as it is, and raises its error when it is read.
+    A text that the model cannot read is returned as it is, and raises its error when it is read.
 
     Raises
     ------
     InputError
         If no text has a query, or a server does not answer.
     """
-    # Checked once: a text under a model that classifies is its own and only query.
-    is_queried, has_query = needs_query(model), False
+    if not needs_query(model):
+        return ([text] for text in texts)
+    return _expand_readable(model, texts, by_sentence=by_sentence, generate=generate)
+
+
+def _expand_readable(
+    model: Model, texts: Iterable[Any], *, by_sentence: bool, generate: bool
+) -> Iterator[list[Any]]:
+    has_query = False
     for text in texts:
         try:
-            options = {"by_sentence": by_sentence, "generate": generate}
-            expanded = expand_queries(model, text, **options) if is_queried else [text]
+            expanded: list[Any] = expand_queries(
+                model, text, by_sentence=by_sentence, generate=generate
+            )
         except InputError as error:
             if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
                 raise
@@ -145,7 +153,10 @@ def read_input(model: Model, text: Any, *, pieces: bool = False) -> Document:
             spans = [query for one in expanded for query in one.queries]
             raise InputError(which_place(cast(list[Place], spans), joined(queried.text)[0]))
         (queried,) = expanded
-    return _read(model, queried.text, queried.queries, pieces=pieces)
+    if not queried.queries:
+        return model.read(queried.text, pieces=pieces)
+    # No parameter of every `read`: a family that classifies has nothing to do with it.
+    return cast(Capable, model).read(queried.text, asked=queried.queries, pieces=pieces)
 
 
 def read_inputs(
@@ -164,13 +175,6 @@ def read_inputs(
     for text in texts:
         check_kind(model, text)
         yield next(documents)
-
-
-def _read(model: Model, text: Any, queries: tuple[Query, ...], *, pieces: bool) -> Document:
-    if not queries:
-        return model.read(text, pieces=pieces)
-    # No parameter of every `read`: a family that classifies has nothing to do with it.
-    return cast(Capable, model).read(text, asked=queries, pieces=pieces)
 
 
 def check_kind(model: Model, text: Any) -> None:
@@ -203,4 +207,6 @@ def split_tokens(model: Model, document: Document, cut: Sequence[Span] | Picture
         return document.cut_at(edges)
     if not has(model, "pieces"):
         return document
-    return _read(model, document.given, document.asked, pieces=True)
+    if not document.asked:
+        return model.read(document.given, pieces=True)
+    return cast(Capable, model).read(document.given, asked=document.asked, pieces=True)

@@ -472,7 +472,7 @@ def fitted(
     """
     signals: tuple[str, ...] = WITHOUT_STATES
     if has(model, "signals"):
-        is_queried = any(QueriedText.of(text).queries for text in plan.texts)
+        is_queried = any(isinstance(text, QueriedText) and text.queries for text in plan.texts)
         signals = (*WITH_STATES, "attention") if is_queried else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
