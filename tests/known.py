@@ -27,7 +27,7 @@ def needing(*capabilities):
     return [name for name, row in METHODS.items() if row.ways[-1].needs in capabilities]
 
 
-ONLY_EXACT = needing("collapses", "games")
+ONLY_EXACT = needing("tables", "exact_game")
 DEEP = [name for name in METHODS if name not in ONLY_EXACT]  # which networks have too
 # Samples are all that these have: they bring standard errors, and no exact value to check.
 DRAWN = [name for name, row in METHODS.items() if [way.needs for way in row.ways] == [None]]

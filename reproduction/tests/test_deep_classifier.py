@@ -128,7 +128,7 @@ def test_it_is_a_model_that_attends_and_differentiates():
     assert isinstance(model, limelight.Model)
     checked_model(model)  # which looks for what its capabilities bring
     has = {name for name, why in model.capabilities.items() if why is None}
-    assert has == {"attends", "relays", "differentiates", "chooses"}
+    assert has == {"attention", "attention_only", "gradients"}
     assert set(model.capabilities) == set(CAPABILITIES)
 
 

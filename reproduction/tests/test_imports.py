@@ -30,7 +30,16 @@ EXCEPTIONS = {
         "save_figure",
     },
     # what a family of models is made of
-    "limelight.models": {"Attention", "Capability", "Capable", "Gradients", "Link", "Weigh"},
+    "limelight.models": {
+        "Attention",
+        "Capability",
+        "Gradients",
+        "Link",
+        "Property",
+        "Weigh",
+        "reason_missing",
+        "require",
+    },
     "limelight.shapes": {"Array", "Bool", "Float", "Int"},
     "limelight.text": {
         "CLS",

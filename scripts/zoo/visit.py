@@ -147,13 +147,13 @@ def _method(model: Any, hand: ByHand, name: str) -> Verdict:
     if name == "ig":
         return _integrated(hand, found)
     size = float(np.abs(found.scores).max())
-    if METHODS[name].ways[-1].needs == "freezes":
+    if METHODS[name].ways[-1].needs == "lrp":
         return _together(model, name, found)
-    if METHODS[name].ways[-1].needs == "differentiates":
+    if METHODS[name].ways[-1].needs == "gradients":
         expected = from_gradients(name, hand, TARGET, 0, 0)
         size = max(size, float(np.abs(hand.gradient(TARGET)).max()))
     else:
-        if METHODS[name].ways[-1].needs == "relays" and (others := other_mixing(hand)):
+        if METHODS[name].ways[-1].needs == "attention_only" and (others := other_mixing(hand)):
             return Verdict("wrong", f"tokens are mixed by {', '.join(others)} too")
         if (rows := bad_rows(hand)) is not None:
             return Verdict("wrong", rows)

@@ -28,15 +28,14 @@ from limelight.models import (
     SCALES,
     Capability,
     Model,
-    check_needed,
     checked_model,
     class_probabilities,
     class_weights,
     compare_classes,
-    has,
+    require,
 )
 from limelight.models.loading import from_same_source
-from limelight.models.protocol import adapt_model
+from limelight.models.protocol import adapt_model, query_kind
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, QueriedText, Unit, unit_name
 from limelight.theory.path_quadrature import Outer
@@ -328,12 +327,9 @@ def prepare_model(model: Any, question: Question) -> tuple[Model, Question]:
         If ``model`` is no model, or does not answer such a question.
     """
     model = checked_model(model)
-    pictures = has(model, "pictures")
-    features = question.features
-    if features is None and pictures:
-        features = "patches"
-    elif features is None:
-        features = "sentences" if has(model, "answers") else "words"
+    kind, features = query_kind(model), question.features
+    if features is None:
+        features = _DEFAULT_FEATURES.get(kind, "words")
     prepared = adapt_model(
         model,
         features,
@@ -344,11 +340,11 @@ def prepare_model(model: Any, question: Question) -> tuple[Model, Question]:
     scale = "score" if (question.scale, prepared.link) == ("logit", "none") else question.scale
     if scale not in (scales := model_scales(prepared)):
         raise InputError(nearest("scale", scale, scales))
-    needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "answers"))
+    needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "generation"))
     for name, needs in needed:
         if getattr(question, name) is not None:
-            check_needed(prepared, needs, name, f" Leave {name} out.")
-    if question.protect and pictures:
+            require(prepared, needs, name, f" Leave {name} out.")
+    if question.protect and kind == "pictures":
         raise InputError(
             "protect keeps words of a text; of a picture, give groups of patches as features, "
             "with -1 for those that stay."
@@ -429,6 +425,7 @@ def split(
     return Question(all_classes=all_classes, **asked), rest
 
 
+_DEFAULT_FEATURES = {"pictures": "patches", "answers": "sentences"}
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 

@@ -23,8 +23,8 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table, methods_and_budget
 from limelight.models import (
     Model,
-    check_needed,
     checked_model,
+    require,
 )
 from limelight.models.prediction import predict_rows
 from limelight.models.queries import expand_queries, join_queries
@@ -259,7 +259,7 @@ def explain_spans(
     ``target`` is named, each span is explained for its own tag.
     """
     call = _prepare_call(model, method, settings, _SPAN)
-    check_needed(call.model, "spans", "explain_spans")
+    require(call.model, "spans", "explain_spans")
     return _explain_queries(call, text)
 
 
@@ -283,7 +283,7 @@ def explain_sentences(
     list; the arguments are those of :func:`explain`.
     """
     call = _prepare_call(model, method, settings, _SENTENCE)
-    check_needed(call.model, "answers", "explain_sentences")
+    require(call.model, "generation", "explain_sentences")
     return _explain_queries(call, text)
 
 

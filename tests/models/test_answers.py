@@ -299,7 +299,7 @@ def test_a_result_keeps_the_answer():
     assert again.asked == Answer(ANSWER)
     sentence = Answer("Good film. Bad.", 11, 15, written=True)
     assert sentence.stored() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
-    assert has(model, "answers")
+    assert has(model, "generation")
     document = model.read(TEXT, asked=(Answer(ANSWER),))
     assert document.queried_text == QueriedText(TEXT, (Answer(ANSWER),))
 

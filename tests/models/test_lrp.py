@@ -253,8 +253,8 @@ def test_what_is_not_known_to_weigh_withdraws_the_capability_of_that_instance_al
     network.bert.encoder.layer[1].intermediate.intermediate_act_fn = Curved()
     model = limelight.wrap(network, tokenizer=tokenizer)
     why = "BertForSequenceClassification computes 'Exp', in which nothing is known to be a weight"
-    assert reason_missing(model, "freezes") == why
-    assert has(loaded("bert"), "freezes")
+    assert reason_missing(model, "lrp") == why
+    assert has(loaded("bert"), "lrp")
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "lrp")
     assert str(error.value) == (

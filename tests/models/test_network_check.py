@@ -165,7 +165,7 @@ def test_half_precision_is_said(kind, digits):
         f"The model computes in half precision ({kind}): its outputs have about {digits} digits, "
         "and smaller effects are rounding.",
     )
-    assert model.capabilities["attends"] is None
+    assert model.capabilities["attention"] is None
 
 
 def test_a_second_embedding_withdraws_gradients():

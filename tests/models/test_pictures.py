@@ -113,7 +113,7 @@ def test_removing_patches_is_replacing_pixels_by_hand(family):
 @pytest.mark.parametrize("family", TRANSFORMERS)
 def test_gradients_and_attention_are_those_of_the_bare_network(family):
     model, pixels = tiny_pictures(family), photo()
-    assert all(has(model, one) for one in ("attends", "differentiates", "freezes"))
+    assert all(has(model, one) for one in ("attention", "gradients", "lrp"))
     document, network = model.read(pixels), model.network
     values = torch.as_tensor(document.input.values[None])
     special = {"deit": 2}.get(family, 1)
@@ -166,9 +166,9 @@ def test_frozen_weights_share_out_what_the_patches_do(family):
 def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_show():
     for family, said in (("swin", "more than vectors"), ("convnext", "nothing that embeds")):
         model = tiny_pictures(family)
-        for one in ("attends", "relays", "differentiates", "freezes"):
+        for one in ("attention", "attention_only", "gradients", "lrp"):
             assert said in reason_missing(model, one)
-        assert "does not show one state for every token" in reason_missing(model, "signals")
+        assert "does not show one state for every token" in reason_missing(model, "hidden_states")
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), "gxi")
         for method in ("shapley", "lime", "loo", "banzhaf"):

@@ -557,7 +557,7 @@ def test_judge_and_compare_take_it_as_any_method(bert, of_bert, tmp_path):
 
 
 def test_a_window_hides_what_a_word_is_beside(bert, of_bert):
-    assert "leave window out" in reason_missing(bert.in_windows(8), "signals")
+    assert "leave window out" in reason_missing(bert.in_windows(8), "hidden_states")
     with pytest.raises(InputError, match="leave window out"):
         package.explain(bert, "a good film " * 9, of_bert, window=8)
 

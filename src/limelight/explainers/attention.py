@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.explainers.method import Method, Way, each, settings_class
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
-from limelight.models import Attention, Capability, Capable
+from limelight.models import Attention, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import Document, plural
@@ -33,7 +33,7 @@ def _mean_over_windows(
     windows = 1 if read_in is None else len(read_in.spans)
     found = [
         score(window._replace(gradient=window.gradient * windows) if gradients else window)
-        for window in cast(Capable, one.model).attention(one.documents[0], weigh)
+        for window in one.model.attention(one.documents[0], weigh)
     ]
     return np.concatenate(found, axis=-1) / len(found)
 
@@ -236,16 +236,16 @@ def _ways(
     tables: Callable[..., list[Finding]],
     deep: Callable[..., Finding],
     *,
-    needs: Capability = "attends",
+    needs: Capability = "attention",
 ) -> tuple[Way, ...]:
     """The tables' attention, then that of a deep model: of one layer, or relayed by all."""
     return (
-        Way(needs="collapses", exactness="exact", explain=tables),
+        Way(needs="tables", exactness="exact", explain=tables),
         Way(
             needs=needs,
             exactness="exact",
             explain=each(deep),
-            settings=_LAYER if needs == "attends" else {},
+            settings=_LAYER if needs == "attention" else {},
         ),
     )
 
@@ -293,7 +293,9 @@ ROWS = (
         formula="Π over layers of (mean over heads of α + I)/2, the row that is read",
         sees="how attention mixes the words through all layers",
         settings=Rollout,
-        ways=_ways(_MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="relays"),
+        ways=_ways(
+            _MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="attention_only"
+        ),
     ),
     _alone(
         id="flow",
@@ -302,7 +304,7 @@ ROWS = (
         sees="the widest paths of attention through all layers",
         cost="one forward pass and one maximum flow per token: grows with the cube of the length",
         settings=Flow,
-        ways=_ways(_MEAN, partial(_through_layers, score=flows), needs="relays"),
+        ways=_ways(_MEAN, partial(_through_layers, score=flows), needs="attention_only"),
     ),
     Method(
         id="generic-attention",
@@ -316,7 +318,7 @@ ROWS = (
         ways=_ways(
             partial(_gradient_from_tables, positive=True),
             partial(_through_layers, score=relevance_of_layers, gradients=True),
-            needs="relays",
+            needs="attention_only",
         ),
     ),
 )

@@ -4,14 +4,14 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, cast, final
+from typing import Any, final
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, read_batches
-from limelight.models import Capable, Model, has
-from limelight.models.protocol import collapsing
+from limelight.models import Model, has
+from limelight.models.protocol import batch_size
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question, prepare_model, split
 from limelight.results import Comparison, Explanation, Finding
@@ -131,8 +131,7 @@ def metered(
     Methods that ask the model say how often; ``total`` is the number of texts in all. A model whose
     calls cost money hears of them ``ahead``.
     """
-    answers = has(reading.model, "answers")
-    writer = cast(Capable, reading.model) if answers else None
+    writer = reading.model if has(reading.model, "generation") else None
     if progress is None and writer is None:
         return _UNMETERED
     sizes = [len(features) for features in reading.features]
@@ -203,10 +202,7 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    several = has(model, "games") or collapsing(model)
-    if several or (chosen and all(one.way.joint for one in chosen)):
-        return cast(Capable, model).documents_per_batch
-    return 1
+    return batch_size(model, is_joint={one.way.joint for one in chosen} == {True})
 
 
 def readings(
@@ -229,7 +225,7 @@ def readings(
     texts = question.attach_queries(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
-    signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)
+    signalled = bool(chosen) and all(one.way.needs == "hidden_states" for one in chosen)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None
         for reading in read_batches(

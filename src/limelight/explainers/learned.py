@@ -213,7 +213,7 @@ class Learned:
         """The row that other methods have in the registry."""
         states = not set(STATES).isdisjoint(self.record["signals"])
         way = Way(
-            needs="signals" if states else None,
+            needs="hidden_states" if states else None,
             exactness="fitted",
             explain=self._explained,
             settings={

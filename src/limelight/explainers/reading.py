@@ -9,17 +9,18 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.models import (
-    CAPABILITIES,
+    PROPERTIES,
     Capability,
     Capable,
     Model,
-    check_needed,
+    get_property,
     has,
     reason_missing,
+    require,
     resolved_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.protocol import HiddenStates, collapsing
+from limelight.models.protocol import HiddenStates
 from limelight.models.queries import read_inputs, split_tokens
 from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, prepare_model, target_indices
@@ -41,7 +42,7 @@ from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_o
 from limelight.threads import cached_property
 
 # Asked of a model as it reads these texts: one in windows, say, shows less.
-_LEARNED: tuple[Capability, str] = ("signals", "a learned method")
+_LEARNED: tuple[Capability, str] = ("hidden_states", "a learned method")
 _SAME = 1e-6  # of the largest output, or of 1 where nothing is known of rounding
 
 
@@ -65,7 +66,7 @@ class Reading:
     when first asked for, and shared by all methods and all classes.
     """
 
-    model: Model
+    model: Capable  # it has what the way that is used needs
     documents: tuple[Document, ...]
     features: tuple[Features, ...]
     targets: Targets
@@ -113,18 +114,19 @@ class Reading:
         """Return a reading of texts that are asked about the place of the targets alone."""
         part = self.targets.part
         texts = [QueriedText(one.given, one.asked[part : part + 1]) for one in self.documents]
-        shown = has(self.model, "signals")
+        shown = has(self.model, "hidden_states")
         found = reading_of(self.model, texts, self.question, first=self.first, signals=shown)
         return replace(found, targets=replace(self.targets, part=0, parts=1))
 
     @cached_property
-    def _tables(self) -> bool:
-        return collapsing(self.model)
+    def has_tables(self) -> bool:
+        """Whether the model collapses into tables, which are its weights in another form."""
+        return has(self.model, "tables")
 
     @property
     def remembers(self) -> bool:
         """Whether answers are worth keeping: tables answer faster than they could be looked up."""
-        return not has(self.model, "games")
+        return not has(self.model, "exact_game")
 
     @property
     def exact(self) -> bool:
@@ -135,22 +137,20 @@ class Reading:
     def collapsed(self) -> CollapsedDocuments:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
-            model = cast(Capable, self.model)
-            self.shared.collapsed = model.collapsed(self.documents, self.features)
+            self.shared.collapsed = self.model.collapsed(self.documents, self.features)
         return self.shared.collapsed
 
     @property
     def signals(self) -> HiddenStates:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
-            check_needed(self.model, *_LEARNED)
-            model = cast(Capable, self.model)
+            model = require(self.model, *_LEARNED)
             self.shared.signalled = model.hidden_states(self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
-        if not self._tables:
+        if not self.has_tables:
             return None
         return self.collapsed.model.attention_matrices(self.collapsed.documents[0])
 
@@ -175,10 +175,10 @@ class Reading:
     @property
     def _exact_games(self) -> RatioGame | str:
         """The exact games of all documents, or a clause that says why they are not known."""
-        if self._tables:
+        if self.has_tables:
             return self.collapsed.game
         if self.shared.exact_games is None:
-            game = cast(Capable, self.model).games(self.documents, self.features)
+            game = self.model.games(self.documents, self.features)
             if isinstance(game, str):
                 self.shared.exact_games = game
                 return game
@@ -215,7 +215,7 @@ class Reading:
     @cached_property
     def base_values(self) -> list[float | None]:
         """The explained output with every feature removed; None where the model refuses that."""
-        if self._tables:
+        if self.has_tables:
             return self.targets.value(self.collapsed.base_outputs).tolist()
         if not self.remembers:
             return self.targets.value(empty_value(self.games)).tolist()
@@ -296,13 +296,13 @@ class Reading:
 
     def _pooling(self, unit: str) -> str:
         """Return how scores of tokens or pieces become the score of a feature."""
-        known = self.model.capabilities
-        if known.get("pieces", "") is None:
+        if get_property(self.model, "has_subwords"):
             if unit == "tokens":
                 return "sum over pieces of one character"
             return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
-        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
-        shown = any(known.get(one, "") is None for one in inside)
+        inside: tuple[Capability, ...] = ("tables", "attention", "gradients")
+        known = self.model.capabilities
+        shown = any(known.get(name, "") is None for name in inside)
         if not shown or unit == "positions":
             return "none"
         return "sum over occurrences" if unit == "words" else "sum over tokens"
@@ -318,7 +318,7 @@ def has_exact_game(model: Model, scale: str) -> bool:
 
     Probabilities of such a model are functions of games, and are asked.
     """
-    return has(model, "games") and scale != "probability"
+    return has(model, "exact_game") and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
@@ -358,7 +358,7 @@ def reading_of(
     documents, features = _read(model, texts, question, first=first, signals=signals)
     for document in documents:
         if document.fallback is not None:
-            raise InputError(_nothing_exact(reason_missing(document.fallback, "games")))
+            raise InputError(_nothing_exact(reason_missing(document.fallback, "exact_game")))
     return _batch(model, documents, features, question, first=first, signals=signals)
 
 
@@ -400,7 +400,7 @@ def _nothing_exact(reason: str | None) -> str:
 
 def _sampled(document: Document) -> Document:
     """Return a document as its fallback model explains it, with the reason."""
-    reason = reason_missing(document.fallback, "games")
+    reason = reason_missing(document.fallback, "exact_game")
     notice = f"This text is sampled, and no score is exact: {reason}."
     return replace(document, fallback=None, notices=(*document.notices, notice))
 
@@ -418,8 +418,6 @@ def _read(
     pieces = _reads_pieces(model, question.features)
     protect = _protected(model, question) if question.protect else frozenset[str]()
     documents, scored = list[Document](), list[Features]()
-    if signals:
-        check_needed(model, *_LEARNED)
     read = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
@@ -446,13 +444,13 @@ def _batch(
     signals: bool = False,
 ) -> Reading:
     """Return documents under ``model``, with its outputs and what is explained of them."""
-    shared = _Shared()
+    shared, capable = _Shared(), cast(Capable, model)
     if signals:
-        shared.signalled = cast(Capable, model).hidden_states(documents, features)
+        shared.signalled = capable.hidden_states(documents, features)
     own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
     outputs = _checked_outputs(model, own, documents)
     return Reading(
-        model=model,
+        model=capable,
         documents=tuple(documents),
         features=tuple(features),
         targets=targets_of(model, question, documents, outputs),
@@ -528,12 +526,12 @@ def _reads_pieces(model: Model, unit: Any) -> bool:
     """Whether the units are the model's own tokens; refuse those that it has not."""
     if is_unit(unit):
         return False
-    why = reason_missing(model, "pieces")
+    why = reason_missing(model, "has_subwords")
     if unit != "tokens":
         known = FEATURES if why is not None else (*FEATURES, "tokens")
         raise InputError(nearest("features", unit, known))
     if why is not None:
-        raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
+        raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {why}.")
     return True
 
 
@@ -580,7 +578,7 @@ def mean_of_heads(
 def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
     """Return scores of pieces summed over the pieces and places of each feature."""
     (document,), (features,) = one.documents, one.features
-    token = cast(Capable, one.model).token_positions(document)
+    token = one.model.token_positions(document)
     feature = np.append(features.of_token, -1)[token]
     belongs = feature[:, None] == np.arange(len(features))
     return scores @ belongs.astype(np.float64)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from numbers import Integral
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from limelight.judging.statistics import (
     verdict,
 )
 from limelight.judging.texts import Setup
-from limelight.models import Model, has, resolved_replacement
+from limelight.models import Capable, Model, has, resolved_replacement
 from limelight.models.queries import expand_texts
 from limelight.question import JudgedSettings, Question, prepare_model
 from limelight.results.judgement import JudgedText, Judgement
@@ -165,7 +165,7 @@ def judge(
     given, true = list(chain(*expanded)), [true[i] for i in rows] if true else true
     marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
     setup = Setup(
-        model=model,
+        model=cast(Capable, model),
         candidates=candidates,
         question=question,
         replacements=replacements,

@@ -30,6 +30,7 @@ from limelight.models.protocol import (
     OTHER_TOKENS,
     Capability,
     Link,
+    Property,
     adjoins,
     check_writing,
     cut_after,
@@ -131,6 +132,17 @@ class Endpoint:
     link: ClassVar[Link] = "none"  # log-probabilities are scores
     replacements: ClassVar[tuple[str, ...]] = ("delete",)  # no word stands for a missing one
 
+    capabilities: ClassVar[Mapping[Capability, str | None]] = {
+        **dict.fromkeys(CAPABILITIES, "a server shows only how probable an answer is"),
+        "generation": None,
+    }
+    limitations: ClassVar[Mapping[Property, str]] = {
+        "is_exclusive": "this one writes answers and has no classes",
+        "reads_pairs": "the template has one place for a text",
+        "has_subwords": "a server does not say how it cuts words into pieces",
+        "max_tokens": "a server gets every prompt whole, and refuses one that is too long",
+    }
+
     url: str
     _: KW_ONLY
     model: str = ""
@@ -181,18 +193,6 @@ class Endpoint:
         # A mean per token is another number than a sum: one must not stand for the other.
         asked = sha256(repr((self.template, self.per_token)).encode()).hexdigest()[:12]
         return f"{self.model} at {self.url} asked {asked}"
-
-    @property
-    def capabilities(self) -> Mapping[Capability, str | None]:
-        """What a server shows: how probable an answer is."""
-        return {
-            **dict.fromkeys(CAPABILITIES, "a server shows only how probable an answer is"),
-            "answers": None,
-            "chooses": "this one writes answers and has no classes",
-            "pairs": "the template has one place for a text",
-            "pieces": "a server does not say how it cuts words into pieces",
-            "cuts": "a server gets every prompt whole, and refuses one that is too long",
-        }
 
     @property
     def generation_settings(self) -> Mapping[str, Any]:

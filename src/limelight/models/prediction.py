@@ -23,7 +23,7 @@ def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
                 documents.append(read_input(model, text))
     if finds_spans:
         return rows
-    if has(model, "answers"):
+    if has(model, "generation"):
         return [_answer_row(model, document) for document in documents]
     return _class_rows(model, documents)
 

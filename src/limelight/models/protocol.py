@@ -1,7 +1,16 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeGuard,
+    cast,
+    runtime_checkable,
+)
 
 import numpy as np
 
@@ -30,26 +39,40 @@ Link = Literal["softmax", "sigmoid", "ovr", "none"]
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
-    "attends", "relays", "differentiates", "freezes", "collapses", "games", "chooses", "pieces",
-    "cuts", "shuffles", "pairs", "spans", "answers", "signals", "pictures",
+    "attention", "attention_only", "gradients", "lrp", "tables", "exact_game", "hidden_states",
+    "generation", "spans",
 ]  # fmt: skip
-# What each capability is called in a refusal: "needs …".
+# What each capability is called in an error: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
-    "attends": "the attention weights of the model",
-    "relays": "attention weights that are all that mixes the tokens of the model",
-    "differentiates": "the gradients of the model",
-    "freezes": "the gradients of the model with its weights frozen",
-    "collapses": "a model that collapses into tables, as the paper's classifier does",
-    "games": "a model that is a quotient of sums over its words",
-    "chooses": "a model that predicts one of its classes",
-    "pieces": "a tokenizer that cuts words into pieces",
-    "cuts": "a model that reads so many tokens and no more",
-    "shuffles": "the weights of the model, to shuffle them",
-    "pairs": "a model that reads two texts together",
+    "attention": "the attention weights of the model",
+    "attention_only": "attention weights that are all that mixes the tokens of the model",
+    "gradients": "the gradients of the model",
+    "lrp": "the gradients of the model with its weights frozen",
+    "tables": "a model that collapses into tables, as the paper's classifier does",
+    "exact_game": "a model that is a quotient of sums over its words",
     "spans": "a model that finds spans in a text",
-    "answers": "a language model that writes an answer to a text",
-    "signals": "what the model holds of every word, layer by layer",
-    "pictures": "a model that reads pictures",
+    "generation": "a language model that writes an answer to a text",
+    "hidden_states": "what the model holds of every word, layer by layer",
+}
+Property = Literal[
+    "is_exclusive", "has_subwords", "max_tokens", "shuffle_weights", "reads_pairs", "reads_images",
+]  # fmt: skip
+# What a model with each property is called in an error: "needs …".
+PROPERTIES: Mapping[Property, str] = {
+    "is_exclusive": "a model that predicts one of its classes",
+    "has_subwords": "a tokenizer that cuts words into pieces",
+    "max_tokens": "a model that reads so many tokens and no more",
+    "shuffle_weights": "the weights of the model, to shuffle them",
+    "reads_pairs": "a model that reads two texts together",
+    "reads_images": "a model that reads pictures",
+}
+# Members that a model may leave out, with the values that they have then.
+DEFAULTS: Mapping[str, Any] = {
+    **dict.fromkeys(PROPERTIES),
+    "limitations": {},
+    "documents_per_batch": 1,
+    "unusable_replacements": {},
+    "rests_on_checks": False,
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -67,7 +90,8 @@ class Model(Protocol):
     ``replacements`` names what may stand for a removed word; the first is what "auto" means.
     ``capabilities`` maps what a model may have to None where this one has it, else to a clause
     that says why not ("a function of texts shows only its answers"). It belongs to the instance,
-    so a check of one model may withdraw a capability from it alone.
+    so a check of one model may withdraw a capability from it alone. It is read often, so a family
+    computes it once. The members in ``DEFAULTS`` may be missing.
     """
 
     @property
@@ -91,7 +115,10 @@ class Model(Protocol):
         """What this model can show, or why it cannot."""
 
     def read(self, text: Any, *, pieces: bool = False) -> Document:
-        """Return a text, or with "pairs" a tuple of two, cut into words or its own ``pieces``."""
+        """Return a text cut into words, or into the model's own ``pieces``.
+
+        With ``reads_pairs`` it may be a tuple of two texts, with ``reads_images`` it is an image.
+        """
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for texts that it has read."""
@@ -139,7 +166,38 @@ class HiddenStates(NamedTuple):
 
 
 class Capable(Model, Protocol):
-    """What capabilities bring: a model has the methods of those that it claims (`BRINGS`)."""
+    """What capabilities bring, and the members that any model may leave out (`DEFAULTS`).
+
+    A model has the methods of the capabilities that it claims (`BRINGS`).
+    """
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether the model predicts one of its classes, and not several labels or a number."""
+
+    @property
+    def has_subwords(self) -> bool:
+        """Whether ``read(text, pieces=True)`` returns pieces of words."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How many tokens ``in_windows`` takes at most; None where it cannot be called."""
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether ``read`` takes a tuple of two texts."""
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether ``read`` takes images, and no texts."""
+
+    @property
+    def rests_on_checks(self) -> bool:
+        """Whether what is exact of the model is checked on each text, and not proven."""
+
+    @property
+    def limitations(self) -> Mapping[Property, str]:
+        """Why the model lacks a property: a clause for the errors that say so."""
 
     @property
     def documents_per_batch(self) -> int:
@@ -238,21 +296,22 @@ class Capable(Model, Protocol):
         """
 
 
-_DIFFERENTIATES = ("token_positions", "embedded", "gradients")
-# The methods that each capability brings; of "pieces", "spans" and "answers" `read` takes more too.
+if not TYPE_CHECKING:
+    # A model has only the members of its own capabilities, so nobody may check for all of them.
+    Capable = Model
+
+_GRADIENTS = ("token_positions", "embedded", "gradients")
+# The methods that each capability brings; with "spans" and "generation" `read` takes more too.
 BRINGS: Mapping[str, tuple[str, ...]] = {
-    "attends": ("token_positions", "attention"),
-    "relays": ("token_positions", "attention"),
-    "differentiates": _DIFFERENTIATES,
-    "freezes": (*_DIFFERENTIATES, "frozen_gradient", "frozen_times_input", "documents_per_batch"),
-    "collapses": ("collapsed", "documents_per_batch"),
-    "games": ("games", "asked_about", "documents_per_batch"),
-    "pieces": ("unusable_replacements",),
-    "cuts": ("in_windows",),
-    "shuffles": ("shuffle_weights",),
+    "attention": ("token_positions", "attention"),
+    "attention_only": ("token_positions", "attention"),
+    "gradients": _GRADIENTS,
+    "lrp": (*_GRADIENTS, "frozen_gradient", "frozen_times_input", "documents_per_batch"),
+    "tables": ("collapsed", "documents_per_batch"),
+    "exact_game": ("games", "asked_about", "documents_per_batch"),
     "spans": ("spans", "with_classes"),
-    "answers": ("generation_settings", "announce_calls", "generate"),
-    "signals": ("read_together", "hidden_states", "documents_per_batch"),
+    "generation": ("generation_settings", "announce_calls", "generate"),
+    "hidden_states": ("read_together", "hidden_states", "documents_per_batch"),
 }
 
 
@@ -308,33 +367,63 @@ def tokens_of(part: Answer, letters: Sequence[int]) -> list[int]:
     return own
 
 
-def has(model: Model, capability: Capability) -> bool:
+def has(model: Model, capability: Capability) -> TypeGuard[Capable]:
     """Tell whether ``model`` has ``capability``."""
     # A family may be older than a capability, and then does not list it.
     return model.capabilities.get(capability, "") is None
 
 
-def reason_missing(model: Model, capability: Capability) -> str | None:
-    """Return a clause that says why ``model`` lacks ``capability``, or None if it has it."""
-    not_offered = f"{type(model).__name__} does not offer that"
-    return model.capabilities.get(capability, not_offered)
+def get_property(model: Model, name: str) -> Any:
+    """Return a property of ``model``, or its default if the model does not have that member."""
+    return getattr(model, name, DEFAULTS[name])
 
 
-def check_needed(model: Model, needs: Capability, what: str, instead: str = "") -> None:
-    """Refuse ``what`` where ``model`` lacks what it needs: why, and what to do ``instead``."""
-    if (why := reason_missing(model, needs)) is not None:
-        raise InputError(f"{what} needs {CAPABILITIES[needs]}, and {why}.{instead}")
+def reason_missing(model: Model, name: Capability | Property) -> str | None:
+    """Return a clause that says why ``model`` lacks a capability or property, or None."""
+    reasons: Mapping[Any, str | None] = model.capabilities
+    if name in PROPERTIES:
+        if get_property(model, name):
+            return None
+        reasons = get_property(model, "limitations")
+    return reasons.get(name, f"{type(model).__name__} does not offer that")
 
 
-def rests_on_checks(model: Model) -> bool:
-    """Whether what is exact of ``model`` is checked on each text, and not proven."""
-    # Only few families have such checks, and a family of somebody else's need not know of them.
-    return bool(getattr(model, "rests_on_checks", False))
+def require(model: Model, name: Capability | Property, use: str, advice: str = "") -> Capable:
+    """Return ``model`` if it has the capability or property that ``use`` needs.
+
+    Otherwise raise an `InputError` that says why it has not, followed by ``advice``.
+    """
+    if (why := reason_missing(model, name)) is not None:
+        descriptions: Mapping[Any, str] = PROPERTIES if name in PROPERTIES else CAPABILITIES
+        raise InputError(f"{use} needs {descriptions[name]}, and {why}.{advice}")
+    return cast(Capable, model)
 
 
-def collapsing(model: Model) -> bool:
-    """Whether ``model`` collapses into tables, and need not be asked."""
-    return has(model, "collapses")
+def query_kind(model: Model) -> str:
+    """Return what queries to ``model`` are about: "texts", "pictures", "places" or "answers"."""
+    known = model.capabilities  # looked up, for every explanation comes here several times
+    if getattr(model, "reads_images", DEFAULTS["reads_images"]):
+        return "pictures"
+    if known.get("spans", "") is None:
+        return "places"
+    return "answers" if known.get("generation", "") is None else "texts"
+
+
+def announce_calls(model: Model, calls: int) -> None:
+    """Tell a model that writes how often it is about to be called."""
+    if has(model, "generation"):
+        model.announce_calls(calls)
+
+
+def batch_size(model: Model, *, is_joint: bool) -> int:
+    """Return how many documents to compute at a time; 1 where each costs many calls.
+
+    ``is_joint`` says that the methods compute several documents in one pass.
+    """
+    if has(model, "exact_game") or has(model, "tables"):
+        return model.documents_per_batch
+    size: int = get_property(model, "documents_per_batch") if is_joint else 1
+    return size
 
 
 def adapt_model(
@@ -365,14 +454,13 @@ def adapt_model(
     InputError
         If the model does not read texts in windows.
     """
-    # Looked up, for `reason_missing` would write a refusal each time that nobody reads here.
-    if model.capabilities.get("spans", "") is None:
-        model = cast(Capable, model).with_classes(classes)
-    if model.capabilities.get("games", "") is None:
-        model = cast(Capable, model).asked_about(features, scale)
+    if has(model, "spans"):
+        model = model.with_classes(classes)
+    if has(model, "exact_game"):
+        model = model.asked_about(features, scale)
     if window is not None:
-        check_needed(model, "cuts", "window", " Leave window out.")
-        model = cast(Capable, model).in_windows(window)
+        reader = require(model, "max_tokens", "window", " Leave window out.")
+        model = reader.in_windows(window)
     return model
 
 
@@ -457,8 +545,7 @@ def resolved_replacement(model: Model, name: str) -> str:
         return model.replacements[0]
     if name not in model.replacements:
         # What a check has taken from this network is not misspelt: the check is the reason.
-        pieces = has(model, "pieces")
-        if pieces and (why := cast(Capable, model).unusable_replacements.get(name)) is not None:
+        if (why := get_property(model, "unusable_replacements").get(name)) is not None:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
@@ -507,8 +594,10 @@ def checked_model(model: Any) -> Model:
         lacking = [one for one in needed if not hasattr(family, one) and one not in own]
         if lacking:
             raise InputError(
-                f"{family.__name__} says that it {name}, but lacks {', '.join(lacking)}."
+                f"{family.__name__} claims the capability {name!r}, but lacks {', '.join(lacking)}."
             )
+    if hasattr(family, "max_tokens") and not hasattr(family, "in_windows"):
+        raise InputError(f"{family.__name__} has max_tokens, but lacks in_windows.")
     # "auto" is the first of them.
     if not model.replacements:
         raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from limelight.errors import InputError
-from limelight.models.protocol import CAPABILITIES, Capable, Model, check_needed, has
+from limelight.models.protocol import (
+    PROPERTIES,
+    Capable,
+    Model,
+    get_property,
+    query_kind,
+    require,
+)
 from limelight.text import (
     Answer,
     Document,
@@ -54,15 +61,14 @@ def expand_queries(
     if queried.queries:
         return [QueriedText(queried.text, (query,)) for query in queried.queries]
     check_kind(model, queried.text)
-    # Looked up once: a function makes the mapping anew each time.
-    capabilities = model.capabilities
     queries: Sequence[Query]
-    if capabilities.get("answers", "") is None:
+    kind = query_kind(model)
+    if kind == "answers":
         if not generate and not by_sentence:
             return [queried]
         answer = _answer(cast(Capable, model), queried)
         queries = answer.sentences() if by_sentence else (answer,)
-    elif capabilities.get("spans", "") is None:
+    elif kind == "places":
         queries = _places(cast(Capable, model), queried)
     else:
         return [queried]
@@ -117,7 +123,7 @@ def needs_query(model: Model) -> bool:
 
     Other models say something about the text as a whole.
     """
-    return has(model, "spans") or has(model, "answers")
+    return query_kind(model) in ("places", "answers")
 
 
 def _answer(model: Capable, queried: QueriedText) -> Answer:
@@ -162,16 +168,22 @@ def read_input(model: Model, text: Any, *, pieces: bool = False) -> Document:
 def read_inputs(
     model: Model, texts: Sequence[Any], *, hidden_states: bool, pieces: bool
 ) -> Iterator[Document]:
-    """Yield what :func:`read_input` returns for each text.
+    """Return what :func:`read_input` returns for each text.
 
-    With ``hidden_states``, which the model must have, many texts are read together.
+    With ``hidden_states``, which the model must have, it reads many texts in one call.
     """
-    if not hidden_states or needs_query(model):
-        for text in texts:
-            yield read_input(model, text, pieces=pieces)
-        return
-    # One by one all the same: an error is about the text whose turn it is.
-    documents = cast(Capable, model).read_together(texts, pieces=pieces)
+    if not hidden_states:
+        return (read_input(model, text, pieces=pieces) for text in texts)
+    reader = require(model, "hidden_states", "a learned method")
+    if needs_query(model):
+        return (read_input(model, text, pieces=pieces) for text in texts)
+    return _read_in_turn(model, texts, reader.read_together(texts, pieces=pieces))
+
+
+def _read_in_turn(
+    model: Model, texts: Sequence[Any], documents: Iterator[Document]
+) -> Iterator[Document]:
+    """Yield ``documents``, each when its text has been checked: an error is about that text."""
     for text in texts:
         check_kind(model, text)
         yield next(documents)
@@ -181,14 +193,15 @@ def check_kind(model: Model, text: Any) -> None:
     """Raise an error if ``model`` does not read pictures or pairs, and ``text`` is one."""
     # A path to a picture is a string too, and would be explained as if it were a text.
     if is_picture(text):
-        if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
+        if not get_property(model, "reads_images"):
             kind = one_line(text, 80) if isinstance(text, str) else type(text).__name__
+            why = get_property(model, "limitations").get("reads_images", "this one reads texts")
             raise InputError(
-                f"got a picture ({kind}), which needs {CAPABILITIES['pictures']}, and {why}."
+                f"got a picture ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
             )
     elif isinstance(text, tuple):
         checked_text_or_pair(text)
-        check_needed(model, "pairs", "a pair of texts")
+        require(model, "reads_pairs", "a pair of texts")
 
 
 def split_tokens(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
@@ -205,7 +218,7 @@ def split_tokens(model: Model, document: Document, cut: Sequence[Span] | Picture
         return document
     if document.divisible:
         return document.cut_at(edges)
-    if not has(model, "pieces"):
+    if not get_property(model, "has_subwords"):
         return document
     if not document.asked:
         return model.read(document.given, pieces=True)

@@ -34,14 +34,14 @@ from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, wri
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import (
-    Capable,
     Model,
     are_opposite,
     class_weights,
+    get_property,
     has,
     resolved_replacement,
 )
-from limelight.models.protocol import Capability
+from limelight.models.protocol import announce_calls, query_kind
 from limelight.models.queries import expand_texts
 from limelight.models.text_game import TextGame
 from limelight.question import Question, prepare_model
@@ -128,7 +128,7 @@ def learn(
             raise InputError(f"{name} must be a whole number, {least}{most}; got {told(value)}.")
     question = Question(features=features, answer=answer)
     model, question = prepare_model(model, question)
-    if has(model, "games"):
+    if has(model, "exact_game"):
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
@@ -167,7 +167,7 @@ def different_queries(model: Model, texts: Sequence[Any], question: Question) ->
 
     An answer that is not given is generated later.
     """
-    if has(model, "pictures"):
+    if get_property(model, "reads_images"):
         texts = [picture_of(text) for text in texts]
     texts = list(dict.fromkeys(question.attach_queries(texts)))
     return list(chain(*expand_texts(model, texts, generate=False)))
@@ -332,12 +332,11 @@ def _planned(
                 f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
                 "give more, or shorter texts."
             )
-    if has(model, "answers"):
-        cast(Capable, model).announce_calls(calls(pairs, count))
+    announce_calls(model, calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
         takes = Estimate(calls(pairs, count), calls(pairs, count) * each)
-        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {learned_of(model)}"
+        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {query_kind(model)}"
         estimate(f"Drawing {what} takes {takes}")
     if file is not None:
         file.parent.mkdir(exist_ok=True)
@@ -471,7 +470,7 @@ def fitted(
     These are of all outputs of the model, or of those of ``aim``: a class, and its outputs.
     """
     signals: tuple[str, ...] = WITHOUT_STATES
-    if has(model, "signals"):
+    if has(model, "hidden_states"):
         is_queried = any(isinstance(text, QueriedText) and text.queries for text in plan.texts)
         signals = (*WITH_STATES, "attention") if is_queried else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
@@ -493,7 +492,7 @@ def fitted(
         if meter is not None:
             meter.finished(len(drawn) + share * -(-len(drawn) // 4))
 
-    of = learned_of(model)
+    of = query_kind(model)
     learned = fit_examples(examples, held_out, seed=plan.seed, of=of, heard=heard)
     learned = replace(
         learned,
@@ -546,12 +545,6 @@ def without_common_part(model: Model, draws: Draws) -> Draws:
     if weights.shape != (2, 2) or not are_opposite(weights):
         return draws
     return np.einsum("oc,ncd->nod", weights.astype(draws.dtype) / 2, draws)
-
-
-def learned_of(model: Model) -> str:
-    """Return what a method of ``model`` is learned from."""
-    kinds: dict[Capability, str] = {"pictures": "pictures", "spans": "places", "answers": "answers"}
-    return next((kinds[one] for one in kinds if has(model, one)), "texts")
 
 
 def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Iterator[str]:

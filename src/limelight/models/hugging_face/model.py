@@ -7,7 +7,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -46,6 +45,7 @@ from limelight.models.protocol import (
     InputProducts,
     Link,
     Points,
+    Property,
     Slopes,
     Weigh,
     class_probabilities,
@@ -66,27 +66,24 @@ from limelight.text import (
 from limelight.threads import cached_property
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
-    "attends": None,
-    "relays": None,
-    "differentiates": None,
-    "freezes": None,
-    "signals": None,
-    "pieces": None,
-    "cuts": None,
-    "shuffles": None,
-    "collapses": "the layers of a deep network do not",
-    "games": "the layers of a deep network mix its words",
+    "attention": None,
+    "attention_only": None,
+    "gradients": None,
+    "lrp": None,
+    "hidden_states": None,
+    "tables": "the layers of a deep network do not",
+    "exact_game": "the layers of a deep network mix its words",
     "spans": "this one classifies whole texts",
-    "answers": "this one classifies texts and writes nothing",
+    "generation": "this one classifies texts and writes nothing",
 }
 _NO_CHOICE = {
     "sigmoid": "each label of this one is a yes or no of its own",
     "none": "this one predicts scores and not a class",
 }
-_IN_WINDOWS: Mapping[Capability, str] = {
-    "cuts": "this one reads its texts in windows already",
-    "pairs": "a pair is read whole, not in windows; leave window out",
-    "signals": "a word is seen in its own window alone; leave window out",
+_NO_WINDOWED_STATES = "a word is seen in its own window alone; leave window out"
+_IN_WINDOWS: Mapping[Property, str] = {
+    "max_tokens": "this one reads its texts in windows already",
+    "reads_pairs": "a pair is read whole, not in windows; leave window out",
 }
 _ONE_OUTPUT = (
     "The model has one output and no problem_type, so the output is explained as a score. If it is "
@@ -115,6 +112,9 @@ class HuggingFace:
 
     # In a batch, to begin with. A core is busy with few, and few of alike length pad little.
     positions: ClassVar[Mapping[str, int]] = {"cpu": 1024, "cuda": 262_144}
+
+    _usual_capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
+    has_subwords: ClassVar[bool] = True
 
     network: Any
     tokenizer: Any
@@ -187,17 +187,37 @@ class HuggingFace:
             return self.check.notices
         return (*self.check.notices, _ONE_OUTPUT)
 
-    @property
+    @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """What the network shows, as far as it was seen to; its configuration says the rest."""
-        own = {
-            "chooses": _NO_CHOICE.get(self.link),
-            "pairs": getattr(self.tokenizer, "why_no_pairs", None),
-        }
-        windows = _IN_WINDOWS if self.window is not None else {}
+        """What the network shows, as far as it was seen to."""
         # What was seen wins over what the family usually has.
-        seen = {**self._head.capabilities, **self.check.refused}
-        return MappingProxyType({**_CAPABILITIES, **own, **seen, **windows})
+        seen = {**self._usual_capabilities, **self._head.capabilities, **self.check.refused}
+        return seen if self.window is None else seen | {"hidden_states": _NO_WINDOWED_STATES}
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether the model predicts one of its classes."""
+        return self.link not in _NO_CHOICE
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How many pieces a window may have, special ones included."""
+        return None if "max_tokens" in self.limitations else self.limit
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the model reads tuples of two texts."""
+        return "reads_pairs" not in self.limitations
+
+    @property
+    def limitations(self) -> Mapping[Property, str]:
+        """Why the model lacks a property."""
+        reasons: dict[Property, str] = {}
+        if not self.is_exclusive:
+            reasons["is_exclusive"] = _NO_CHOICE[self.link]
+        if why := getattr(self.tokenizer, "why_no_pairs", ""):
+            reasons["reads_pairs"] = why
+        return {**reasons, **self._head.limitations, **(_IN_WINDOWS if self.window else {})}
 
     @cached_property
     def check(self) -> selfcheck.NetworkCheck:
@@ -521,7 +541,7 @@ class HuggingFace:
             owners,
             [len(own) for own in features],
             reads=self._head.reads or self.check.reads,
-            attends=asked and "attends" not in self.check.refused,
+            attends=asked and "attention" not in self.check.refused,
         )
 
     def _naming(self, document: Document) -> AbstractContextManager[None]:
@@ -538,6 +558,7 @@ class HuggingFace:
             )
         same = copy.copy(self)  # with what was seen of the network, and is not looked at again
         vars(same)["window"] = size
+        vars(same).pop("capabilities", None)  # which depend on the window
         return same
 
     def shuffle_weights(self, seed: int) -> "HuggingFace":

@@ -218,11 +218,11 @@ def _refused(
         else:
             reads = {0: "first", len(ids) - 1: "last"}.get(int(read[0]), "mean")
     found: dict[Capability, str | None] = {
-        "differentiates": differs,
-        "freezes": differs or _tried(lambda: _frozen(network, ids)),
-        "attends": attends,
-        "relays": relays,
-        "signals": _tried(lambda: states(network, ids[None], len(ids))),
+        "gradients": differs,
+        "lrp": differs or _tried(lambda: _frozen(network, ids)),
+        "attention": attends,
+        "attention_only": relays,
+        "hidden_states": _tried(lambda: states(network, ids[None], len(ids))),
     }
     return {name: why for name, why in found.items() if why is not None}, reads
 
