@@ -454,10 +454,11 @@ def adapt_model(
     InputError
         If the model does not read texts in windows.
     """
-    if has(model, "spans"):
-        model = model.with_classes(classes)
-    if has(model, "exact_game"):
-        model = model.asked_about(features, scale)
+    capabilities = model.capabilities  # looked up, for every explanation comes here
+    if capabilities.get("spans", "") is None:
+        model = cast(Capable, model).with_classes(classes)
+    if capabilities.get("exact_game", "") is None:
+        model = cast(Capable, model).asked_about(features, scale)
     if window is not None:
         reader = require(model, "max_tokens", "window", " Leave window out.")
         model = reader.in_windows(window)

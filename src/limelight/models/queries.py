@@ -32,6 +32,9 @@ from limelight.text import (
     which_place,
 )
 
+# Kinds of models that say something about a span or an answer, and not about a whole text.
+_QUERIED = ("places", "answers")
+
 
 def expand_queries(
     model: Model, text: Any, *, by_sentence: bool = False, generate: bool = True
@@ -87,7 +90,7 @@ def expand_texts(
     InputError
         If no text has a query, or a server does not answer.
     """
-    if not needs_query(model):
+    if query_kind(model) not in _QUERIED:
         return ([text] for text in texts)
     return _expand_readable(model, texts, by_sentence=by_sentence, generate=generate)
 
@@ -116,14 +119,6 @@ def join_queries(expanded: Sequence[QueriedText]) -> QueriedText:
     """Return one text with the queries of all of ``expanded``, which are about the same text."""
     queries = tuple(query for queried in expanded for query in queried.queries)
     return QueriedText(expanded[0].text, queries)
-
-
-def needs_query(model: Model) -> bool:
-    """Tell whether ``model`` says something about a place in a text or an answer to it.
-
-    Other models say something about the text as a whole.
-    """
-    return query_kind(model) in ("places", "answers")
 
 
 def _answer(model: Capable, queried: QueriedText) -> Answer:
@@ -172,12 +167,20 @@ def read_inputs(
 
     With ``hidden_states``, which the model must have, it reads many texts in one call.
     """
+    if query_kind(model) in _QUERIED:
+        if hidden_states:
+            require(model, "hidden_states", "a learned method")
+        return (read_input(model, text, pieces=pieces) for text in texts)
+    plain = [text.text if isinstance(text, QueriedText) else text for text in texts]
     if not hidden_states:
-        return (read_input(model, text, pieces=pieces) for text in texts)
+        return (_read_plain(model, text, pieces=pieces) for text in plain)
     reader = require(model, "hidden_states", "a learned method")
-    if needs_query(model):
-        return (read_input(model, text, pieces=pieces) for text in texts)
-    return _read_in_turn(model, texts, reader.read_together(texts, pieces=pieces))
+    return _read_in_turn(model, plain, reader.read_together(plain, pieces=pieces))
+
+
+def _read_plain(model: Model, text: Any, *, pieces: bool) -> Document:
+    check_kind(model, text)
+    return model.read(text, pieces=pieces)
 
 
 def _read_in_turn(
