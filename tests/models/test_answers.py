@@ -30,7 +30,7 @@ from limelight.explainers import METHODS
 from limelight.explainers.reading import reading_of
 from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
-from limelight.question import Question
+from limelight.question import Question, prepare_model
 from limelight.sampling.masks import coin_masks, text_rng
 from limelight.text import Answer, QueriedText
 
@@ -482,7 +482,7 @@ def test_attention_of_a_sentence_is_read_at_its_own_places():
     each = limelight.explain_sentences(model, TEXT, "alpha-avg", answer="Good film. The plot.")
     question = Question(features="sentences")
     for e in each:  # by another road: the sentence alone
-        one = reading_of(model, [QueriedText(TEXT, (e.asked,))], question.to(model))
+        one = reading_of(model, [QueriedText(TEXT, (e.asked,))], prepare_model(model, question)[1])
         chosen = METHODS["alpha-avg"]
         (alone,) = chosen.ways[-1].explain(chosen.settings(), one)
         np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-5)
