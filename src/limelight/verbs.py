@@ -22,6 +22,7 @@ from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table, methods_and_budget
 from limelight.models import (
+    Capability,
     Model,
     checked_model,
     require,
@@ -259,8 +260,7 @@ def explain_spans(
     ``target`` is named, each span is explained for its own tag.
     """
     call = _prepare_call(model, method, settings, _SPAN)
-    require(call.model, "spans", "explain_spans")
-    return _explain_queries(call, text)
+    return _explain_queries(call, text, "spans", "explain_spans")
 
 
 @overload
@@ -283,8 +283,7 @@ def explain_sentences(
     list; the arguments are those of :func:`explain`.
     """
     call = _prepare_call(model, method, settings, _SENTENCE)
-    require(call.model, "generation", "explain_sentences")
-    return _explain_queries(call, text)
+    return _explain_queries(call, text, "generation", "explain_sentences")
 
 
 def _list_warning(question: Question, count: int, queries: Sequence[Query]) -> str:
@@ -299,8 +298,14 @@ def _list_warning(question: Question, count: int, queries: Sequence[Query]) -> s
     )
 
 
-def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[SpanExplanations]:
-    """Return the explanations of all queries of each text: its spans, or sentences."""
+def _explain_queries(
+    call: PreparedCall, text: Any, capability: Capability, name: str
+) -> SpanExplanations | list[SpanExplanations]:
+    """Return the explanations of all queries of each text: its spans, or sentences.
+
+    The function that is called by ``name`` needs a model with ``capability``.
+    """
+    require(call.model, capability, name)
 
     def of_text(within: list[Chosen], reading: Reading) -> list[list[Explanation]]:
         return [[e for aimed in reading.aims() for e in explanations(within[0], aimed)]]

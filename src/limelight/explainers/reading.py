@@ -21,7 +21,7 @@ from limelight.models import (
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.protocol import HiddenStates
-from limelight.models.queries import read_inputs, split_tokens
+from limelight.models.queries import fallback_reason, read_inputs, split_tokens
 from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, prepare_model, target_indices
 from limelight.results import BoundKind, Finding
@@ -358,7 +358,7 @@ def reading_of(
     documents, features = _read(model, texts, question, first=first, signals=signals)
     for document in documents:
         if document.fallback is not None:
-            raise InputError(_nothing_exact(reason_missing(document.fallback, "exact_game")))
+            raise InputError(_nothing_exact(fallback_reason(document)))
     return _batch(model, documents, features, question, first=first, signals=signals)
 
 
@@ -400,8 +400,7 @@ def _nothing_exact(reason: str | None) -> str:
 
 def _sampled(document: Document) -> Document:
     """Return a document as its fallback model explains it, with the reason."""
-    reason = reason_missing(document.fallback, "exact_game")
-    notice = f"This text is sampled, and no score is exact: {reason}."
+    notice = f"This text is sampled, and no score is exact: {fallback_reason(document)}."
     return replace(document, fallback=None, notices=(*document.notices, notice))
 
 

@@ -14,6 +14,7 @@ from limelight.models.protocol import (
     Model,
     get_property,
     query_kind,
+    reason_missing,
     require,
 )
 from limelight.text import (
@@ -190,6 +191,11 @@ def _read_in_turn(
     for text in texts:
         check_kind(model, text)
         yield next(documents)
+
+
+def fallback_reason(document: Document) -> str | None:
+    """Return a clause that says why the fallback model of a document is called about it."""
+    return reason_missing(document.fallback, "exact_game")
 
 
 def check_kind(model: Model, text: Any) -> None:
