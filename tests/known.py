@@ -17,7 +17,6 @@ BY_ASKING = (
     "banzhaf",
     "interactions",
     "context-cite",
-    "surrogate",
     "anchors",
 )
 
@@ -38,6 +37,5 @@ CHEAP = {
     "lime-sampled": {"samples": 40},
     "shapley": {"pairs": 2},
     "anchors": {"samples": 20, "max_samples": 50, "batch": 5},
-    "surrogate": {"samples": 100},
     "context-cite": {"samples": 20},
 }

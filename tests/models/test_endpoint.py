@@ -76,7 +76,7 @@ def test_the_tokens_of_an_answer_are_found_however_a_server_writes_them(shows):
         assert found[0, 0] == pytest.approx(expected, abs=1e-9)
 
 
-ASKING = ("shapley", "banzhaf", "lime", "loo", "context-cite", "interactions", "owen", "surrogate")
+ASKING = ("shapley", "banzhaf", "lime", "loo", "context-cite", "interactions", "owen")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from limelight.question import Question
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
 # A method is a row in the module that computes it, which is imported when the method is asked for:
-# a comparison of attention and gradients needs neither anchors nor what surrogates are fitted with.
+# a comparison of attention and gradients needs no anchors.
 MODULES = {
     "attention": ("alpha-avg", "alpha-max", "alpha-grad", "rollout", "flow", "generic-attention"),
     "gradients": ("g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"),
@@ -31,7 +31,6 @@ MODULES = {
     "shapley": ("shapley-mean-field", "loo", "shapley"),
     "nested": ("owen", "zoom"),
     "banzhaf": ("banzhaf", "interactions", "context-cite"),
-    "surrogate": ("surrogate",),
     "anchors": ("anchors",),
 }
 _HOME = {name: module for module, names in MODULES.items() for name in names}

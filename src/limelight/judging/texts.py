@@ -85,7 +85,7 @@ class SearchedText:
             has_room=_has_room(deletion, self.removals.full),
             **msgspec.structs.asdict(deletion),
             **measures,
-            # 0 also for a method without scores: files have had that since 0.2, byte for byte.
+            # 0 also for a method without scores.
             ties=dict.fromkeys(names, 0) | scored.by_name(tied(own.groups) for own in self.orders),
             reasons={name: said for name, said in why_none if isinstance(said, str)},
             notices=self.removals.notices,
@@ -258,7 +258,7 @@ class Setup:
         outcome = Outcome(
             [],
             agreement=text_agreement(text),
-            marked=self.rationales and marked_text(text, self.rationales),
+            marked=self.rationales and marked_text(text, self.rationales, seed=self.seed),
             cut=one.documents[0].cut is not None,
             predicted=int(class_probabilities(one.outputs).argmax()),
         )

@@ -268,8 +268,7 @@ def _judgement(
         settings={
             "target": question.target,
             "scale": question.scale,
-            # Left out where they are what they always were: files of words are those that 0.2
-            # wrote.
+            # Left out where they have their defaults.
             **({} if units == "words" else {"features": units}),
             **({} if question.window is None else {"window": question.window}),
             **({} if question.side is None else {"side": question.side}),

@@ -5,6 +5,7 @@ of a language model. A model that classifies whole texts has one query, which is
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, cast
 
 from limelight.errors import InputError
@@ -171,10 +172,10 @@ def read_inputs(
     if query_kind(model) in _QUERIED:
         if hidden_states:
             require(model, "hidden_states", "a learned method")
-        return (read_input(model, text, pieces=pieces) for text in texts)
+        return map(partial(read_input, model, pieces=pieces), texts)
     plain = [text.text if isinstance(text, QueriedText) else text for text in texts]
     if not hidden_states:
-        return (_read_plain(model, text, pieces=pieces) for text in plain)
+        return map(partial(_read_plain, model, pieces=pieces), plain)
     reader = require(model, "hidden_states", "a learned method")
     return _read_in_turn(model, plain, reader.read_together(plain, pieces=pieces))
 

@@ -41,7 +41,7 @@ from limelight.runs.engines import (
     usable_cores,
 )
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
-from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
+from limelight.runs.record import SCHEMA, ModelRecord, RunRecord, ShardPlan
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
@@ -204,7 +204,7 @@ def planned(
     # The source is for people; a run goes on with any model of the same fingerprint.
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
     return RunRecord(
-        schema="limelight.run/1",
+        schema=SCHEMA,
         version=__version__,
         model=ModelRecord(
             fingerprint=model.fingerprint,
@@ -222,7 +222,6 @@ def planned(
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
         # Also where answers are given: room for what the model may write is kept of its input.
         writing=dict(model.generation_settings) if has(model, "generation") else None,
-        log_odds=True,
     )
 
 

@@ -128,7 +128,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     """Return the prediction of the text, or of what the changes make of it, and the explanations.
 
     A method that refuses the text or the question is left out with its reason. Every explanation is
-    JSON of schema ``limelight.explanation/1``.
+    JSON of schema ``limelight.explanation/2``.
     """
     before = question_reading(model, question)
     reading = changed_reading(before, question)

@@ -226,7 +226,7 @@ def which_place(spans: Sequence[Place], text: str) -> str:
     return (
         f"the model finds {_listed(spans, text)}; say which place to explain with at "
         "(--at): the number of a span from 0, words, or (start, end). explain_spans "
-        "(--spans) explains all that are found."
+        "(--each span) explains all that are found."
     )
 
 
