@@ -1,6 +1,7 @@
 """What limelight does: explain, compare, play the game behind it, list the methods."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack, overload
@@ -9,14 +10,13 @@ from warnings import warn
 from limelight.errors import about_text
 from limelight.explainers.budget import Budget, BudgetGiven, allotted, checked_counts
 from limelight.explainers.explaining import (
-    Progress,
     Texts,
     compared,
     explanations,
     listed,
-    metered,
     one_reading,
     readings,
+    track_progress,
 )
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
@@ -30,6 +30,7 @@ from limelight.models import (
 from limelight.models.prediction import predict_rows
 from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
+from limelight.progress import ProgressCallback, open_progress
 from limelight.question import (
     Asked,
     Question,
@@ -47,7 +48,7 @@ class Keywords(Asked, Settings, total=False):
     """What may be given by name to every verb that explains."""
 
     budget: BudgetGiven | None
-    progress: Progress | None
+    progress: ProgressCallback | bool | None
 
 
 _SPENT = {name: Keywords.__annotations__[name] for name in ("budget", "progress")}
@@ -66,7 +67,7 @@ class PreparedCall(NamedTuple):
     question: Question
     methods: list[Chosen]
     budget: Budget | None
-    progress: Progress | None
+    progress: ProgressCallback | bool | None
 
 
 def _prepare_call(
@@ -162,7 +163,7 @@ def explain(
         nothing need none of it. By default every method's own counts hold.
     progress
         Called with (texts done, texts in all); while a model is asked many times about a text,
-        with the part of it that is done.
+        with the part of it that is done. True shows a line on standard error.
     settings
         Settings of the method, such as ``tolerance``.
     """
@@ -188,28 +189,29 @@ def _answers(
     model, question, methods, budget, progress = call
     texts, found = listed(text), list[Any]()
     refuses = budget is not None or any(one.way.feasible for one in methods)
-    for number, reading in enumerate(
-        readings(
-            model,
-            texts,
-            question,
-            progress=progress,
-            chosen=methods,
-            feasible=partial(checked_counts, budget, methods) if strict and refuses else None,
-            alone=budget is not None,
-        )
-    ):
-        if not number and len(texts) > 1:
-            warning = _list_warning(question, len(texts), reading.documents[0].asked)
-        if warning:
-            first, *others = reading.documents
-            first = replace(first, notices=(*first.notices, warning))
-            reading, warning = replace(reading, documents=(first, *others)), ""
-        within = allotted(budget, methods, reading)
-        with metered(progress, within, reading, total=len(texts)):
-            found += answers(within, reading)
-        if budget is not None:  # it is for each text
-            budget = budget.begun()
+    with open_progress(progress, "explaining") if progress else nullcontext() as callback:
+        for number, reading in enumerate(
+            readings(
+                model,
+                texts,
+                question,
+                progress=callback,
+                chosen=methods,
+                feasible=partial(checked_counts, budget, methods) if strict and refuses else None,
+                alone=budget is not None,
+            )
+        ):
+            if not number and len(texts) > 1:
+                warning = _list_warning(question, len(texts), reading.documents[0].asked)
+            if warning:
+                first, *others = reading.documents
+                first = replace(first, notices=(*first.notices, warning))
+                reading, warning = replace(reading, documents=(first, *others)), ""
+            within = allotted(budget, methods, reading)
+            with track_progress(callback, within, reading, total=len(texts)):
+                found += answers(within, reading)
+            if budget is not None:  # it is for each text
+                budget = budget.begun()
     return found[0] if is_one(text) else found
 
 
@@ -315,24 +317,25 @@ def _explain_queries(
     selected = call.question.attach_queries(texts)
     without_answers = replace(call.question, answer=None)
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
-    for number, (given, queried) in enumerate(zip(texts, selected, strict=True)):
-        with about_text(number if len(texts) > 1 else None):
-            expanded = expand_queries(model, queried, by_sentence=True)
-            several: list[list[Explanation]] = [[]]
-            if expanded:
-                heard = None if progress is None else _after(progress, number, len(texts))
-                warning, joint = "", join_queries(expanded)
-                if is_first:
-                    warning = _list_warning(call.question, len(texts), joint.queries)
-                    is_first = False
-                call_of_text = call._replace(question=without_answers, progress=heard)
-                several = _answers(call_of_text, [joint], of_text, warning=warning)
-            found.append(SpanExplanations(joined(given)[0], tuple(several[0])))
+    with open_progress(progress, "explaining") if progress else nullcontext() as callback:
+        for number, (given, queried) in enumerate(zip(texts, selected, strict=True)):
+            with about_text(number if len(texts) > 1 else None):
+                expanded = expand_queries(model, queried, by_sentence=True)
+                several: list[list[Explanation]] = [[]]
+                if expanded:
+                    joint, warning = join_queries(expanded), ""
+                    if is_first:
+                        warning = _list_warning(call.question, len(texts), joint.queries)
+                        is_first = False
+                    part = None if callback is None else _after(callback, number, len(texts))
+                    call_of_text = call._replace(question=without_answers, progress=part)
+                    several = _answers(call_of_text, [joint], of_text, warning=warning)
+                found.append(SpanExplanations(joined(given)[0], tuple(several[0])))
     return found[0] if is_one(text) else found
 
 
-def _after(progress: Progress, done: int, total: int) -> Progress:
-    return lambda part, _: progress(done + part, total)
+def _after(callback: ProgressCallback, done: int, total: int) -> ProgressCallback:
+    return lambda part, _: callback(done + part, total)
 
 
 def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
