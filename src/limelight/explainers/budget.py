@@ -263,13 +263,15 @@ def seconds_of(given: BudgetGiven | None) -> float | None:
     return budget.seconds
 
 
-def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> list[Chosen]:
+def allotted(budget: Budget | None, several: list[Chosen], one: Reading) -> list[Chosen]:
     """Return the methods, each with what it may spend on the one text of ``one``.
 
     Methods whose cost is fixed take it first; those with counts of their own share what is left
     evenly, and may use each other's answers besides.
     """
-    several = [chosen.for_model(one.model) for chosen in several]
+    # Only a text that its model does not know exactly has another one, which is its fallback.
+    if any(chosen.model is not one.model for chosen in several):
+        several = [chosen.for_model(one.model) for chosen in several]
     if budget is None or not any(chosen.way.fewest for chosen in several):
         return several
     d = len(one.features[0])
