@@ -309,19 +309,19 @@ def _explain_queries(
     """
     require(call.model, capability, name)
 
-    def of_text(within: list[Chosen], reading: Reading) -> list[list[Explanation]]:
-        return [[e for aimed in reading.aims() for e in explanations(within[0], aimed)]]
+    def explain_all(methods: list[Chosen], reading: Reading) -> list[list[Explanation]]:
+        return [[e for aimed in reading.aims() for e in explanations(methods[0], aimed)]]
 
     model, progress = call.model, call.progress
-    texts, found, is_first = listed(text), list[SpanExplanations](), True
-    selected = call.question.attach_queries(texts)
+    texts, results, is_first = listed(text), list[SpanExplanations](), True
+    queried_texts = call.question.attach_queries(texts)
     without_answers = replace(call.question, answer=None)
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
-        for number, (given, queried) in enumerate(zip(texts, selected, strict=True)):
+        for number, queried in enumerate(queried_texts):
             with about_text(number if len(texts) > 1 else None):
                 expanded = expand_queries(model, queried, by_sentence=True)
-                several: list[list[Explanation]] = [[]]
+                explained: list[list[Explanation]] = [[]]
                 if expanded:
                     joint, warning = join_queries(expanded), ""
                     if is_first:
@@ -329,9 +329,10 @@ def _explain_queries(
                         is_first = False
                     part = None if callback is None else _after(callback, number, len(texts))
                     call_of_text = call._replace(question=without_answers, progress=part)
-                    several = _answers(call_of_text, [joint], of_text, warning=warning)
-                found.append(SpanExplanations(joined(given)[0], tuple(several[0])))
-    return found[0] if is_one(text) else found
+                    explained = _answers(call_of_text, [joint], explain_all, warning=warning)
+                name = joined(texts[number])[0]
+                results.append(SpanExplanations(name, tuple(explained[0])))
+    return results[0] if is_one(text) else results
 
 
 def _after(callback: ProgressCallback, done: int, total: int) -> ProgressCallback:
