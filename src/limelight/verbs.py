@@ -8,7 +8,13 @@ from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
 
 from limelight.errors import about_text
-from limelight.explainers.budget import Budget, BudgetGiven, allotted, checked_counts
+from limelight.explainers.budget import (
+    Budget,
+    BudgetGiven,
+    allocate_budget,
+    check_feasible,
+    configure_with_budget,
+)
 from limelight.explainers.explaining import (
     Texts,
     compared,
@@ -18,9 +24,9 @@ from limelight.explainers.explaining import (
     readings,
     track_progress,
 )
-from limelight.explainers.method import Chosen
+from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import METHODS, method_table, methods_and_budget
+from limelight.explainers.registry import METHODS, method_table
 from limelight.models import (
     Capability,
     Model,
@@ -34,17 +40,17 @@ from limelight.progress import ProgressCallback, open_progress
 from limelight.question import (
     Asked,
     Question,
-    Settings,
     prepare_model,
     spelled_out,
     split,
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
+from limelight.setting_keywords import MethodSettings
 from limelight.text import Answer, Given, PictureLike, Query, is_one, joined
 
 
-class Keywords(Asked, Settings, total=False):
+class Keywords(Asked, MethodSettings, total=False):
     """What may be given by name to every verb that explains."""
 
     budget: BudgetGiven | None
@@ -65,7 +71,7 @@ class PreparedCall(NamedTuple):
 
     model: Model
     question: Question
-    methods: list[Chosen]
+    methods: list[ConfiguredMethod]
     budget: Budget | None
     progress: ProgressCallback | bool | None
 
@@ -83,7 +89,7 @@ def _prepare_call(
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, without, all_classes=all_classes)
     prepared, question = prepare_model(model, question)
-    methods, spent = methods_and_budget(prepared, method, settings, budget, several=several)
+    methods, spent = configure_with_budget(prepared, method, settings, budget, several=several)
     return PreparedCall(prepared, question, methods, spent, progress)
 
 
@@ -175,7 +181,7 @@ def explain(
 def _answers(
     call: PreparedCall,
     text: Any,
-    answers: Callable[[list[Chosen], Reading], list[Any]],
+    answers: Callable[[list[ConfiguredMethod], Reading], list[Any]],
     *,
     strict: bool = True,
     warning: str = "",
@@ -188,7 +194,7 @@ def _answers(
     """
     model, question, methods, budget, progress = call
     texts, found = listed(text), list[Any]()
-    refuses = budget is not None or any(one.way.feasible for one in methods)
+    refuses = budget is not None or any(method.implementation.cost.check for method in methods)
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
         for number, reading in enumerate(
             readings(
@@ -197,7 +203,7 @@ def _answers(
                 question,
                 progress=callback,
                 chosen=methods,
-                feasible=partial(checked_counts, budget, methods) if strict and refuses else None,
+                feasible=partial(check_feasible, budget, methods) if strict and refuses else None,
                 alone=budget is not None,
             )
         ):
@@ -207,11 +213,11 @@ def _answers(
                 first, *others = reading.documents
                 first = replace(first, notices=(*first.notices, warning))
                 reading, warning = replace(reading, documents=(first, *others)), ""
-            within = allotted(budget, methods, reading)
+            within = allocate_budget(budget, methods, reading)
             with track_progress(callback, within, reading, total=len(texts)):
                 found += answers(within, reading)
             if budget is not None:  # it is for each text
-                budget = budget.begun()
+                budget = budget.restart()
     return found[0] if is_one(text) else found
 
 
@@ -234,7 +240,9 @@ def explain_classes(
     """
     call = _prepare_call(model, method, settings, _CLASS, all_classes=True)
 
-    def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
+    def of_each_text(
+        within: list[ConfiguredMethod], reading: Reading
+    ) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
         each = zip(*by_class, strict=True)
         return [dict(zip(call.model.classes, of_text, strict=True)) for of_text in each]
@@ -309,7 +317,7 @@ def _explain_queries(
     """
     require(call.model, capability, name)
 
-    def explain_all(methods: list[Chosen], reading: Reading) -> list[list[Explanation]]:
+    def explain_all(methods: list[ConfiguredMethod], reading: Reading) -> list[list[Explanation]]:
         return [[e for aimed in reading.aims() for e in explanations(methods[0], aimed)]]
 
     model, progress = call.model, call.progress
@@ -394,7 +402,7 @@ def compare(
     """
     strict = methods is not None
 
-    def of_each_text(within: list[Chosen], reading: Reading) -> list[Comparison]:
+    def of_each_text(within: list[ConfiguredMethod], reading: Reading) -> list[Comparison]:
         return [
             compared(within, one, strict=strict, attention=attention) for one in reading.apart()
         ]
