@@ -383,13 +383,13 @@ def read_batches(
         return [_batch(model, documents, features, question, first=first, signals=signals)]
     return (
         _batch(
-            document.fallback or model,
+            model if document.fallback is None else document.fallback,
             [document if document.fallback is None else _sampled(document)],
-            [own],
+            [features_of_document],
             question,
             first=None if first is None else first + i,
         )
-        for i, (document, own) in enumerate(zip(documents, features, strict=True))
+        for i, (document, features_of_document) in enumerate(zip(documents, features, strict=True))
     )
 
 
@@ -416,16 +416,17 @@ def _read(
     pieces = _reads_pieces(model, question.features)
     protect = _protected(model, question) if question.protect else frozenset[str]()
     documents, scored = list[Document](), list[Features]()
-    read = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
+    inputs = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
-            document, kept = next(read), protect
-            if (fallback := document.fallback) is not None:
-                kept = _protected(fallback, question)
+            document, reader, protected_words = next(inputs), model, protect
+            if document.fallback is not None:
+                reader = document.fallback
+                protected_words = _protected(reader, question)
             if not pieces and (cut := unit_spans(document, question.features)) is not None:
-                document = split_tokens(fallback or model, document, cut)
+                document = split_tokens(reader, document, cut)
             documents.append(document)
-            scored.append(_features(document, question, kept, pieces))
+            scored.append(_features(document, question, protected_words, pieces))
             if feasible is not None:
                 with advising(scored[-1]):
                     feasible(len(scored[-1]))
