@@ -80,6 +80,25 @@ class Table:
     title: str = ""
     left_out: int = 0
 
+    @property
+    def names(self) -> list[str]:
+        """The headings of the columns."""
+        return [column.heading for column in self.columns]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return each row as a dictionary of its values by the headings of their columns."""
+        names = self.names
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def group_by(self, *names: str) -> "dict[tuple[Any, ...], Table]":
+        """Return the rows that agree in the columns ``names``, by their values there, in order."""
+        headings = self.names
+        places = [headings.index(name) for name in names]
+        groups: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+        for row in self.rows:
+            groups.setdefault(tuple(row[place] for place in places), []).append(row)
+        return {values: replace(self, rows=rows) for values, rows in groups.items()}
+
     def first(self, count: int) -> "Table":
         """Return the first ``count`` rows; the others are counted."""
         more = max(0, len(self.rows) - count)
@@ -87,7 +106,7 @@ class Table:
 
     def to_csv(self, *, header: bool = True) -> str:
         """Return the values as CSV, with or without a ``header``."""
-        heads = [[column.heading for column in self.columns]] if header else []
+        heads = [self.names] if header else []
         return "".join(map(csv_line, [*heads, *self.rows]))
 
     def to_frame(self) -> Any:
@@ -96,7 +115,7 @@ class Table:
             import pandas as pd
         except ImportError:
             raise InputError("to_frame needs pandas; run: pip install pandas.") from None
-        return pd.DataFrame(list(self.rows), columns=[column.heading for column in self.columns])
+        return pd.DataFrame(list(self.rows), columns=self.names)
 
 
 class Section(NamedTuple):
