@@ -41,7 +41,10 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     view, *others = summary.views.records()
     noun = name_of_one(summary.units)
     texts = f"{view['texts']:,} text{'s' * (view['texts'] != 1)}"
-    yield look.line(f"{texts}, {view['label']}: what drives {_target(view)}", "bold")
+    yield look.line(
+        f"{texts}, {view['label']}: what drives {target_name(view['target'], view['against'])}",
+        "bold",
+    )
     if view["right"] is not None:
         yield look.line(f"right on {_right(view)} of {view['labelled']:,} labelled texts")
     note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
@@ -49,16 +52,15 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     yield Text()
     yield from sections_text(_sections(first, noun), look)
     if others:
-        also = ", ".join(f"{other['method']} ({_target(other)})" for other in others)
+        also = ", ".join(
+            f"{other['method']} ({target_name(other['target'], other['against'])})"
+            for other in others
+        )
         yield Text()
         yield look.line(
             f"Also in this run: {also}; --method shows one, --output page.html all.", "dim"
         )
     yield from look.notices(summary.notices)
-
-
-def _target(view: Record) -> str:
-    return target_name(view["target"], view["against"])
 
 
 def _right(record: Record) -> str:
@@ -193,7 +195,10 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         "summary.html",
         summary=summary,
         views=views,
-        labels=[f"{view['label']} · {_target(view)}" for view in summary.views.records()],
+        labels=[
+            f"{view['label']} · {target_name(view['target'], view['against'])}"
+            for view in summary.views.records()
+        ],
         first=FIRST,
         opened=_OPEN,
         words=lambda e, **options: words(thumbnail(e), **options),
@@ -205,7 +210,7 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         sureness=sureness,
         bar=_bar,
         peak_of=lambda records: max((max(-x["low"], x["high"]) for x in records), default=0.0),
-        target=_target,
+        target_name=target_name,
         right=_right,
         differing=lambda part: table_html(
             _right_and_wrong(part.differing_words.records(), noun), label="Right and wrong"
@@ -226,19 +231,15 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
 
 def _examples(summary: RunSummary) -> list[Any]:
     """Return what a click on a word shows: [word, [[id, score, before, match, after], …]]."""
-    examples = summary.examples.group_by("word")
-    rows = {
-        word: [
-            [
-                visible(row["id"]),
-                float(f"{row['score']:.4g}"),
-                *(visible(row[name]) for name in ("before", "match", "after")),
-            ]
-            for row in table.records()
-        ]
-        for (word,), table in examples.items()
-    }
-    return [[visible(word), rows.get(word, [])] for word in _single_words(summary)]
+    rows, parts = summary.examples.records(), ("before", "match", "after")
+    # Each text once: ids and matches repeat.
+    shown = {text: visible(text) for row in rows for text in (row["id"], *map(row.get, parts))}
+    examples: dict[str, list[Any]] = {word: [] for word in _single_words(summary)}
+    for row in rows:
+        texts = [shown[row[name]] for name in parts]
+        score = float(f"{row['score']:.4g}")
+        examples[row["word"]].append([shown[row["id"]], score, *texts])
+    return [[visible(word), word_rows] for word, word_rows in examples.items()]
 
 
 def _single_words(summary: RunSummary) -> dict[str, dict[str, Any]]:
@@ -251,11 +252,11 @@ def _mean_map(summary: RunSummary) -> "Explanation | None":
 
     A patch that is in no list has no mean that is known to differ from 0, and stays plain.
     """
-    (view,), words = summary.views.records(), _single_words(summary)
     texts = summary.representatives.records() + summary.mistakes.records()
     for e in (text["explanation"] for text in texts):
         if e is None or e.image is None or e.image.regions is not None:
             continue
+        (view,), words = summary.views.records(), _single_words(summary)
         plain = {"mean": 0.0, "low": 0.0, "high": 0.0}
         patches = [words.get(name, plain) for name in e.features]
         return replace(

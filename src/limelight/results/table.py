@@ -80,19 +80,14 @@ class Table:
     title: str = ""
     left_out: int = 0
 
-    @property
-    def names(self) -> list[str]:
-        """The headings of the columns."""
-        return [column.heading for column in self.columns]
-
     def records(self) -> list[dict[str, Any]]:
         """Return each row as a dictionary of its values by the headings of their columns."""
-        names = self.names
+        names = [column.heading for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
     def group_by(self, *names: str) -> "dict[tuple[Any, ...], Table]":
         """Return the rows that agree in the columns ``names``, by their values there, in order."""
-        headings = self.names
+        headings = [column.heading for column in self.columns]
         places = [headings.index(name) for name in names]
         groups: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
         for row in self.rows:
@@ -106,7 +101,7 @@ class Table:
 
     def to_csv(self, *, header: bool = True) -> str:
         """Return the values as CSV, with or without a ``header``."""
-        heads = [self.names] if header else []
+        heads = [[column.heading for column in self.columns]] if header else []
         return "".join(map(csv_line, [*heads, *self.rows]))
 
     def to_frame(self) -> Any:
@@ -115,7 +110,7 @@ class Table:
             import pandas as pd
         except ImportError:
             raise InputError("to_frame needs pandas; run: pip install pandas.") from None
-        return pd.DataFrame(list(self.rows), columns=self.names)
+        return pd.DataFrame(list(self.rows), columns=[column.heading for column in self.columns])
 
 
 class Section(NamedTuple):
