@@ -535,7 +535,7 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
     )
     assert [e.aim for e in named] == ["ORG at “Acme”", "ORG at “Jordan”"]
     # Each span is compared with itself, and not with the first one of its text.
-    both = run.against(named)
+    both = run.compare(named)
     assert (both.texts, both.apart, both.changed) == (2, (2, 0), ())
 
 

@@ -88,7 +88,9 @@ class RunWords:
         number, size = self._sums["number"][here], len(self.words)
         # For all words of the run, so that moments of two groups can be compared place by place.
         weights = (self._sums[name][here] for name in SUMS)
-        return WordMoments(*(np.bincount(number, weights=w, minlength=size) for w in weights))
+        sums = (np.bincount(number, weights=w, minlength=size) for w in weights)
+        # Of no rows at all, NumPy counts in whole numbers.
+        return WordMoments(*(total.astype(np.float64, copy=False) for total in sums))
 
     def outcomes(self, view: int, **groups: int) -> Int[np.ndarray, "C 3"]:
         """Return how many texts are called each class: rightly, wrongly, without a known label."""
