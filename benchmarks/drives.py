@@ -1,6 +1,6 @@
 """What drives a model, from a stored run: the tables of docs/datasets.md.
 
-limelight explain --data ../shared/data/imdb/test.parquet --labels negative,positive \\
+limelight explain-data ../shared/data/imdb/test.parquet --labels negative,positive \\
     --method lime --output runs/imdb
 python benchmarks/drives.py shipped --run runs/imdb
 

@@ -91,7 +91,7 @@ def command(
     if engine in ("executor", "dask"):
         return [sys.executable, "-c", _PROGRAM, engine, str(data), str(output), str(shard)]
     there = [] if address is None else ["--address", address]
-    asked = ["explain", "--data", data, "--output", output, "--engine", engine]
+    asked = ["explain-data", data, "--output", output, "--engine", engine]
     workers = [] if engine == "here" else ["--workers", "2"]
     return [
         sys.executable,

@@ -361,31 +361,24 @@ SHELL = [
         ("explain", "A dull script.", "--set", "bandwidth=0.5"),
     ),
     row(
-        "--limit is about a data set; add --data",
+        "--limit is about a data set; use limelight explain-data FILE --output DIR",
         ("explain", "A dull script.", "--limit", "1"),
-        ("explain", "--data", "data.csv", "--limit", "1", "--engine", "here", "--output", "run1"),
+        ("explain-data", "data.csv", "--output", "run1", "--limit", "1", "--engine", "here"),
     ),
     row(
-        "give --data or a text, not both",
-        ("explain", "A dull script.", "--data", "data.csv", "--output", "run2"),
-        ("explain", "A dull script."),
+        "--data is about a data set; use limelight (explain-data) FILE --output DIR",
         ("explain", "--data", "data.csv", "--engine", "here", "--output", "run2"),
-    ),
-    row(
-        "--data needs a folder for the run; add --output FOLDER",
-        ("explain", "--data", "data.csv", "--engine", "here"),
-        ("explain", "--data", "data.csv", "--engine", "here", "--output", "run3"),
+        ("{1}", "data.csv", "--output", "run2", "--engine", "here"),
     ),
     row(
         "--engine here has one worker",
-        ("explain", "--data", "data.csv", "--engine", "here", "--workers", "2", "--output", "run4"),
-        ("explain", "--data", "data.csv", "--engine", "here", "--workers", "1", "--output", "run4"),
+        ("explain-data", "data.csv", "--engine", "here", "--workers", "2", "--output", "run4"),
+        ("explain-data", "data.csv", "--engine", "here", "--workers", "1", "--output", "run4"),
     ),
     row(
         'give calls of the model, such as "(400 calls)"',
         (
-            "explain",
-            "--data",
+            "explain-data",
             "data.csv",
             "-m",
             "lime-sampled",
@@ -397,8 +390,7 @@ SHELL = [
             "run5",
         ),
         (
-            "explain",
-            "--data",
+            "explain-data",
             "data.csv",
             "-m",
             "lime-sampled",
@@ -411,10 +403,10 @@ SHELL = [
         ),
     ),
     row(
-        "a text is explained by one method.*Use limelight compare, or --data",
+        "a text is explained by one method.*Use limelight compare, or limelight explain-data",
         ("explain", "A dull script.", "-m", "lime,loo"),
         ("compare", "A dull script.", "-m", "lime,loo"),
-        ("explain", "--data", "data.csv", "-m", "lime,loo", "--engine", "here", "--output", "run6"),
+        ("explain-data", "data.csv", "-m", "lime,loo", "--engine", "here", "--output", "run6"),
     ),
     row(
         "a plan is about one text; got 2. Put it in quotes",
@@ -430,14 +422,15 @@ SHELL = [
         ("explain", "A dull script.", "--labels", "a=b,c=d"),
     ),
     row(
-        "give --features or --cutter, not both",
-        ("explain", "A dull script.", "--features", "words", "--cutter", "limelight.text:units"),
-        ("explain", "A dull script.", "--features", "words"),
+        "give --target or --each class, not both",
+        ("explain", "A dull script.", "--each", "class", "--target", "positive"),
+        ("explain", "A dull script.", "--each", "class"),
+        ("explain", "A dull script.", "--target", "positive"),
     ),
     row(
-        "--cutter names a function as module:function",
-        ("explain", "A dull script.", "--cutter", "halves"),
-        ("explain", "A dull script.", "--cutter", "halving:halves"),
+        "--features module:function needs a function; limelight:__version__ is not one",
+        ("explain", "A dull script.", "--features", "limelight:__version__"),
+        ("explain", "A dull script.", "--features", "halving:halves"),
     ),
     row(
         "is the name of a file; did you mean --file lines.txt",

@@ -41,7 +41,7 @@ HEADINGS = (
     "Oracle",
     "How to read its scores",
 )
-NEEDS_FILES = ("data", "train", "evaluate", "judge", "summarize", "serve")
+NEEDS_FILES = ("data", "explain-data", "train", "evaluate", "judge", "summarize", "serve")
 pages = pytest.mark.parametrize("page", [*DOCS, *METHOD_PAGES], ids=lambda page: page.stem)
 
 
@@ -140,7 +140,7 @@ def test_two_pages_name_every_registered_method():
 
 def test_the_page_of_commands_has_a_row_for_each():
     text = (ROOT / "docs" / "commands.md").read_text("utf-8")
-    assert set(re.findall(r"^\| `limelight (\w+)", text, re.M)) == set(COMMANDS)
+    assert set(re.findall(r"^\| `limelight ([\w-]+)", text, re.M)) == set(COMMANDS)
 
 
 def test_readme_counts_the_methods_right():
@@ -189,7 +189,7 @@ QUESTIONS = {
     "my labels": ("datasets.md#the-data", "matched with classes by name"),
     "Chinese": ("units.md#scripts-without-spaces", "Chinese, Japanese, Thai"),
     "GPU": ("models.md#the-papers-classifier-on-a-gpu", 'device="cuda"'),
-    "10,000 texts": ("tutorials/thousands.md", "limelight explain --data"),
+    "10,000 texts": ("tutorials/thousands.md", "limelight explain-data"),
     "cite": ("installing.md#citing", "@software{limelight"),
 }
 

@@ -198,62 +198,62 @@ class Question:
 
     target: Annotated[
         str | int | None,
-        'Class to explain, by name or number, or "predicted"; by default the last of two classes, '
-        "else the predicted one.",
+        'Class to explain: a name, a number counted from 0, or "predicted". Default: the second of '
+        "two classes, otherwise the predicted class.",
     ] = None
     against: Annotated[
         str | int | None,
-        'Explain the target against this class, by name or number, or "predicted": the difference '
-        "of the two.",
+        "Explain the difference between the target and this class. Give a name, a number, or "
+        '"predicted".',
     ] = None
     all_classes: bool = False
     features: Annotated[
         Any,  # a Unit, of which records know what JSON can hold
-        '"words": all occurrences of a word together; "positions": every token by itself; '
-        '"sentences", "paragraphs" or "lines"; with a Hugging Face model also "tokens". By default '
-        '"words", and "sentences" for an answer. Of a picture: "patches", which is '
-        'the default, or "segments".',
+        'Parts of the input that get a score. "words": all occurrences of a word share one score; '
+        '"positions": every occurrence has its own; "sentences", "paragraphs" or "lines". Hugging '
+        'Face models also have "tokens". Images have "patches" or "segments". Default: words, '
+        "sentences for an answer, patches for an image.",
     ] = None
     grid: Annotated[
         int | None,
-        "Of a picture: take so many patches a side instead of the model's own.",
+        "Images: number of patches per side (default: the model's own).",
     ] = None
     scale: Annotated[
         str,
-        'Take the "logit" of the class (of two classes the log-odds of one against the other), its '
-        '"probability", or its "score", which is what goes into a softmax. A model without '
-        'probabilities has a "score" alone, which is always what is taken.',
+        'Scale of the scores: "logit" (for two classes, the log-odds of the target), "probability" '
+        'or "score" (the raw output). Models without probabilities always use "score".',
     ] = "logit"
     protect: Annotated[
-        Collection[str], "Word that stays as it is and gets no score. May be repeated."
+        Collection[str], "Never remove this word, and give it no score. Repeat for more words."
     ] = ()
     window: Annotated[
         str | int | None,
-        "Read all of a text that is longer than a Hugging Face model reads at once: the mean over "
-        'windows of this many tokens, or "auto" for as many as it reads.',
+        "For texts longer than a Hugging Face model can read: use the mean output over windows "
+        'of this many tokens. "auto" takes the longest window that the model can read.',
     ] = None
     side: Annotated[
-        str | None, '"first" or "second": of a pair, score the words of this text only.'
+        str | None, 'Pairs of texts: score only the words of the "first" or the "second" text.'
     ] = None
     at: Annotated[
         str | int | tuple[int, int] | None,
-        "With a model that finds spans: explain what it says here. Words of the text, characters "
-        "as START:END, or the number of a span that it finds, counting from 0; by default the only "
-        "one. Of a question and a passage, in the passage.",
+        "Models that find spans: the span to explain. Give its words, its characters as START:END, "
+        "or its number among the spans that the model finds, counted from 0. For a question and a "
+        "passage, the span lies in the passage. Default: the only span.",
     ] = None
     answer: Annotated[
         str | Sequence[str | None] | None,
-        "With a language model: explain how probable this answer is, and which parts of the text "
-        "make it so; by default what the model writes.",
+        "Language models: explain the probability of this answer. Default: the answer that the "
+        "model writes.",
     ] = None
     protect_span: Annotated[
         bool,
-        "Keep the words that are asked about, so that the scores say what the others did; else "
-        "they are scored too.",
+        "Models that find spans: never remove the words of the explained span, and score only the "
+        "words around it.",
     ] = True
     first_pieces: Annotated[
         bool,
-        "Read tags at the first piece of every word only, instead of averaging over all pieces.",
+        "Models that tag words: use the tag of the first token of each word, not the mean over its "
+        "tokens.",
     ] = False
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ COMMAND = f"{sys.executable} -m limelight"
         ("explain --model raising:model x", "failed while it was imported (ValueError: no luck)"),
         ("explain --model exiting:model x", "failed while it was imported (SystemExit: 3)"),
         ("explain --model broken:model x", "failed while it was imported (SyntaxError"),
-        ("explain --cutter raising:cut x", "failed while it was imported (ValueError: no luck)"),
+        ("explain --features raising:cut x", "failed while it was imported (ValueError: no luck)"),
         ("explain --device meta 'a good film'", "tensors of the device 'meta' have no values"),
         ("explain -m lime-sampled --set samples=-3 'a film'", "samples must be at least 2"),
     ],

@@ -12,9 +12,9 @@ TEXT = "The plot is bad"
 BAD = {"digits": "9" * 400, "too large": "1e400", "nan": "nan", "negative": "-1", "letter": "x"}
 # What a number of so many digits, or infinity, rightly means: as many as there are, or without end.
 MEANT = {
-    ("explain --data", "--limit", "digits"),
-    ("explain --data", "--workers", "digits"),
-    ("explain --data", "--shard-texts", "digits"),
+    ("explain-data", "--limit", "digits"),
+    ("explain-data", "--workers", "digits"),
+    ("explain-data", "--shard-texts", "digits"),
     ("judge", "--limit", "digits"),
     ("judge", "--seed", "digits"),
     ("plan", "--seed", "digits"),
@@ -29,7 +29,7 @@ MEANT = {
 OPTIONS = {
     "explain": ("--target", "--window", "--budget", "--set samples", "--set bandwidth"),
     "compare": ("--budget", "--window"),
-    "explain --data": ("--limit", "--workers", "--gpus-per-worker", "--shard-texts", "--budget"),
+    "explain-data": ("--limit", "--workers", "--gpus-per-worker", "--shard-texts", "--budget"),
     "judge": ("--limit", "--seed", "--budget", "--target"),
     "plan": ("--error", "--bandwidth", "--ridge", "--pilot", "--seed"),
     "verify": ("--seed",),
@@ -50,7 +50,7 @@ def commands(tmp_path_factory):
     return {
         "explain": ("explain", TEXT),
         "compare": ("compare", TEXT),
-        "explain --data": ("explain", "--data", data, "--output", place / "new", "-m", "gxi"),
+        "explain-data": ("explain-data", data, "--output", place / "new", "-m", "gxi"),
         "judge": ("judge", "--data", data, "-m", "loo"),
         "plan": ("plan", TEXT),
         "verify": ("verify", "--text", TEXT),

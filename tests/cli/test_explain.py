@@ -55,9 +55,9 @@ def test_a_class_is_held_against_another(limelight, tmp_path):
     same = limelight("explain", "w1 w5", "--model", tmp_path / "m", "-t", "0", "--against", "0")
     assert same.code == 2
     assert "target and against are both 'class 0'" in same.err
-    both = limelight("explain", TEXT, "--all-classes", "--against", "positive")
+    both = limelight("explain", TEXT, "--each", "class", "--against", "positive")
     assert (both.code, both.out) == (2, "")
-    assert "give --against or --all-classes, not both." in both.err
+    assert "give --against or --each class, not both." in both.err
 
 
 def test_compare_writes_every_format(limelight, tmp_path, shipped):
@@ -93,7 +93,7 @@ def test_csv_of_several_texts_numbers_the_documents(limelight, monkeypatch):
 def test_targets_by_number_and_all(limelight):
     outcome = limelight("explain", TEXT, "--target", "0", "--format", "json")
     assert Explanation.from_json(outcome.out).target == "negative"
-    outcome = limelight("explain", TEXT, "--all-classes", "--format", "json")
+    outcome = limelight("explain", TEXT, "--each", "class", "--format", "json")
     assert [json.loads(line)["target"] for line in outcome.out.splitlines()] == [
         "negative",
         "positive",
@@ -188,7 +188,7 @@ def test_the_page_needs_no_network(limelight, tmp_path):
 
 def test_csv_gives_all_classes_of_a_text_the_same_number(limelight):
     outcome = limelight(
-        "explain", TEXT, "bad film", "--all-classes", "--format", "csv", "--method", "loo"
+        "explain", TEXT, "bad film", "--each", "class", "--format", "csv", "--method", "loo"
     )
     rows = list(csv.DictReader(io.StringIO(outcome.out)))
     assert {(row["document"], row["target"]) for row in rows} == {

@@ -62,18 +62,16 @@ def test_what_was_written_is_repeated_as_it_stands(limelight):
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        (("--sentences", "--target", "bad"), "target"),
-        (("--sentences", "--against", "bad"), "against"),
-        (("--sentences", "--scale", "probability"), "scale"),
-        (("--sentences", "--at", "0:3"), "at"),
-        (("--spans", "--answer", "bad"), "answer"),
-        (("--spans", "--sentences"), "sentences"),
-        (("--all-classes", "--spans"), "spans"),
+        (("--each", "sentence", "--target", "bad"), "target"),
+        (("--each", "sentence", "--against", "bad"), "against"),
+        (("--each", "sentence", "--scale", "probability"), "scale"),
+        (("--each", "sentence", "--at", "0:3"), "at"),
+        (("--each", "span", "--answer", "bad"), "answer"),
     ],
 )
 def test_what_spans_and_sentences_do_not_have_is_refused(limelight, tmp_path, options, name):
     run = limelight("explain", TEXT, *options, "--model", tmp_path / "none")
-    assert (run.code, run.err) == (2, f"Error: give --{name} or {options[0]}, not both.\n")
+    assert (run.code, run.err) == (2, f"Error: give --{name} or --each {options[1]}, not both.\n")
 
 
 def test_quoted_texts_are_several_texts(limelight):
@@ -188,10 +186,10 @@ def test_many_words_are_enumerated_where_a_sample_would_ask_as_much():
     [
         (("explain", TEXT), "features"),
         (("explain", TEXT), "method"),
-        (("explain", TEXT, "--all-classes"), "scale"),
+        (("explain", TEXT, "--each", "class"), "scale"),
         (("compare", TEXT), "model"),
         (("judge", "--data", "DATA", "--methods", "loo"), "seed"),
-        (("explain", "--data", "DATA", "--output", "RUN"), "target"),
+        (("explain-data", "DATA", "--output", "RUN"), "target"),
     ],
 )
 def test_what_belongs_to_the_command_is_not_set(limelight, tmp_path, command, name):
@@ -208,6 +206,7 @@ def test_what_belongs_to_the_command_is_not_set(limelight, tmp_path, command, na
 NEEDED = {  # by commands that do not begin without
     "evaluate": ("--data", "x.csv"),
     "judge": ("--data", "x.csv"),
+    "explain-data": ("x.csv", "--output", "run"),
     "learn": ("--data", "x.csv", "--output", "method"),
     "summarize": ("run",),
     "train": ("--data", "x.csv", "--output", "model"),
@@ -226,7 +225,7 @@ def test_whole_numbers_are_not_rounded(limelight):
             said = f"Error: Invalid value for {option.name}: it must be a whole number; got 1.5.\n"
             assert run.err == said, command
             asked.add((command, option.name))
-    assert {("explain", "--limit"), ("judge", "--limit"), ("judge", "--seed")} <= asked
+    assert {("explain-data", "--limit"), ("judge", "--limit"), ("judge", "--seed")} <= asked
 
 
 def test_an_answer_of_no_tokens_is_refused(limelight):
@@ -241,4 +240,4 @@ def test_options_that_judge_shares_are_not_said_to_explain(limelight):
     told = limelight("judge", "--help").out
     shared = told[told.index("--features") : told.index("--side")]
     assert "xplain" not in shared
-    assert "answers; by default what it writes" in " ".join(told.replace("│", "").split())
+    assert "Default: the answer that the model writes." in " ".join(told.replace("│", "").split())

@@ -1,4 +1,4 @@
-"""``--at`` and ``--spans``, and the spans that ``predict`` shows."""
+"""``--at`` and ``--each span``, and the spans that ``predict`` shows."""
 
 import json
 
@@ -46,14 +46,14 @@ def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
     assert (code, "for “ORG” at “Acme”" in out) == (0, True)
     code, out, _ = limelight(*asked, "--at", "1", "--format", "json", TEXT)
     assert json.loads(out)["asked"] == {"place": [12, 16]}
-    code, out, _ = limelight(*asked, "--spans", TEXT)
+    code, out, _ = limelight(*asked, "--each", "span", TEXT)
     assert "[Jordan] ORG sued [Acme] ORG Inc <xyz>" in out
     (line,) = [line.split() for line in out.splitlines() if line.startswith("Inc")]
     assert line[1] == line[2] == "+2.20"  # log-odds of 0.9, less those of 0.5
-    _, out, _ = limelight(*asked, "--spans", "--format", "json", TEXT)
+    _, out, _ = limelight(*asked, "--each", "span", "--format", "json", TEXT)
     assert [json.loads(one)["asked"]["place"] for one in out.splitlines()] == [[0, 6], [12, 16]]
     page = tmp_path / "spans.html"
-    assert limelight(*asked, "--spans", "-o", page, TEXT).code == 0
+    assert limelight(*asked, "--each", "span", "-o", page, TEXT).code == 0
     assert page.read_text().count('class="span"') == 2
     assert "<xyz>" not in page.read_text()
 
@@ -63,7 +63,7 @@ def test_one_place_or_all_spans_are_explained(limelight, tagger, tmp_path):
     [
         ((), "the model finds 2 spans here (ORG 'Jordan', ORG 'Acme')"),
         (("--at", "Smith"), "there is no 'Smith' in the text"),
-        (("--spans", "--at", "Acme"), "give --at or --spans, not both"),
+        (("--each", "span", "--at", "Acme"), "give --at or --each span, not both"),
         (("--at", "Acme", "--no-protect-span"), "wrap the function with mask="),
     ],
 )
@@ -75,6 +75,6 @@ def test_what_cannot_be_asked_is_an_error(limelight, tagger, given, sentence):
 
 def test_words_stay_beside_their_scores_on_a_narrow_terminal(limelight, tagger, monkeypatch):
     monkeypatch.setenv("COLUMNS", "24")
-    _, out, _ = limelight("explain", "--model", tagger, "-m", "loo", "--spans", TEXT)
+    _, out, _ = limelight("explain", "--model", tagger, "-m", "loo", "--each", "span", TEXT)
     rows = [line.split() for line in out.splitlines() if "+2.20" in line]
     assert rows == [["Inc", "+2.20"]] * 2  # a table for each span

@@ -71,9 +71,8 @@ def model():
 @pytest.fixture
 def read_by(monkeypatch, model):
     """What a command has read of a file: texts, and labels where it needs them."""
-    from limelight.cli.explain import DataRun
+    from limelight.cli.explain_data import explain_data
     from limelight.cli.judge import judge
-    from limelight.cli.options import Asking
     from limelight.cli.predict import evaluate
     from limelight.cli.train import train
 
@@ -83,11 +82,8 @@ def read_by(monkeypatch, model):
     for place in ("training.train", "data.columns.DataSet.record"):
         monkeypatch.setattr(f"limelight.{place}", lambda data, **_: arrives(data))
 
-    def explain(path):
-        DataRun(data=(path,)).explain(None, Asking(), all_classes=False, sentences=False)
-
     commands = {
-        "explain": explain,
+        "explain-data": lambda path: explain_data(path, output=path.with_name("run")),
         "judge": lambda path: judge(data=path),
         "evaluate": lambda path: evaluate(data=path),
         "train": lambda path: train(path, output=path.with_name("model")),
@@ -112,7 +108,7 @@ def told(found):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("command", ["explain", "judge", "evaluate", "train"])
+@pytest.mark.parametrize("command", ["explain-data", "judge", "evaluate", "train"])
 def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by, command, ending):
     for number, table in enumerate([*SINGLE, *PAIRS]):
         path = write_table(tmp_path / f"{number}.{ending}", table)
@@ -121,7 +117,7 @@ def test_every_command_reads_every_format_by_every_usual_name(tmp_path, read_by,
         assert labels == LABELS, list(table)
 
 
-@pytest.mark.parametrize("command", ["explain", "judge", "evaluate", "train"])
+@pytest.mark.parametrize("command", ["explain-data", "judge", "evaluate", "train"])
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [

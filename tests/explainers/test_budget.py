@@ -310,10 +310,10 @@ def test_the_shell_takes_a_budget(limelight):
 def test_the_budget_of_a_data_set_is_one_of_calls(limelight, tmp_path):
     corpus = pytest.importorskip("limelight.runs", reason="runs are stored with pyarrow")
     (tmp_path / "reviews.csv").write_text("text\nA dull script.\n")
-    where = ("--data", tmp_path / "reviews.csv", "--output", tmp_path / "run", "--engine", "here")
-    told = limelight("explain", *where, "--budget", "30s")
+    where = (tmp_path / "reviews.csv", "--output", tmp_path / "run", "--engine", "here")
+    told = limelight("explain-data", *where, "--budget", "30s")
     assert told.code == 2
     assert 'budget of time does not grant; give calls of the model, such as "400 calls"' in told.err
-    told = limelight("explain", *where, "-m", "lime-sampled", "--budget", "50 calls")
+    told = limelight("explain-data", *where, "-m", "lime-sampled", "--budget", "50 calls")
     assert told.code == 0, told.err
     assert corpus.Run(tmp_path / "run").explanation(0).settings["budget"] == "50 calls"

@@ -123,7 +123,7 @@ def test_the_page_asks_with_parameters_of_the_same_names():
 def test_the_shell_asks_with_options_of_the_same_names():
     options = {field.name: field.default for field in fields(QuestionOptions)}
     assert MISSING not in options.values()
-    assert options == {name: FIELDS[name] for name in OF_ONE_TEXT} | {"cutter": None}
+    assert options == {name: FIELDS[name] for name in OF_ONE_TEXT}
     given = QuestionOptions(target="2", against="c0", window="100", protect=("w1",), side="first")
     wanted = {"target": "2", "against": "c0", "window": 100, "protect": ("w1",), "side": "first"}
     assert Question(**given.keywords()) == Question(**wanted)

@@ -33,11 +33,21 @@ from tiny_models import tiny_model, update_digests
 
 TEXT = "the plot is bad , the acting good"
 DEEP = "[" * 100_000
-NAMES = ("explain", "compare", "predict", "methods", "evaluate", "data", "train", "x")
+NAMES = (
+    "explain",
+    "compare",
+    "predict",
+    "methods",
+    "evaluate",
+    "data",
+    "train",
+    "x",
+    "explain-data",
+)
 OPTIONS = (
     "--method", "-m", "--methods", "--target", "-t", "--features", "--scale", "--protect",
     "--window", "--set", "--file", "-f", "--lines", "--model", "--device", "--format", "--output",
-    "-o", "--all-classes", "--data", "--seed", "--text", "--recipe", "--help", "--version", "--x",
+    "-o", "--each", "--data", "--seed", "--text", "--recipe", "--help", "--version", "--x",
 )  # fmt: skip
 VALUES = (
     "", "-", "--", "=", "a", TEXT, "lime", "shapley", "loo", "gxi", "ig", "anchors", "lime,loo",
@@ -54,7 +64,7 @@ VALUES = (
 
 def command(rng):
     """Return a random argument vector: a command, options with values, and texts."""
-    given = [str(rng.choice(NAMES, p=[0.45, 0.2, 0.1] + [0.05] * 5))]
+    given = [str(rng.choice(NAMES, p=[0.35, 0.2, 0.1] + [0.05] * 5 + [0.1]))]
     for _ in range(rng.integers(0, 5)):
         kind = rng.random()
         if kind < 0.6:

@@ -99,8 +99,8 @@ def test_the_command_writes_what_the_file_name_says(limelight, data, tmp_path):
 
 def test_the_command_judges_what_a_run_has_stored(limelight, data, tmp_path):
     run, asked = tmp_path / "run", ("--data", data, "--text-column", "body")
-    here = ("--method", "loo", "--engine", "here", "--output", run)
-    assert limelight("explain", *asked, *here).code == 0
+    here = ("--text-column", "body", "--method", "loo", "--engine", "here", "--output", run)
+    assert limelight("explain-data", data, *here).code == 0
     outcome = limelight("judge", *asked, "--methods", f"loo,{run}", "--format", "json")
     assert outcome.code == 0, outcome.err
     first, second = json.loads(outcome.out)["methods"]

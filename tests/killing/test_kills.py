@@ -29,13 +29,13 @@ TRAIN = (
     "--set d_att=4 --set d_out=4 --set T_max=16"
 )
 LEARN = "learn --model scorer:model --data data.csv --output out --texts 20 --pairs 1 --judged 1"
-EXPLAIN = "explain --model tiny --data data.csv --output out --method lime,gxi --shard-texts 15"
+EXPLAIN = "explain-data data.csv --model tiny --output out --method lime,gxi --shard-texts 15"
 JUDGE = "judge --model tiny --data data.csv --limit 4 --methods lime,gxi --columns none"
 COMMANDS = {
     "train": TRAIN,
     "train over an older model": f"{TRAIN} --fresh",
     "learn": LEARN,
-    "explain --data": EXPLAIN,
+    "explain-data": EXPLAIN,
     "judge": f"{JUDGE} --output out/judged.json",
     "judge as a page": f"{JUDGE} --output out/judged.html",
 }

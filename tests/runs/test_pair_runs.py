@@ -171,17 +171,17 @@ def test_files_of_pairs_are_judged_and_explained_from_the_shell(tmp_path, limeli
     network, tokenizer = tiny("bert", labels=2)
     network.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    asked = ("--data", str(written(tmp_path, ".csv")), "--model", str(tmp_path / "model"))
+    data, model = str(written(tmp_path, ".csv")), ("--model", str(tmp_path / "model"))
+    asked, run = ("--data", data, *model), str(tmp_path / "run")
     judged = limelight(
         "judge", *asked, "--methods", "loo,gxi", "--columns", "none", "--format", "json"
     )
     assert judged.code == 0, judged.err
     assert json.loads(judged.out)["texts"][0]["words"][-1] == "sleeps (second)"
-    done = limelight(
-        "explain", *asked, "--method", "loo", "--output", str(tmp_path / "run"), "--engine", "here"
-    )
+    here = ("--method", "loo", "--output", run, "--engine", "here")
+    done = limelight("explain-data", data, *model, *here)
     assert done.code == 0, done.err
-    summary = limelight("summarize", str(tmp_path / "run"))
+    summary = limelight("summarize", run)
     assert summary.code == 0, summary.err
     assert "hypothesis: " in summary.out
     measured = limelight("evaluate", *asked, "--format", "json")

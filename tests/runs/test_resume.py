@@ -268,7 +268,7 @@ def test_a_full_disk_loses_nothing_that_is_finished(model, whole, tmp_path, monk
 def test_a_place_that_cannot_be_written_is_one_sentence(limelight, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("text\na good film\n")
-    done = limelight("explain", "--data", data, "--output", "/proc/self/run")
+    done = limelight("explain-data", data, "--output", "/proc/self/run")
     assert done.code == 2
     assert done.err.startswith("Error: '/proc/self/run")
     assert done.err.count("\n") == 1

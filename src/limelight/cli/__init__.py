@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnknownOptionError
 
 from limelight import __version__
 from limelight.cli.console import heard, tell
@@ -21,22 +21,23 @@ from limelight.errors import InputError, nearest
 
 # The module of a command is imported when the command is called, so its help stands here.
 COMMANDS = {
-    "explain": "Show which words of a text move the model, by one method.",
-    "compare": "Show what several methods say about the same text, and where they disagree.",
-    "judge": (
-        "Say which methods are faithful to a model on your texts, between chance and ceiling."
-    ),
+    "explain": "Show which words of a text drive the prediction of a model.",
+    "compare": "Compare the explanations of several methods for the same text.",
+    "judge": "Measure which methods are most faithful to a model on your texts.",
+    "explain-data": "Explain every text of a data set and store the explanations in a folder.",
     "plan": "Say how many samples LIME needs on a text to come within an error of its limit.",
-    "summarize": "Say what drives a model over a whole data set: words, mistakes, slices.",
-    "serve": "Open a page on this machine: type a text and see, or look through a data set.",
-    "methods": "List the methods: what each computes, what it sees and what it cannot see.",
-    "verify": "Check every method on a model and a text against an oracle.",
-    "predict": "Say which class the model gives to a text, and how sure it is.",
-    "evaluate": "Measure a model on labelled texts: accuracy with its interval, per class, speed.",
-    "train": "Train the paper's classifier on labelled texts.",
-    "learn": "Fit a method to a model that explains a text at the price of one forward pass.",
-    "export": "Write a model as one offline page that predicts and explains while you type.",
-    "data": "Download and check a public data set.",
+    "summarize": (
+        "Summarize the explanations of a data set: important words, mistakes, groups of texts."
+    ),
+    "serve": "Open a web page to explain texts or to browse a data set.",
+    "methods": "List the methods: what each computes, and what it can and cannot show.",
+    "verify": "Check every method on a model and a text against a reference implementation.",
+    "predict": "Predict the class of each text, its spans, or the answer of a language model.",
+    "evaluate": "Measure the accuracy and the speed of a model on labeled texts.",
+    "train": "Train an AttentionClassifier on labeled texts or images.",
+    "learn": "Train a fast method for a model: it explains a text in one forward pass.",
+    "export": "Write a model as an offline web page that explains while you type.",
+    "data": "Download a public data set, check it, and unpack it.",
     "reproduce": "Run the paper's experiments again and write a report.",
 }
 _SHARED = {  # commands that live in the module of another
@@ -50,19 +51,28 @@ _SHARED = {  # commands that live in the module of another
     "serve": "pages",
     "export": "pages",
 }
+_EXPLAIN_DATA = "limelight explain-data FILE --output DIR"
 _LONG = re.compile(r"\d[\d,]{60,}")  # what is told of a number that nobody can read
 _PLACES = ("--file", "-f", "--output", "-o")
+
+
+def _default_shown(default: Any) -> str | None:
+    """Return the default value as the help shows it; None if there is nothing to show."""
+    return None if default is None or default == () or isinstance(default, bool) else str(default)
+
 
 app = App(
     name="limelight",
     version=__version__,
-    help="Explain text models, part by part, and say how far each number can be trusted.",
+    help="Show which parts of a text drive a model, with the error of every number.",
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # ours to answer: 130, or 143 where a process is ended
     help_format="markdown",  # set anew for the width of the terminal
+    default_parameter=Parameter(negative=(), show_default=_default_shown),
 )
 for _name, _help in COMMANDS.items():
-    app.command(f"limelight.cli.{_SHARED.get(_name, _name)}:{_name}", name=_name, help=_help)
+    _module, _function = (text.replace("-", "_") for text in (_SHARED.get(_name, _name), _name))
+    app.command(f"limelight.cli.{_module}:{_function}", name=_name, help=_help)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -158,8 +168,14 @@ def _sentence(error: Exception) -> str:
     """Say an operating-system error as a sentence; the others are one already."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         return nearest("command", error.unused_tokens[0], COMMANDS)  # without importing them all
-    if isinstance(error, UnknownOptionError) and " " in error.token.value:
-        return f"{error} A text that starts with a dash goes last, after --."
+    if isinstance(error, UnknownOptionError):
+        if (error.command_chain or ("",))[0] in ("explain", "explain-data"):
+            option = (error.token.keyword or error.token.value).partition("=")[0]
+            data_options = app["explain-data"].assemble_argument_collection()
+            if option in ("--data", "-d") or any(option in known.names for known in data_options):
+                return f"{option} is about a data set; use {_EXPLAIN_DATA}."
+        if " " in error.token.value:
+            return f"{error} A text that starts with a dash goes last, after --."
     if isinstance(error, OSError) and error.strerror:
         place = f"'{error.filename}': " if error.filename else ""
         return f"{place}{error.strerror.lower()}."

@@ -7,10 +7,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, parsed_settings, put_one, tell
+from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, OUTPUT, TARGET
 from limelight.cli.options import (
     AnswerColumn,
     DataFile,
     JudgedQuestion,
+    Methods,
+    MethodSettings,
     ModelOptions,
     OutputOptions,
     PairColumn,
@@ -26,57 +29,57 @@ from limelight.errors import InputError
 def judge(
     *,
     data: DataFile,
-    methods: Annotated[str | None, Parameter(name=["--methods", "-m"])] = None,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
-    label_column: str | None = None,
+    label_column: Annotated[str | None, Parameter(group=INPUT)] = None,
     answer_column: AnswerColumn = None,
-    rationales: str | None = None,
-    limit: WholeNumberOrNone = None,
-    target: Annotated[str, Parameter(name=["--target", "-t"])] = "predicted",
-    question: JudgedQuestion = JudgedQuestion(),  # noqa: B008  (it is frozen)
-    replacement: str = "auto",
-    second_replacement: str | None = None,
-    columns: str | None = None,
-    curves: bool = True,
-    budget: str | None = None,
+    rationales: Annotated[str | None, Parameter(group=INPUT)] = None,
+    limit: Annotated[WholeNumberOrNone, Parameter(group=INPUT)] = None,
+    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
+    target: Annotated[str, Parameter(name=["--target", "-t"], group=TARGET)] = "predicted",
+    question: JudgedQuestion = JudgedQuestion(),  # noqa: B008
+    replacement: Annotated[str, Parameter(group=FEATURES)] = "auto",
+    second_replacement: Annotated[str | None, Parameter(group=FEATURES)] = None,
+    methods: Methods = None,
+    set: MethodSettings = (),
+    columns: Annotated[str | None, Parameter(group=METHOD)] = None,
+    budget: Annotated[str | None, Parameter(group=BUDGET)] = None,
     seed: Seed = 0,
-    set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    model: ModelOptions = ModelOptions(),  # noqa: B008
+    curves: Annotated[bool, Parameter(negative="--no-curves", group=OUTPUT)] = True,
     out: OutputOptions = OutputOptions(),  # noqa: B008
 ) -> None:
-    """Say which methods are faithful to a model on your texts, between chance and ceiling.
+    """Measure which methods are most faithful to a model on your texts.
 
     Parameters
     ----------
-    methods
-        Names from "limelight methods", JSON files of stored explanations, and folders that
-        "limelight explain --data" wrote, separated by commas.
     label_column
-        Column of the labels; by default one of a usual name, else there are none. They take no part
-        in the judgement: labels that match no class, or hardly ever the prediction, are told about.
+        Column of the labels. The labels do not change the scores: you get a warning if they do not
+        match the classes. Default: a column with a common name.
     rationales
-        The column of what people marked: lists of [start, end] in characters, one list per
-        annotator where there are several, or ERASER's. Adds how plausible the methods are.
+        Column of the words that people marked as important: a list of [start, end] in characters
+        per annotator, or the format of ERASER. Adds how well the methods agree with people.
     limit
-        Judge so many texts, evenly spread over the file; by default all.
+        Use this number of texts, evenly spread over the file. Default: all texts.
     target
-        Class by name or number; by default the one that is predicted for each text.
+        Class to explain: a name, a number counted from 0, or "predicted".
     replacement
-        What stands for a removed word.
+        What replaces a removed word, such as "mask", "unk" or "delete". "auto" is the default of
+        the model.
     second_replacement
-        Judge the same scores once more with removed words replaced this way.
+        Evaluate the same scores again with this replacement.
+    methods
+        Names of methods, JSON files of explanations, and folders that "limelight explain-data"
+        wrote, separated by commas.
     columns
-        Other measures, separated by commas: additivity, loo_tau, stability, eraser and ferret by
-        default, of scores and answers top_drop and lds in their place; also sanity, for which
-        everything is explained once more; "all" or "none".
-    curves
-        Keep the curves of every text for the page; without them the files are smaller.
+        Extra measures, separated by commas: additivity, loo_tau, stability, eraser, ferret, sanity,
+        top_drop, lds; or "all" or "none". Default: the first five; for scores and answers, top_drop
+        and lds instead of eraser and ferret. sanity explains every text a second time.
     budget
-        Time for the search of good orders, over all texts, where it is a search: 60, 60s or 10min.
-        The paper's classifier needs none.
-    set
-        Setting of the methods that have it, as name=value. May be repeated.
+        Time limit for the search of the best order of the words, over all texts: 60, 60s or 10min.
+        An AttentionClassifier needs no search.
+    curves
+        Store the deletion curves of every text for the web page. Without them the files are
+        smaller.
     """
     from limelight import judging
     from limelight.data import LabelledRows, read_rationales, read_rows

@@ -2,29 +2,33 @@
 
 import json
 from dataclasses import asdict
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from limelight import checks
 from limelight.checks import Check
 from limelight.cli.console import error_console, output_console, tell
-from limelight.cli.options import ModelOptions, Seed, TableOrJson
+from limelight.cli.groups import INPUT
+from limelight.cli.options import Format, ModelOptions, Seed
 from limelight.explainers.registry import METHODS, method_table
 from limelight.pages.terminal import shown_table
 from limelight.results.table import Cell, Column, Table
 
 
 def methods(
-    *names: str,
+    *names: Annotated[str, Parameter(group=INPUT)],
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
-    format: TableOrJson = "terminal",
+    format: Format = "terminal",
 ) -> None:
-    """List the methods: what each computes, what it sees and what it cannot see.
+    """List the methods: what each computes, and what it can and cannot show.
 
-    With a model, how each is computed for it, with the settings that hold there.
+    With --model, the list also shows how each method is computed for the model, with its settings.
 
     Parameters
     ----------
     names
-        Show only these.
+        Show only these methods.
     """
     table = method_table(None if model.model is None else model.load(), *names)
     for sentence in METHODS.broken.values():
@@ -45,18 +49,18 @@ TEXT = (
 def verify(
     *,
     model: ModelOptions = ModelOptions(),  # noqa: B008
-    text: str = TEXT,
+    text: Annotated[str, Parameter(group=INPUT, show_default=False)] = TEXT,
     seed: Seed = 0,
-    format: TableOrJson = "terminal",
+    format: Format = "terminal",
 ) -> int:
-    """Check every method on this model and text against an oracle that takes another road.
+    """Check every method on a model and a text against a reference implementation.
 
-    Exits with 1 if a check fails.
+    If a check fails, the exit code is 1.
 
     Parameters
     ----------
     text
-        The text to check on; a short review if none is given.
+        Text to check on. Default: a short review.
     """
     made: list[Check] = []
     with error_console().status("checking"):

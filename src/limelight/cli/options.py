@@ -10,6 +10,7 @@ from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from limelight.cli.console import ProgressShown, chosen_format, parsed_settings
+from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, MODEL, OUTPUT, TARGET
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
 from limelight.explainers.budget import Budget
@@ -32,85 +33,113 @@ def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
         raise ValueError(f"it must be a whole number; got {written}.") from None
 
 
+_FILE_FORMATS = ".parquet, .csv, .tsv or .jsonl; the last three may end in .gz"
+
 # Options of several commands, which mean the same in each.
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
 WholeNumberOrNone = Annotated[int | None, Parameter(converter=_whole_number)]
-Seed = Annotated[WholeNumber, Parameter(validator=Number(gte=0), help="Same seed, same result.")]
+Seed = Annotated[
+    WholeNumber,
+    Parameter(
+        group=BUDGET,
+        validator=Number(gte=0),
+        help="Seed of the random numbers. The same seed gives the same result.",
+    ),
+]
 Argument = Annotated[
     str,
     Parameter(
-        help='The text to explain; "-" reads standard input. With a model that reads pictures, the '
-        "name of a picture."
+        group=INPUT,
+        help='The text; "-" reads standard input. For a model that reads images, the name of an '
+        "image file.",
     ),
 ]
-TableOrJson = Annotated[
+Format = Annotated[
     Literal["terminal", "json"],
-    Parameter(help="A table for people, or JSON for programs, one object per line."),
-]
-DataFile = Annotated[
-    Path,
     Parameter(
-        name=["--data", "-d"],
-        help="File of texts (.parquet, .csv, .tsv, .jsonl, the last three also .gz), or a folder "
-        "of them.",
+        group=OUTPUT, help='"terminal": a table; "json": one JSON object per line, for programs.'
     ),
 ]
-OutputFile = Annotated[Path, Parameter(name=["--output", "-o"])]
+DATA_HELP = f"File of texts ({_FILE_FORMATS}), or a folder of such files."
+LABELED_DATA_HELP = f"File of texts and labels ({_FILE_FORMATS}), or a folder of such files."
+DataFile = Annotated[Path, Parameter(name=["--data", "-d"], group=INPUT, help=DATA_HELP)]
+LabeledDataFile = Annotated[
+    Path, Parameter(name=["--data", "-d"], group=INPUT, help=LABELED_DATA_HELP)
+]
+OutputFile = Annotated[Path, Parameter(name=["--output", "-o"], group=OUTPUT)]
 TextColumn = Annotated[
     str | None,
     Parameter(
-        help='Column of the texts; by default one of a usual name, such as "text" or "review".'
+        group=INPUT,
+        help='Column of the texts. Default: a column with a common name, such as "text" or '
+        '"review".',
     ),
 ]
 LabelColumn = Annotated[
     str | None,
     Parameter(
-        help='Column of the labels; by default one of a usual name, such as "label" or "class".'
+        group=INPUT,
+        help='Column of the labels. Default: a column with a common name, such as "label" or '
+        '"class".',
     ),
 ]
 PairColumn = Annotated[
     str | None,
     Parameter(
-        help="Column of the second texts, where a text is a pair; two columns of usual names, such "
-        'as "premise" and "hypothesis", are found without.'
+        group=INPUT,
+        help="Column of the second texts, for models that read pairs of texts. Default: common "
+        'pairs of names, such as "premise" and "hypothesis", are found.',
     ),
 ]
 AnswerColumn = Annotated[
     str | None,
-    Parameter(help="With a language model: column of the answers; by default what it writes."),
+    Parameter(
+        group=INPUT,
+        help="Language models: column of the answers. Default: the answer that the model writes.",
+    ),
+]
+Method = Annotated[str | None, Parameter(name=["--method", "-m"], group=METHOD)]
+Methods = Annotated[str | None, Parameter(name=["--methods", "-m"], group=METHOD)]
+MethodSettings = Annotated[
+    tuple[str, ...],
+    Parameter(
+        group=METHOD,
+        help='Setting of a method as name=value; "limelight methods" lists them. Repeat for more '
+        "settings.",
+    ),
 ]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """Which model is asked.
+    """Select the model.
 
     Parameters
     ----------
     model
-        Folder of the model, ours or a Hugging Face classifier, or "hub:owner/name"; the IMDB
-        sentiment model that comes with the package if none is given.
+        Folder of the model, or "hub:owner/name" for a model of the Hugging Face hub. Default: the
+        IMDB sentiment model of this package.
     device
-        Where to compute, as torch names it, such as "cuda"; by default NumPy for our own models,
-        and for a Hugging Face model a GPU if there is one.
+        Device to compute on, such as "cpu" or "cuda". Default: a GPU for a Hugging Face model if
+        there is one, otherwise the CPU.
     template
-        With a language model: what it is asked, with {text} in it, or a list of chat messages as
-        JSON. Without labels it writes an answer, which is then explained or judged.
+        Language models: the prompt, with {text} in place of the text, or a JSON list of chat
+        messages. Without --labels, the model answers in its own words.
     labels
-        The word that stands for each class there, as in negative=bad,positive=good. Where a
-        command reads labelled data, and without a template: which class a label is, if labels are
-        numbers or other names than the classes have, as in World,Sports (the classes in the order
-        of the numbers) or neg=negative,pos=positive.
+        With --template: the word that the model writes for each class, as in
+        negative=bad,positive=good. For labeled data: the class of each label, as in
+        neg=negative,pos=positive, or the classes in the order of the label numbers, as in
+        World,Sports.
     max_new_tokens
-        How many tokens an answer of a language model has at most; by default 64.
+        Language models: the maximum number of tokens in an answer. Default: 64.
     per_token
-        Take the mean log-probability of the tokens of an answer instead of their sum.
+        Language models: explain the mean log-probability of the tokens of an answer, not their sum.
     endpoint
-        Address of a server with OpenAI's completions interface, such as http://localhost:8000/v1;
-        --model is then the name of a language model there, and --template what it is asked.
+        Address of a server with OpenAI's completions interface, such as http://localhost:8000/v1.
+        Give the name of the model with --model, and the prompt with --template.
     key_variable
-        The environment variable that holds the key for that server, if it wants one.
+        Name of the environment variable that contains the key for the server.
     """
 
     model: Path | None = None
@@ -118,7 +147,7 @@ class ModelOptions:
     template: str | None = None
     labels: str | None = None
     max_new_tokens: WholeNumberOrNone = None
-    per_token: Annotated[bool, Parameter(negative=())] = False
+    per_token: bool = False
     endpoint: str | None = None
     key_variable: str | None = None
 
@@ -174,6 +203,17 @@ def _labels(written: str) -> dict[str, str]:
 _NUMBER = re.compile("-?[0-9]{1,18}")  # longer ones are no window
 _JUDGED = ("scale", "features", "grid", "window", "side")  # of a question, what a judge can be told
 _SHORT = {"target": "-t"}
+_TARGET_FIELDS = ("target", "against", "scale", "at", "answer")
+_SPLITTER_HELP = (
+    " module:function names a function of yours that returns the (start, end) of each part."
+)
+
+# The options that each value of --each excludes.
+_EXCLUDED = {
+    "class": ("target", "against"),
+    "span": ("at", "answer"),
+    "sentence": ("at", "target", "against", "scale"),
+}
 
 
 def _option(field: AskedField) -> tuple[str, Any, Any]:
@@ -186,64 +226,64 @@ def _option(field: AskedField) -> tuple[str, Any, Any]:
         kind = bool
     names = [name, _SHORT[field.name]] if field.name in _SHORT else [name]
     turned_off = f"--no-{name[2:]}" if field.default is True else ()
-    option = Parameter(name=names, negative=turned_off, help=field.means)
+    group = TARGET if field.name in _TARGET_FIELDS else FEATURES
+    text = field.means + _SPLITTER_HELP if field.name == "features" else field.means
+    option = Parameter(name=names, negative=turned_off, group=group, help=text)
     return field.name, Annotated[kind, option], field.default
-
-
-_CUTTER = "Units of your own: module:function, which returns the (start, end) of each in a text."
-Cutter = Annotated[str | None, Parameter(name="--cutter", help=_CUTTER)]
 
 
 def _fields(names: Collection[str]) -> Any:
     options = [_option(field) for field in FIELDS if field.name in names]
-    return make_dataclass(
-        "_Fields", [*options, ("cutter", Cutter, None)], frozen=True, kw_only=True
-    )
+    return make_dataclass("_Fields", options, frozen=True, kw_only=True)
 
 
-def units_of(features: str | None, written: str | None) -> Any:
-    """Return the features that were named, or the function that ``module:function`` names."""
-    if written is None:
+def parse_features(features: str | None) -> Any:
+    """Return the name of the features, or the splitter that "module:function" names."""
+    if features is None or ":" not in features:
         return features
-    if features is not None:
-        raise InputError("give --features or --cutter, not both.")
-    if ":" not in written:
-        raise InputError(f"--cutter names a function as module:function; got {written!r}.")
-    if not callable(found := imported(written, "cutter")):
-        raise InputError(f"--cutter names a function; {written} is not one.")
-    return found
+    if not callable(splitter := imported(features, "splitter")):
+        raise InputError(f"--features module:function needs a function; {features} is not one.")
+    return splitter
 
 
 @Parameter(name="*")
 class QuestionOptions(_fields([field.name for field in FIELDS])):  # type: ignore[misc]
-    """What is asked about a text."""
+    """Select what is explained."""
 
-    def keywords(self) -> dict[str, Any]:
-        """Return the question as the verbs of the library take it, by name."""
-        asked = {one.name: getattr(self, one.name) for one in FIELDS if hasattr(self, one.name)}
-        asked["features"] = units_of(self.features, self.cutter)
-        numbers = [name for name in ("window", "at", "grid") if name in asked]
-        return asked | {name: window_size(asked[name]) for name in numbers}
+    def keywords(self, each: str | None = None) -> dict[str, Any]:
+        """Return the options as keywords of the Python functions, without those ``each`` excludes.
+
+        Raises InputError if an option is given that has no meaning together with ``each``.
+        """
+        options = {
+            field.name: getattr(self, field.name) for field in FIELDS if hasattr(self, field.name)
+        }
+        defaults = {field.name: field.default for field in FIELDS}
+        for name in _EXCLUDED.get(each or "", ()):
+            if options.pop(name) != defaults[name]:
+                raise InputError(f"give --{name} or --each {each}, not both.")
+        options["features"] = parse_features(self.features)
+        numbers = [name for name in ("window", "at", "grid") if name in options]
+        return options | {name: window_size(options[name]) for name in numbers}
 
 
 @Parameter(name="*")
 class JudgedQuestion(_fields(_JUDGED)):  # type: ignore[misc]
-    """The same of a judgement, whose texts have classes and answers of their own."""
+    """Select what is explained in a judgment, whose texts have classes and answers already."""
 
     keywords = QuestionOptions.keywords
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """Where the answer goes, and as what.
+    """Select the format and the file of the result.
 
     Parameters
     ----------
     format
-        "terminal", "json" (of several texts one object per line), "html" or "csv"; of explanations,
-        comparisons and judgements also a figure as "png", "svg" or "pdf". By default what the name
-        of the output file says, else "terminal".
+        Format of the result: "terminal", "json" (one object per line), "html", "csv", or a figure
+        as "png", "svg" or "pdf". Default: the ending of the output file, otherwise "terminal".
     output
         Write to this file instead of standard output.
     """
@@ -265,15 +305,12 @@ class Asking:
     Parameters
     ----------
     budget
-        How much to spend on each text: a time (30, 30s, 2min), or calls of the model ("400 calls").
-        The time begins when the model is loaded. With --data, give calls. How much the methods
-        sample follows from it.
-    set
-        Setting of the methods that have it, as name=value. May be repeated.
+        Limit per text: a time (30, 30s, 2min) or a number of model calls ("400 calls"). Methods
+        that sample choose their sample size to fit. The time to load the model does not count.
     """
 
-    budget: str | None = None
-    set: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    budget: Annotated[str | None, Parameter(group=BUDGET)] = None
+    set: MethodSettings = ()
     texts: TextOptions = TextOptions()  # noqa: RUF009  (it is frozen)
     model: ModelOptions = ModelOptions()
     out: OutputOptions = OutputOptions()

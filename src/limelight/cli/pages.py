@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from limelight.cli.console import FIGURES, clean_up_beside, heard, output_console, put_one, tell
+from limelight.cli.groups import FEATURES, INPUT, MODEL, OUTPUT, SERVER
 from limelight.cli.options import (
-    Cutter,
+    Method,
     OutputFile,
     OutputOptions,
     WholeNumber,
     WholeNumberOrNone,
-    units_of,
+    parse_features,
 )
 from limelight.errors import InputError
 from limelight.files import is_device, write_whole
@@ -27,57 +28,58 @@ if TYPE_CHECKING:
 
 def serve(
     *,
-    model: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    run: Path | None = None,
-    judgement: Path | None = None,
-    learned: Path | None = None,
-    template: str | None = None,
-    max_new_tokens: WholeNumberOrNone = None,
-    features: str | None = None,
-    cutter: Cutter = None,
-    port: WholeNumberOrNone = None,
-    host: str = "127.0.0.1",
-    seconds: float = 120,
-    open: Annotated[bool, Parameter(negative=())] = False,
-    anyway: Annotated[bool, Parameter(negative=())] = False,
-    device: str | None = None,
+    run: Annotated[Path | None, Parameter(group=INPUT)] = None,
+    judgement: Annotated[Path | None, Parameter(group=INPUT)] = None,
+    model: Annotated[tuple[str, ...], Parameter(group=MODEL)] = (),
+    learned: Annotated[Path | None, Parameter(group=MODEL)] = None,
+    template: Annotated[str | None, Parameter(group=MODEL)] = None,
+    max_new_tokens: Annotated[WholeNumberOrNone, Parameter(group=MODEL)] = None,
+    device: Annotated[str | None, Parameter(group=MODEL)] = None,
+    features: Annotated[str | None, Parameter(group=FEATURES)] = None,
+    port: Annotated[WholeNumberOrNone, Parameter(group=SERVER)] = None,
+    host: Annotated[str, Parameter(group=SERVER)] = "127.0.0.1",
+    seconds: Annotated[float, Parameter(group=SERVER)] = 120,
+    open: Annotated[bool, Parameter(group=SERVER)] = False,
+    anyway: Annotated[bool, Parameter(group=SERVER)] = False,
 ) -> None:
-    """Open a page on this machine: type a text and see, or look through a data set.
+    """Open a web page to explain texts or to browse a data set.
 
-    Ctrl-C ends it.
+    Press Ctrl-C to end it.
 
     Parameters
     ----------
-    model
-        Folder of the model, or "hub:owner/name"; the IMDB model of the package if none is given.
-        Given twice, two models are compared.
     run
-        Folder of a run, which "limelight explain --data … --output FOLDER" wrote.
+        Folder that "limelight explain-data" wrote.
     judgement
-        JSON file of a judgement, which "limelight judge --output FILE.json" wrote.
+        JSON file that "limelight judge --output FILE.json" wrote.
+    model
+        Folder of the model, or "hub:owner/name". Repeat to compare two models. Default: the IMDB
+        sentiment model of this package.
     learned
-        Folder of a method, which "limelight learn --output FOLDER" wrote for the model: its scores
-        are shown at once, and sampled Shapley values when they are there.
+        Folder that "limelight learn" wrote for the model. The page shows its scores at once, and
+        replaces them by sampled Shapley values.
     template
-        What a language model is asked, with {text} where the typed text goes: the page shows what
-        it answers, and which sentences made it write that.
+        Language models: the prompt, with {text} in place of the text. The page shows the answer,
+        and which sentences led to it.
     max_new_tokens
-        How many tokens such an answer has at most; by default 64.
-    features
-        What is scored at first: "words", "positions", "sentences", "paragraphs", "lines" or
-        "tokens"; the page offers the others too. By default words, of answers sentences.
-    port
-        By default one that is free.
-    host
-        Address to serve on; by default only this machine can open the page.
-    seconds
-        What a question may take before it is given up.
-    open
-        Open the page in the browser.
-    anyway
-        Serve a run or a judgement beside a model that it is not about; every page then says so.
+        Language models: the maximum number of tokens in an answer. Default: 64.
     device
-        Where to compute, as torch names it, such as "cuda".
+        Device to compute on, such as "cpu" or "cuda". Default: a GPU for a Hugging Face model if
+        there is one, otherwise the CPU.
+    features
+        Features that the page scores first: "words", "positions", "sentences", "paragraphs",
+        "lines", "tokens" or a function of yours as module:function. Default: words, sentences for
+        answers.
+    port
+        Port of the server. Default: a free port.
+    host
+        Address of the server. Default: only this machine can open the page.
+    seconds
+        Time limit per explanation, in seconds.
+    open
+        Open the page in a browser.
+    anyway
+        Allow a run or a judgment of a different model. Every page then says so.
     """
     from limelight import serve as served  # says which extra is missing, if one is
 
@@ -91,7 +93,7 @@ def serve(
         run=run,
         judgement=judgement,
         learned=learned,
-        features=units_of(features, cutter),
+        features=parse_features(features),
         host=host,
         port=port,
         seconds=seconds,
@@ -126,28 +128,27 @@ def _announce(page: "Serving", host: str) -> None:
 
 def export(
     *,
+    model: Annotated[Path | None, Parameter(group=MODEL)] = None,
     output: OutputFile,
-    model: Path | None = None,
-    precision: Literal["float32", "float16"] = "float32",
-    title: str | None = None,
-    text: str | None = None,
+    precision: Annotated[Literal["float32", "float16"], Parameter(group=OUTPUT)] = "float32",
+    title: Annotated[str | None, Parameter(group=OUTPUT)] = None,
+    text: Annotated[str | None, Parameter(group=OUTPUT)] = None,
 ) -> None:
-    """Write a model as one offline page that predicts and explains exactly while you type.
+    """Write a model as an offline web page that explains while you type.
 
     Parameters
     ----------
-    output
-        File to write, an .html page that needs neither Python nor a network.
     model
-        Folder of a model made with "limelight train"; the IMDB sentiment model that comes with the
-        package if none is given.
+        Folder that "limelight train" wrote. Default: the IMDB sentiment model of this package.
+    output
+        The .html file to write. It needs neither Python nor a network.
     precision
-        Precision of the stored tables; "float16" is half the size, and the bounds on the page say
-        what it costs.
+        Precision of the numbers in the file. "float16" halves its size, and the page shows the
+        larger error bounds.
     title
         Heading of the page.
     text
-        The text that the page starts with.
+        Text that the page starts with.
     """
     from limelight.live import live_page
 
@@ -165,37 +166,37 @@ def export(
 
 
 def summarize(
-    run: Path,
+    run: Annotated[Path, Parameter(group=INPUT)],
     *,
-    method: Annotated[str | None, Parameter(name=["--method", "-m"])] = None,
-    by: str = "length",
-    top: WholeNumber = 20,
-    representatives: WholeNumber = 8,
-    against: Path | None = None,
-    labels: str | None = None,
+    against: Annotated[Path | None, Parameter(group=INPUT)] = None,
+    labels: Annotated[str | None, Parameter(group=INPUT)] = None,
+    by: Annotated[str, Parameter(group=INPUT)] = "length",
+    method: Method = None,
+    top: Annotated[WholeNumber, Parameter(group=OUTPUT)] = 20,
+    representatives: Annotated[WholeNumber, Parameter(group=OUTPUT)] = 8,
     out: OutputOptions = OutputOptions(),  # noqa: B008  (it is frozen)
 ) -> None:
-    """Say what drives a model over a whole data set: words, mistakes, slices.
+    """Summarize the explanations of a data set: important words, mistakes, groups of texts.
 
     Parameters
     ----------
     run
-        Folder of a run, which "limelight explain --data … --output FOLDER" wrote.
-    method
-        Show only this method of the run; by default each has its own view.
-    by
-        What the texts are sliced by: "length", "label", a column that was carried along, or "none".
-        By a column of times, slices show drift. If your data have a column "length" or "none", it
-        is taken. Write "built-in length" or "built-in none" for the other.
-    top
-        Words on either side, phrases and mistakes that are shown.
-    representatives
-        Representative texts that are picked.
+        Folder that "limelight explain-data" wrote.
     against
-        Folder of another run: show what differs from it instead.
+        Another folder of explanations: show the differences between the two.
     labels
-        Which class a label is, where labels are numbers or other names than the classes have: the
-        classes in the order of the numbers, "World,Sports", or "neg=negative,pos=positive".
+        Class of each label in the data: the classes in the order of the label numbers, as in
+        World,Sports, or pairs, as in neg=negative,pos=positive.
+    by
+        Group the texts by "length", by "label", or by a column of the data, such as a time.
+        "none": no groups. If your data have a column "length" or "none", write "built-in length"
+        or "built-in none" for the other meaning.
+    method
+        Show only this method of the run. Default: all methods.
+    top
+        Number of words for each class, of phrases, and of mistakes.
+    representatives
+        Number of representative texts.
     """
     from limelight.runs import Run
 

@@ -2,17 +2,16 @@
 
 import itertools
 import json
-from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from limelight.cli.console import ProgressShown, output_console, tell, write
 from limelight.cli.options import (
+    Argument,
+    Format,
     LabelColumn,
+    LabeledDataFile,
     ModelOptions,
     PairColumn,
-    TableOrJson,
     TextColumn,
 )
 from limelight.cli.texts import TextOptions
@@ -25,18 +24,12 @@ _TOGETHER = 64  # texts
 
 
 def predict(
-    *text: str,
+    *text: Argument,
     texts: TextOptions = TextOptions(),  # noqa: B008  (it is frozen)
     model: ModelOptions = ModelOptions(),  # noqa: B008
-    format: TableOrJson = "terminal",
+    format: Format = "terminal",
 ) -> None:
-    """Say which class the model gives to each text, which spans it finds, or what it answers.
-
-    Parameters
-    ----------
-    text
-        Texts to classify, each one argument; "-" reads standard input.
-    """
+    """Predict the class of each text, its spans, or the answer of a language model."""
     texts.check()
     classifier = model.load()
     answers = texts.answers(
@@ -91,23 +84,17 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 def evaluate(
     *,
-    data: Annotated[Path, Parameter(name=["--data", "-d"])],
+    data: LabeledDataFile,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     label_column: LabelColumn = None,
     model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
-    format: TableOrJson = "terminal",
+    format: Format = "terminal",
 ) -> None:
-    """Measure a model on labelled texts.
+    """Measure the accuracy and the speed of a model on labeled texts.
 
-    Accuracy comes with its 95 % Wilson interval; the time is that of reading, tokenising and
-    classifying the texts, without the time to load file and model.
-
-    Parameters
-    ----------
-    data
-        File of texts and labels (.parquet, .csv, .tsv, .jsonl, the last three also .gz), a folder
-        of them, or the aclImdb folder, of which the test reviews are taken.
+    Accuracy comes with its 95 % Wilson interval. The speed does not count the time to load the file
+    and the model. For the aclImdb folder, the test reviews are used.
     """
     from limelight import data as datasets
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from cyclopts import Parameter
 
 from limelight.cli.console import tell
+from limelight.cli.groups import INPUT
 from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
 from limelight.text import Given
@@ -39,16 +40,15 @@ def answers_in(
     return [cell if cell.strip() else None for cell in cells]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
 class OneText:
-    """Where a text comes from, beside the arguments.
+    """Select a text that is not an argument.
 
     Parameters
     ----------
     pair
-        The second text of a pair, of which the text is the first; for models that read two texts
-        together.
+        The second text, for models that read pairs of texts. The argument is the first text.
     file
         Read the text from this file.
     """
@@ -103,23 +103,23 @@ class OneText:
         return [(text, self.pair) for text in texts]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """Where texts come from, beside the arguments.
+    """Select texts that are not arguments.
 
     Parameters
     ----------
     lines
-        Take every line of the file or of standard input as a text of its own. Results come as they
-        are found; a line that cannot be used is named on standard error, and the exit code is 2.
+        Read each line of the file, or of standard input, as one text. Results appear one by one. If
+        a line cannot be used, an error names it and the exit code is 2.
     tabs
-        With --lines: every line is a pair, its two texts with a tab between them.
+        With --lines: each line is a pair of texts, separated by a tab.
     """
 
     one: OneText = OneText()
-    lines: Annotated[bool, Parameter(negative=())] = False
-    tabs: Annotated[bool, Parameter(negative=())] = False
+    lines: bool = False
+    tabs: bool = False
 
     def check(self) -> None:
         """Refuse what cannot go together."""

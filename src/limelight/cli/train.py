@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from cyclopts import Parameter
 
 from limelight.cli.console import ProgressShown, named_values, noted, parsed_value, tell
+from limelight.cli.groups import BUDGET, INPUT, MODEL, OUTPUT, TRAINING
 from limelight.cli.options import (
     AnswerColumn,
     LabelColumn,
@@ -29,57 +30,58 @@ if TYPE_CHECKING:
 
 
 def train(
-    data: Path | None = None,
+    data: Annotated[Path | None, Parameter(group=INPUT)] = None,
     *,
-    images: Path | None = None,
+    images: Annotated[Path | None, Parameter(group=INPUT)] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
-    output: OutputFile,
-    recipe: str = "default",
-    validation: str | None = None,
-    labels: Annotated[str | None, Parameter(name=["--labels", "--classes"])] = None,
+    labels: Annotated[str | None, Parameter(name=["--labels", "--classes"], group=INPUT)] = None,
+    validation: Annotated[str | None, Parameter(group=INPUT)] = None,
+    device: Annotated[str | None, Parameter(group=MODEL)] = None,
+    recipe: Annotated[str, Parameter(group=TRAINING)] = "default",
+    epochs: Annotated[WholeNumberOrNone, Parameter(group=TRAINING)] = None,
+    set: Annotated[tuple[str, ...], Parameter(group=TRAINING)] = (),
     seed: Seed = 0,
-    epochs: WholeNumberOrNone = None,
-    set: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    device: str | None = None,
-    fresh: bool = False,
-    precision: Literal["float32", "float16"] = "float32",
+    fresh: Annotated[bool, Parameter(group=OUTPUT)] = False,
+    output: OutputFile,
+    precision: Annotated[Literal["float32", "float16"], Parameter(group=OUTPUT)] = "float32",
 ) -> None:
-    """Train the paper's classifier and write it to a folder.
+    """Train an AttentionClassifier on labeled texts or images.
 
-    A run that was interrupted continues when the same command is given again.
+    If the command was interrupted, run the same command again to continue.
 
     Parameters
     ----------
     data
-        File of texts and labels (.parquet, .csv, .tsv, .jsonl, the last three also .gz), a folder
-        of them, or the aclImdb folder, of which the training reviews are taken.
+        File of texts and labels (.parquet, .csv, .tsv or .jsonl; the last three may end in .gz), or
+        a folder of such files. For the aclImdb folder, the training reviews are used.
     images
-        Pictures with labels, instead of texts: a folder with a folder of pictures for each class, a
-        table with PNG or JPEG files in a column (.parquet, as Hugging Face writes it), or arrays of
-        NumPy (.npz). The classifier then reads patches.
-    output
-        Folder for the model, its history and, while training, its checkpoint.
-    recipe
-        "default" trains until the held-out texts are answered no better, and is "pictures" where
-        there are pictures; "paper" is the authors' training, and "shipped" that of the IMDB model
-        of this package.
-    validation
-        File to pick the best epoch with, or the share of the data to hold out for it; 0 fits on
-        everything and keeps the last epoch.
+        Images with labels, instead of texts: a folder with one folder of images per class, a
+        .parquet file with a column of PNG or JPEG files, or an .npz file of NumPy arrays.
     labels
-        Names of the classes in the order of their numbers, separated by commas:
-        "negative,positive"; or the class of each label: "neg=negative,pos=positive".
-    epochs
-        Epochs to train, all of them, instead of the recipe's.
-    set
-        Change any other setting of the recipe: "dropout=0.4". May be repeated.
+        Classes in the order of the label numbers, as in negative,positive, or the class of each
+        label, as in neg=negative,pos=positive.
+    validation
+        Data to select the best epoch: a file, or the share of the texts to hold out, such as 0.1.
+        0 trains on all texts and keeps the last epoch.
     device
-        "cpu" or "cuda"; by default the graphics card if there is one.
+        Device to train on: "cpu" or "cuda". Default: a GPU if there is one.
+    recipe
+        Training settings. "default" stops when the accuracy on held-out texts stops rising;
+        "pictures" is for images; "paper" is the training of the paper; "shipped" is the training of
+        the IMDB model of this package.
+    epochs
+        Train for exactly this number of epochs. Default: the recipe decides.
+    set
+        Another setting of the recipe as name=value, such as dropout=0.4. Repeat for more settings.
     fresh
-        Start over instead of continuing, and replace a model that is there already.
+        Start again, and replace the model in the output folder. Default: continue an interrupted
+        training.
+    output
+        Folder for the model, its training history and its checkpoint. If the command was
+        interrupted, run it again to continue.
     precision
-        Precision in which the finished weights are stored; "float16" is half the size.
+        Precision of the stored weights. "float16" halves the size.
     """
     from limelight import train as trained  # says which extra is missing, if torch is
     from limelight.training import recipe_named
@@ -137,42 +139,42 @@ def train(
 
 def learn(
     *,
-    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
-    data: Path,
-    output: OutputFile,
+    data: Annotated[Path, Parameter(group=INPUT)],
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     answer_column: AnswerColumn = None,
-    texts: WholeNumber = 500,
-    pairs: WholeNumber = 3,
-    budget: str = "30min",
-    judged: WholeNumberOrNone = None,
+    texts: Annotated[WholeNumber, Parameter(group=INPUT)] = 500,
+    model: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
+    pairs: Annotated[WholeNumber, Parameter(group=BUDGET)] = 3,
+    budget: Annotated[str, Parameter(group=BUDGET)] = "30min",
+    judged: Annotated[WholeNumberOrNone, Parameter(group=BUDGET)] = None,
     seed: Seed = 0,
+    output: OutputFile,
 ) -> None:
-    """Fit a method to a model that explains a text at the price of one forward pass.
+    """Train a fast method for a model: it explains a text in one forward pass.
 
-    Shapley values of some texts are sampled, and small networks learn to say them from what the
-    model holds of each word. The method is then called learned:OUTPUT by every command. A command
-    that was interrupted goes on when it is given again.
+    Small networks learn to predict sampled Shapley values from the hidden states of the model. Use
+    the new method with --method learned:OUTPUT. If the command was interrupted, run the same
+    command again to continue.
 
     Parameters
     ----------
     data
-        File of texts (.parquet, .csv, .tsv, .jsonl, the last three also .gz), like those that are
-        to be explained; of a model that reads pictures, a folder of them, or a table or .npz file.
-    output
-        Folder for the method and for the values that were drawn.
+        File of texts like those that you want to explain (.parquet, .csv, .tsv or .jsonl; the last
+        three may end in .gz). For image models: a folder of images, a .parquet or an .npz file.
     texts
-        How many texts to draw values of, evenly spread over the data.
+        Number of texts to learn from, evenly spread over the data.
     pairs
-        Pairs of orders drawn of each text, 2 (d − 1) calls of the model each for d words.
+        Pairs of orders to sample per text. Each pair takes 2 (d − 1) model calls for d words.
     budget
-        How much to spend on drawing in all: "2h", or "100000 calls". Fewer pairs are drawn, then
-        fewer texts, until it suffices; what that leaves is said before anything is drawn. A time
-        becomes a number of calls at the start, so a machine that becomes slower takes longer.
+        Limit for all sampling: a time ("2h") or a number of model calls ("100000 calls"). To fit
+        the limit, the command samples fewer pairs, then fewer texts.
     judged
-        Texts on which the share is measured, of those kept aside; by default as many as take a
-        quarter of the calls of drawing.
+        Number of held-out texts that measure the faithfulness of the method. Default: as many as a
+        quarter of the model calls allow.
+    output
+        Folder for the method and the sampled values. Use the method with --method learned:FOLDER.
+        If the command was interrupted, run it again to continue.
     """
     from limelight import learn as learned  # says which extra is missing, if torch is
 
@@ -223,23 +225,23 @@ def _line(at: "Progress") -> str:
 
 
 def data(
-    name: Literal["imdb"],
+    name: Annotated[Literal["imdb"], Parameter(group=INPUT)],
     *,
+    url: Annotated[str | None, Parameter(group=INPUT)] = None,
     output: OutputFile,
-    url: str | None = None,
 ) -> None:
     """Download a public data set, check it, and unpack it.
 
-    Run the same command again to continue a download that was interrupted.
+    If the download was interrupted, run the same command again to continue.
 
     Parameters
     ----------
     name
-        The data set: "imdb", 50,000 film reviews (Maas et al. 2011, 84 MB).
-    output
-        Folder in which the data set's own folder is put.
+        The data set. "imdb": 50,000 film reviews (Maas et al. 2011, 84 MB).
     url
-        Another place to download the same file from; it is checked all the same.
+        Another address of the same file. Its checksum must match.
+    output
+        Folder in which to create the folder of the data set.
     """
     archive = imdb.IMDB if url is None else replace(imdb.IMDB, url=url)
     with ProgressShown("download", estimated=True) as moved:

@@ -137,7 +137,7 @@ _ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
 
 
 class Run:
-    """The explanations that ``limelight explain --data`` has stored in a folder.
+    """The explanations that ``limelight explain-data`` has stored in a folder.
 
     One row for every text, method and explained class, in the order of the data; nothing but the
     plan is kept in memory. A run that is not finished shows what it has. ``labels`` says which

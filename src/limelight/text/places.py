@@ -213,7 +213,7 @@ def place_at(
             raise InputError(
                 f"the model finds {_listed(found, text)}; say which place to explain with at "
                 "(--at): the number of a span from 0, words, or (start, end). explain_spans "
-                "(--spans) explains all that are found."
+                "(--each span) explains all that are found."
             )
         return found[number]
     place = Place(*_span(at, text, region), first_pieces)

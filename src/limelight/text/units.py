@@ -143,7 +143,7 @@ def icu_words(text: str) -> list[Span]:
     """Return where words stand by ICU, whose dictionaries know Chinese, Japanese, Thai and more.
 
     A cutter that needs the package icu4py: ``features=limelight.text.icu_words``, or
-    ``--cutter limelight.text:icu_words``; signs and white space between words are left alone.
+    ``--features limelight.text:icu_words``; signs and white space between words are left alone.
     """
     try:
         from icu4py.breakers import WordBreaker

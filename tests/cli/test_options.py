@@ -1,0 +1,56 @@
+"""Every command has few options, each in a group and with a text in plain sentences."""
+
+import pytest
+
+from limelight.cli import COMMANDS, app, groups
+
+OWN_HELP = {"plan", "reproduce"}  # commands of limelight_reproduction
+MOST = {"explain": 30, "explain-data": 40, "compare": 30, "judge": 31}  # options
+MOST_OF_OTHERS = 20
+
+
+def options(command):
+    """Return the options of a command, without its positional arguments."""
+    arguments = app[command].assemble_argument_collection(parse_docstring=True)
+    return [argument for argument in arguments if argument.name.startswith("-") and argument.show]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - OWN_HELP))
+def test_a_command_has_few_options(command):
+    assert 0 < len(options(command)) <= MOST.get(command, MOST_OF_OTHERS)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - OWN_HELP))
+def test_every_option_is_in_a_group_and_has_a_text(command):
+    known = {id(group) for group in vars(groups).values() if isinstance(group, groups.Group)}
+    for argument in app[command].assemble_argument_collection(parse_docstring=True):
+        if argument.name == "*":  # a dataclass, whose fields are options
+            continue
+        assert {id(group) for group in argument.parameter.group} <= known, argument.name
+        text = " ".join((argument.parameter.help or "").split())
+        assert len(text) > 15, argument.name
+        assert text.endswith((".", ").")), (argument.name, text)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - OWN_HELP))
+def test_the_help_has_no_default_that_says_nothing(command, limelight):
+    page = limelight(command, "--help").out
+    for default in ("()", "False", "True", "None"):
+        assert f"[default: {default}]" not in " ".join(page.replace("│", "").split())
+
+
+@pytest.mark.parametrize("command", ["explain", "explain-data", "judge"])
+def test_options_of_the_same_name_mean_the_same(command):
+    shared = {argument.name: argument.parameter.help for argument in options("compare")}
+    other = {"--budget", "--output", "--methods", "--target"}  # a folder; the search of orders
+    for argument in options(command):
+        if argument.name in shared.keys() - other:
+            assert argument.parameter.help == shared[argument.name]
+
+
+@pytest.mark.parametrize("name", ["--methd", "--ouput", "--fetures"])
+@pytest.mark.parametrize("command", ["explain", "explain-data"])
+def test_an_unknown_option_gets_a_suggestion(limelight, command, name):
+    outcome = limelight(command, "x", name, "y")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"Error: Unknown option: {name}. Did you mean --")
