@@ -218,6 +218,20 @@ def test_examples_are_the_texts_in_which_a_word_scores_most(run):
                 assert example["score"] == pytest.approx(scores[example["row"]], rel=1e-6)
 
 
+def test_examples_are_cut_by_characters_and_not_by_what_a_reader_takes_for_one(tmp_path):
+    model = limelight.wrap(lambda texts: [[0.0, 1.0 * len(t)] for t in texts], classes=["a", "b"])
+    symbols = "\U0001f986\u200d\U0001f467"  # one to a reader, three characters
+    texts = ["e\u0301" * k + f" {symbols} good\r\n" + "film " * 20 for k in range(1, 7)]
+    run = limelight.explain_data(model, {"text": texts}, "loo", output=tmp_path / "run")
+    examples = [row for row in run.summary().examples.records() if row["word"] == "good"]
+    assert len(examples) == 5
+    for row in examples:
+        text = texts[row["row"]]
+        start = text.index("good")
+        assert row["before"] == text[max(start - 60, 0) : start]
+        assert (row["match"], row["after"]) == ("good", text[start + 4 : start + 64])
+
+
 def test_places_of_one_word_in_a_text_count_once(tmp_path):
     texts = [" ".join(["w1", "w2", "w2", "w1", f"w{i % 5}"]) for i in range(12)]
     run = run_of(tmp_path, texts, features="positions")

@@ -51,28 +51,28 @@ def text_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -
 
 def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
     """Return the columns of one shard."""
-    here = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
+    stored = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
     rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labelled, confidence, target,
-        against FROM {here} ORDER BY n""")
-    words = tables.table(f"SELECT n, score FROM ({entries(run.record, here)}) ORDER BY entry")
+        against FROM {stored} ORDER BY n""")
+    words = tables.table(f"SELECT n, score FROM ({entries(run.record, stored)}) ORDER BY entry")
     # Both tables are in the order of n.
     at = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
     lengths, sizes = np.bincount(at, minlength=len(rows)), np.abs(np.asarray(words["score"]))
     # Once for each row, which is compared with those of all other methods.
-    ranks = [centred_ranks(own) for own in np.split(sizes, np.cumsum(lengths))[:-1]]
+    ranks = [centred_ranks(size) for size in np.split(sizes, np.cumsum(lengths))[:-1]]
     # The first row of each text stands for it: that of the first method and class.
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
-    shown = rows.take(pa.array(first))
-    openings = [one_line(text or "", OPENING) for text in shown["text"].to_pylist()]
+    chosen = rows.take(pa.array(first))
+    openings = [one_line(text or "", OPENING) for text in chosen["text"].to_pylist()]
     return pa.table(
         {
             "row": row,
-            "id": shown["id"],
+            "id": chosen["id"],
             "opening": pa.array(openings, pa.string()),
-            "predicted": shown["predicted"],
-            "label": shown["labelled"],
-            "label_text": shown["label"],
-            "confidence": shown["confidence"],
+            "predicted": chosen["predicted"],
+            "label": chosen["labelled"],
+            "label_text": chosen["label"],
+            "confidence": chosen["confidence"],
             "words": lengths[first],
             "disagreement": _disagreement(rows, ranks, row),
         }

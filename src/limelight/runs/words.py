@@ -33,10 +33,10 @@ _SUMS = """count(*)::DOUBLE AS texts, sum(score) AS total, sum(score * score) AS
 class RunWords:
     """Sums over the texts of a run, or of one of its methods, and what they are made of.
 
-    ``views`` has the method, target and class against it of each view, by the number of the view
-    in the tables and in the order of the run; ``words`` are numbered in that order, too. A row is
-    in the slice that the table ``slices`` gives its ``n``, or its text, or in none, −1. ``failed``
-    rows take no part.
+    ``views`` has a row for each view, by its number in the tables: method, target and the class
+    against it. Views and ``words`` are in the order of the run; a word is known by its place.
+    ``slices`` has the names of the slices, and −1 is the slice of a row that is in none of them.
+    ``failed`` rows take no part.
     """
 
     def __init__(self, tables: Database, run: "Run", method: str | None) -> None:
