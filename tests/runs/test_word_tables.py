@@ -219,7 +219,9 @@ def test_examples_are_the_texts_in_which_a_word_scores_most(run):
 
 
 def test_examples_are_cut_by_characters_and_not_by_what_a_reader_takes_for_one(tmp_path):
-    model = limelight.wrap(lambda texts: [[0.0, 1.0 * len(t)] for t in texts], classes=["a", "b"])
+    model = limelight.wrap(
+        lambda texts: [[0.0, 1.0 * len(t)] for t in texts], classes=["a", "b"], scale="logit"
+    )
     symbols = "\U0001f986\u200d\U0001f467"  # one to a reader, three characters
     texts = ["e\u0301" * k + f" {symbols} good\r\n" + "film " * 20 for k in range(1, 7)]
     run = limelight.explain_data(model, {"text": texts}, "loo", output=tmp_path / "run")

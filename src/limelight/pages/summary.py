@@ -46,11 +46,11 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
         "bold",
     )
     if view["right"] is not None:
-        yield look.line(f"right on {_right(view)} of {view['labelled']:,} labelled texts")
+        yield look.line(f"right on {_right_text(view)} of {view['labelled']:,} labelled texts")
     note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
     yield look.line(f"{note}; {view['vocabulary']:,} {plural(noun)}", "dim")
     yield Text()
-    yield from sections_text(_sections(first, noun), look)
+    yield from sections_text(_view_sections(first, noun), look)
     if others:
         also = ", ".join(
             f"{other['method']} ({target_name(other['target'], other['against'])})"
@@ -63,7 +63,7 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     yield from look.notices(summary.notices)
 
 
-def _right(record: Record) -> str:
+def _right_text(record: Record) -> str:
     """Return the share of labelled texts that is right, with its interval; "" without labels."""
     return "" if record["right"] is None else share_text(*(record[name] for name in RIGHT))
 
@@ -83,27 +83,27 @@ def _word_lists(summary: RunSummary) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _sections(summary: RunSummary, noun: str) -> list[Section]:
+def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
     """Return the strongest of what the page of a view has: words, mistakes, texts and slices."""
     (view,) = summary.views.records()
     lists = {title: words[:_SHOWN] for title, words in _word_lists(summary).items()}
     phrases = lists.pop("Phrases")[: 2 * _FEW]
     peak = max((abs(word["shrunken"]) for words in lists.values() for word in words), default=0.0)
     sections = [
-        Section(title, tables=[_words(words, noun, peak, signed=view["signed"])])
+        Section(title, tables=[_word_table(words, noun, peak, signed=view["signed"])])
         for title, words in lists.items()
         if words
     ]
     if phrases:
         peak = max(abs(phrase["shrunken"]) for phrase in phrases)
-        table = _words(phrases, "phrase", peak, signed=view["signed"])
+        table = _word_table(phrases, "phrase", peak, signed=view["signed"])
         sections.append(Section("Phrases", tables=[table]))
-    differing, mistakes = summary.differing_words.records(), _mistakes(summary, noun)
+    differing, mistakes = summary.differing_words.records(), _mistake_table(summary, noun)
     # Not of a model that is right everywhere, which has nothing to compare with.
     if view["compared"] or mistakes.rows:
         none = f"No {noun}'s mean score differs for certain between right and wrong."
         said = none if view["compared"] and not differing else ""
-        tables = [_right_and_wrong(differing[:_FEW], noun), mistakes]
+        tables = [_right_wrong_table(differing[:_FEW], noun), mistakes]
         tables = [table for table in tables if table.rows]
         sections.append(Section("Where the model is wrong", said, tables=tables))
     if texts := summary.representatives.records():
@@ -112,11 +112,11 @@ def _sections(summary: RunSummary, noun: str) -> list[Section]:
         sections.append(Section("Representative texts", said))
     if summary.slices.rows:
         title = f"Slices by {summary.sliced_by}"
-        sections.append(Section(title, tables=[_slices(summary, noun)]))
+        sections.append(Section(title, tables=[_slice_table(summary, noun)]))
     return sections
 
 
-def _words(records: Sequence[Record], heading: str, peak: float, *, signed: bool) -> Table:
+def _word_table(records: Sequence[Record], heading: str, peak: float, *, signed: bool) -> Table:
     """Return means of words with intervals, in how many texts they are, and bars."""
     number = partial(written, peak=peak, signed=signed)
     rows = []
@@ -136,7 +136,7 @@ def _words(records: Sequence[Record], heading: str, peak: float, *, signed: bool
     return Table(columns, rows)
 
 
-def _mistakes(summary: RunSummary, noun: str) -> Table:
+def _mistake_table(summary: RunSummary, noun: str) -> Table:
     columns = [
         *(Column(name, widest=18) for name in ("mistake", "label", "predicted")),
         Column("how sure", wide=_NARROW),
@@ -153,7 +153,7 @@ def _mistakes(summary: RunSummary, noun: str) -> Table:
     return Table(columns, rows)
 
 
-def _slices(summary: RunSummary, noun: str) -> Table:
+def _slice_table(summary: RunSummary, noun: str) -> Table:
     """Return how often the class of a view is predicted in each slice, and what differs there."""
     (view,), slices = summary.views.records(), summary.slices.records()
     labelled = any(part["right"] is not None for part in slices)
@@ -174,7 +174,9 @@ def _slices(summary: RunSummary, noun: str) -> Table:
         )
         names = ("predicted", "texts", "predicted_low", "predicted_high")
         called = share_text(*(part[name] for name in names))
-        rows.append((part["slice"], part["texts"], called, *[_right(part)] * labelled, changes))
+        rows.append(
+            (part["slice"], part["texts"], called, *[_right_text(part)] * labelled, changes)
+        )
     return Table(columns, rows)
 
 
@@ -183,7 +185,7 @@ def run_comparison_text(c: RunComparison, look: Look) -> Iterator[RenderableType
     """Yield the words and the texts that changed most."""
     sections = [
         section._replace(tables=[table.first(_SHOWN_CHANGES) for table in section.tables])
-        for section in _comparison(c)
+        for section in _comparison_sections(c)
     ]
     yield from sections_text(sections, look)
 
@@ -204,21 +206,23 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         words=lambda e, **options: words(thumbnail(e), **options),
         thing="picture" if noun in ("patch", "segment") else "text",
         word_lists=_word_lists,
-        mean_map=_mean_map,
+        mean_map=_average_image,
         legend=legend,
         written=written,
         sureness=sureness,
-        bar=_bar,
+        bar=_draw_bar,
         peak_of=lambda records: max((max(-x["low"], x["high"]) for x in records), default=0.0),
         target_name=target_name,
-        right=_right,
+        right=_right_text,
         differing=lambda part: table_html(
-            _right_and_wrong(part.differing_words.records(), noun), label="Right and wrong"
+            _right_wrong_table(part.differing_words.records(), noun), label="Right and wrong"
         ),
-        slices=lambda part: table_html(_slices(part, noun), label=f"Texts by {part.sliced_by}"),
+        slices=lambda part: table_html(
+            _slice_table(part, noun), label=f"Texts by {part.sliced_by}"
+        ),
         noun=noun,
     )
-    data = {"views": [_examples(part) for part in views]}
+    data = {"views": [_example_rows(part) for part in views]}
     return whole_page(
         "What drives the model?",
         body,
@@ -229,7 +233,7 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
     )
 
 
-def _examples(summary: RunSummary) -> list[Any]:
+def _example_rows(summary: RunSummary) -> list[Any]:
     """Return what a click on a word shows: [word, [[id, score, before, match, after], …]]."""
     rows, parts = summary.examples.records(), ("before", "match", "after")
     # Each text once: ids and matches repeat.
@@ -247,7 +251,7 @@ def _single_words(summary: RunSummary) -> dict[str, dict[str, Any]]:
     return {word["word"]: word for word in summary.words.records() if word["kind"] != "phrase"}
 
 
-def _mean_map(summary: RunSummary) -> "Explanation | None":
+def _average_image(summary: RunSummary) -> "Explanation | None":
     """Return the mean score of every patch as if of one picture; None of texts and of segments.
 
     A patch that is in no list has no mean that is known to differ from 0, and stays plain.
@@ -269,7 +273,7 @@ def _mean_map(summary: RunSummary) -> "Explanation | None":
     return None
 
 
-def _bar(word: Record, peak: float, signed: bool) -> dict[str, str | bool]:
+def _draw_bar(word: Record, peak: float, signed: bool) -> dict[str, str | bool]:
     """Return a bar of the shrunken mean, with a whisker over its interval.
 
     Lengths are distances from 0 on the side of the mean.
@@ -282,12 +286,12 @@ def _bar(word: Record, peak: float, signed: bool) -> dict[str, str | bool]:
     return drawn_bar(0.0, middle, hue, (low, high))
 
 
-def _right_and_wrong(records: Sequence[Record], noun: str) -> Table:
+def _right_wrong_table(records: Sequence[Record], noun: str) -> Table:
     """Return the words that score otherwise where the model is wrong."""
-    return _two_groups((noun, "called", "where right", "where wrong"), records)
+    return _group_table((noun, "called", "where right", "where wrong"), records)
 
 
-def _two_groups(heads: Sequence[str], records: Sequence[Record]) -> Table:
+def _group_table(heads: Sequence[str], records: Sequence[Record]) -> Table:
     """Return words in two groups of texts, with the difference and its interval."""
     word, group, first, second = heads
     score = "+.3f"
@@ -313,7 +317,7 @@ def _two_groups(heads: Sequence[str], records: Sequence[Record]) -> Table:
     return Table(columns, rows)
 
 
-def _comparison(c: RunComparison) -> list[Section]:
+def _comparison_sections(c: RunComparison) -> list[Section]:
     """Return what two runs are, the words and the texts that changed most."""
     first, second = c.methods
     share = share_text(c.changed_predictions, c.texts, c.changed_low, c.changed_high)
@@ -344,7 +348,7 @@ def _comparison(c: RunComparison) -> list[Section]:
         Section(
             f"{plural(noun).capitalize()} that changed most",
             said="" if changed else none,
-            tables=[_two_groups((noun, "for", "first", "second"), changed)] if changed else [],
+            tables=[_group_table((noun, "for", "first", "second"), changed)] if changed else [],
         ),
         Section("Texts that changed most", tables=[Table(columns, texts)]),
     ]
@@ -354,7 +358,7 @@ def run_comparison_page(c: RunComparison) -> str:
     """Return the words and the texts that changed most."""
     return whole_page(
         "What changed between two runs?",
-        rendered("sections.html", sections=_comparison(c)),
+        rendered("sections.html", sections=_comparison_sections(c)),
         sheets=_SHEETS,
         script="summary.js",
         data='{"views":[]}',

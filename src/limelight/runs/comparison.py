@@ -120,11 +120,11 @@ def compare_runs(
         ]
         tables.execute(
             _BOTH.format(
-                _scores(first, "rows", "n", shares),
-                _scores(second, "second.rows", "other_n", shares),
+                _score_query(first, "rows", "n", shares),
+                _score_query(second, "second.rows", "other_n", shares),
             )
         )
-        tests, words = _words(tables)
+        tests, words = _test_words(tables)
         names = (f"({literal(run.classes)}::VARCHAR[])" for run in (first, second))
         changed = tables.table(_CHANGED.format(*names, top)).to_pylist()
     # By name: two models may have their classes in other orders.
@@ -154,7 +154,7 @@ def compare_runs(
     )
 
 
-def _scores(run: "Run", rows: str, n: str, shares: bool) -> str:
+def _score_query(run: "Run", rows: str, n: str, shares: bool) -> str:
     """Return the SQL of the scores in the texts of both runs, by the number in the first."""
     asked = entries(run.record, f"(SELECT r.* FROM {rows} r SEMI JOIN pairs p ON r.n = p.{n})")
     whole, sizes = "1", ""
@@ -165,7 +165,7 @@ def _scores(run: "Run", rows: str, n: str, shares: bool) -> str:
         FROM ({asked}) e JOIN pairs p ON e.n = p.{n} {sizes}"""
 
 
-def _words(tables: Database) -> tuple[list[tuple[str, pa.Table]], list[str]]:
+def _test_words(tables: Database) -> tuple[list[tuple[str, pa.Table]], list[str]]:
     """Return the paired tests of each explained class, and the words that they number."""
     # The squares of gaps, too: a paired test needs their spread, which the two sides do not give.
     sums = [

@@ -370,9 +370,9 @@ class Run:
         ``words`` are the words that spoke most for the wrong class; of a method without signs,
         those of the largest scores.
         """
-        from limelight.runs.summary import mistakes_of_run
+        from limelight.runs.summary import list_mistakes
 
-        return mistakes_of_run(self, method or self.methods[0], most=most)
+        return list_mistakes(self, method or self.methods[0], most=most)
 
     def representative(self, method: str | None = None, *, count: int = 8) -> pa.Table:
         """Return texts that together show the words that matter most, by submodular pick.
@@ -380,18 +380,18 @@ class Run:
         ``covered`` is the share of importance after each; no other choice of as many of the texts
         looked at covers more than 1/(1 − 1/e) times as much.
         """
-        from limelight.runs.summary import representatives_of_run
+        from limelight.runs.summary import list_representatives
 
-        return representatives_of_run(self, method or self.methods[0], count=count)
+        return list_representatives(self, method or self.methods[0], count=count)
 
     def slices(self, by: str = "length", method: str | None = None) -> pa.Table:
         """Return one row per slice and class: texts, how many are predicted, how many are right.
 
         ``by`` is what :meth:`summary` takes.
         """
-        from limelight.runs.summary import slices_of_run
+        from limelight.runs.summary import list_slices
 
-        return slices_of_run(self, by, method or self.methods[0])
+        return list_slices(self, by, method or self.methods[0])
 
     def compare(
         self, other: "Run", method: str | None = None, *, other_method: str | None = None

@@ -78,9 +78,9 @@ def summarize_run(
     with opened_words(run, method) as words:
         # Before the sums, which are made for each slice.
         words.add_up(slice_texts(words, by))
-        tables = _word_tables(words, top) | _slice_tables(words)
-        tables["mistakes"] = _mistakes(words, top)
-        tables["representatives"] = _representatives(words, representatives)
+        tables = _make_word_tables(words, top) | _make_slice_tables(words)
+        tables["mistakes"] = _find_mistakes(words, top)
+        tables["representatives"] = _find_representatives(words, representatives)
         notices = tuple(_notices(words))
     return RunSummary(
         name=str(run.path),
@@ -117,7 +117,7 @@ def _notices(words: RunWords) -> Iterator[str]:
         yield doubt
 
 
-def _word_tables(words: RunWords, top: int) -> dict[str, Records]:
+def _make_word_tables(words: RunWords, top: int) -> dict[str, Records]:
     """Return the views, their strongest words with examples, and the words that differ."""
     methods = {record.id: record for record in words.run.record.methods}
     tables: dict[str, Records] = {name: [] for name in ("views", "words", "differing_words")}
@@ -125,10 +125,10 @@ def _word_tables(words: RunWords, top: int) -> dict[str, Records]:
     for v, view in words.views.items():
         method, moments, outcomes = methods[view["method"]], words.moments(v), words.outcomes(v)
         chosen[v] = words.leading(v, moments, top, signed=method.signed)
-        tests = _right_and_wrong(words, v)
+        tests = _test_right_and_wrong(words, v)
         tables["views"].append(
             view
-            | _right(outcomes)
+            | _right_columns(outcomes)
             | {
                 "label": method.label,
                 "signed": method.signed,
@@ -141,14 +141,14 @@ def _word_tables(words: RunWords, top: int) -> dict[str, Records]:
         strongest = word_table(moments, words.words, np.array([*chosen[v]], dtype=np.int64))
         for record, side in zip(strongest.to_pylist(), chosen[v].values(), strict=True):
             tables["words"].append(view | {"kind": kinds[side]} | record)
-        for record in _phrases(*phrases[v], top):
+        for record in _phrase_records(*phrases[v], top):
             tables["words"].append(view | {"kind": "phrase"} | record)
         differing = differing_words(words.words, tests).slice(0, _DIFFERING)
         tables["differing_words"] += [view | record for record in differing.to_pylist()]
     return tables | {"examples": words.examples(chosen)}
 
 
-def _phrases(names: list[str], moments: WordMoments, top: int) -> Records:
+def _phrase_records(names: list[str], moments: WordMoments, top: int) -> Records:
     """Return the phrases of enough texts, the strongest first."""
     # Phrases are a population of their own: their means are not drawn towards those of words.
     size = moments.strength
@@ -158,7 +158,7 @@ def _phrases(names: list[str], moments: WordMoments, top: int) -> Records:
     return records
 
 
-def _right(outcomes: Int[np.ndarray, "C 3"]) -> dict[str, Any]:
+def _right_columns(outcomes: Int[np.ndarray, "C 3"]) -> dict[str, Any]:
     """Return how many texts with a known label are right, and the interval of that share."""
     # Texts without a known label are neither.
     right, wrong = (int(outcomes[:, k].sum()) for k in (0, 1))
@@ -168,7 +168,7 @@ def _right(outcomes: Int[np.ndarray, "C 3"]) -> dict[str, Any]:
     return dict(zip(RIGHT, (right, right + wrong, low, high), strict=True))
 
 
-def _right_and_wrong(words: RunWords, v: int) -> list[tuple[str, pa.Table]]:
+def _test_right_and_wrong(words: RunWords, v: int) -> list[tuple[str, pa.Table]]:
     """Return the tests of words between right and wrong texts, by their predicted class.
 
     Texts of one predicted class are compared with one another: each strong word would differ
@@ -180,7 +180,7 @@ def _right_and_wrong(words: RunWords, v: int) -> list[tuple[str, pa.Table]]:
     ]
 
 
-def _mistakes(words: RunWords, most: int) -> Records:
+def _find_mistakes(words: RunWords, most: int) -> Records:
     """Return the most confident mistakes of each view."""
     # Of equal confidence the first in the data: the list is the same every time.
     rows = words.tables.table(f"""SELECT n, view, predicted, labelled, confidence
@@ -189,19 +189,19 @@ def _mistakes(words: RunWords, most: int) -> Records:
         ORDER BY confidence DESC, row""").to_pylist()
     classes, margin = words.run.classes, words.run.record.model.link == "none"
     views = list(words.views)
-    records = _explained(words, sorted(rows, key=lambda row: views.index(row["view"])))
+    records = _add_explanations(words, sorted(rows, key=lambda row: views.index(row["view"])))
     for record in records:
         predicted, explanation = classes[record["predicted"]], record["explanation"]
         record |= words.views[record["view"]] | {
             "predicted": predicted,
             "label": classes[record["labelled"]],
             "margin": margin,
-            "words": [] if explanation is None else _words_for(explanation, predicted),
+            "words": [] if explanation is None else _supporting_words(explanation, predicted),
         }
     return records
 
 
-def _words_for(e: Explanation, predicted: str) -> list[str]:
+def _supporting_words(e: Explanation, predicted: str) -> list[str]:
     """Return the words that spoke most for the predicted class, which is the wrong one.
 
     A method without signs does not say what they spoke for: they are those of the largest scores.
@@ -215,15 +215,15 @@ def _words_for(e: Explanation, predicted: str) -> list[str]:
     return [e.features[j] for j in order if side * e.scores[j] > 0]
 
 
-def _representatives(words: RunWords, count: int) -> Records:
+def _find_representatives(words: RunWords, count: int) -> Records:
     """Return the texts picked for every view, in the order in which they were."""
-    return _explained(words, words.representatives(count))
+    return _add_explanations(words, words.representatives(count))
 
 
-def _explained(words: RunWords, records: Records) -> Records:
-    """Return the records with ``row``, ``id`` and ``explanation`` of the stored row ``n`` of each.
+def _add_explanations(words: RunWords, records: Records) -> Records:
+    """Return records of which each names a stored row ``n``, with what that row stores.
 
-    The explanation is None where the run stores no texts.
+    ``text`` and ``explanation`` are None where the run stores no texts.
     """
     run = words.run
     n = np.array([record["n"] for record in records], dtype=np.int64)
@@ -235,6 +235,7 @@ def _explained(words: RunWords, records: Records) -> Records:
         row["n"]: {
             "row": row["row"],
             "id": row["id"],
+            "text": row["text"],
             "explanation": None
             if row["text"] is None
             else run.explanation_of_row(row, row["text"]),
@@ -244,7 +245,7 @@ def _explained(words: RunWords, records: Records) -> Records:
     return [record | stored[record["n"]] for record in records]
 
 
-def _slice_tables(words: RunWords) -> dict[str, Records]:
+def _make_slice_tables(words: RunWords) -> dict[str, Records]:
     """Return the slices that have texts, and the words that score otherwise elsewhere."""
     tables: dict[str, Records] = {"slices": [], "slice_words": []}
     classes = words.run.classes
@@ -265,46 +266,37 @@ def _slice_tables(words: RunWords) -> dict[str, Records]:
             target = view["target"]
             predicted = int(outcomes[classes.index(target)].sum()) if target in classes else 0
             low, high = share_interval(predicted, texts)
-            record = {"slice": name, "texts": texts, "predicted": predicted}
+            record: dict[str, Any] = {"slice": name, "texts": texts, "predicted": predicted}
             record |= {"predicted_low": low, "predicted_high": high}
-            tables["slices"].append(view | _right(outcomes) | record)
             strongest = [word for word in differing if word["group"] == name][:_OF_A_SLICE]
+            record["differing"] = [word["word"] for word in strongest]
+            tables["slices"].append(view | _right_columns(outcomes) | record)
             tables["slice_words"] += [view | word for word in strongest]
     return tables
 
 
-def mistakes_of_run(run: "Run", method: str, *, most: int) -> pa.Table:
+def list_mistakes(run: "Run", method: str, *, most: int) -> pa.Table:
     """Return the most confident mistakes of every view."""
     check_count("most", most)
     with opened_words(run, method) as words:
-        records = _mistakes(words, most)
+        records = _find_mistakes(words, most)
     return _arrow_table(_MISTAKES, records)
 
 
-def representatives_of_run(run: "Run", method: str, *, count: int) -> pa.Table:
+def list_representatives(run: "Run", method: str, *, count: int) -> pa.Table:
     """Return the texts picked for every view, in the order in which they were."""
     check_count("count", count)
     with opened_words(run, method) as words:
         words.add_up()
-        records = _representatives(words, count)
-    for record in records:
-        explanation = record["explanation"]
-        record["text"] = None if explanation is None else explanation.text
+        records = _find_representatives(words, count)
     return _arrow_table(_REPRESENTATIVES, records)
 
 
-def slices_of_run(run: "Run", by: str, method: str) -> pa.Table:
+def list_slices(run: "Run", by: str, method: str) -> pa.Table:
     """Return one row per view and slice, shares with Wilson's intervals."""
     with opened_words(run, method) as words:
         words.add_up(slice_texts(words, by))
-        tables = _slice_tables(words)
-    for record in tables["slices"]:
-        place = tuple(record[name] for name in VIEW), record["slice"]
-        record["differing"] = [
-            word["word"]
-            for word in tables["slice_words"]
-            if (tuple(word[name] for name in VIEW), word["group"]) == place
-        ]
+        tables = _make_slice_tables(words)
     return _arrow_table(_SLICES, tables["slices"])
 
 
