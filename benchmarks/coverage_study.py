@@ -76,11 +76,6 @@ class Method(NamedTuple):
     promised: bool = False
 
     @property
-    def kind(self) -> str:
-        """What it estimates: of a surrogate, the values that it is asked for."""
-        return self.settings.get("values", self.name)
-
-    @property
     def id(self) -> str:
         """The name with its settings."""
         return "_".join([self.name, *map(str, self.settings.values())])
@@ -680,16 +675,17 @@ def sampler_digest(method: Method) -> str:
         stderr = np.zeros_like(scores) if stderr is None else stderr
         # The sum turns −0 into 0.
         digest.update((np.round([scores, stderr], 6) + 0.0).tobytes())
-        digest.update(bytes([_warns_of_rare_effects(e.notices)]))
+        digest.update(bytes([warns_of_rare_effects(e.notices)]))
     return digest.hexdigest()[:12]
 
 
 def _all_pairs(method: Method) -> dict[str, Any]:
     """Return the settings of a method, which for interactions ask for every pair of words."""
-    return {"top": None, **method.settings} if method.kind == "interactions" else method.settings
+    return {"top": None, **method.settings} if method.name == "interactions" else method.settings
 
 
-def _warns_of_rare_effects(notices: tuple[str, ...]) -> bool:
+def warns_of_rare_effects(notices: tuple[str, ...]) -> bool:
+    """Return whether a warning says that rare effects may have been missed."""
     return any(sign in notice for notice in notices for sign in ("unseen", "missed"))
 
 
@@ -721,7 +717,7 @@ def _runs(
     method: Method, family: Family, number: int, seeds: int
 ) -> Iterator[tuple[float, float, float, float]]:
     table = family.draw(np.random.default_rng([number, 7]))
-    model, truth = _model(table, family), _truth(method, table)
+    model, truth = _model(table, family), exact_values(method, table)
     for seed in range(seeds):
         e = limelight.explain(
             model,
@@ -737,7 +733,7 @@ def _runs(
             off, stderr = e.pairs.scores - truth[i, j], e.pairs.stderr
         stderr = np.zeros_like(off) if stderr is None else stderr
         held = np.abs(off) <= 2 * stderr + 1e-9
-        noticed = _warns_of_rare_effects(e.notices)
+        noticed = warns_of_rare_effects(e.notices)
         yield held.mean(), noticed, (off**2).mean(), (stderr**2).mean()
 
 
@@ -750,16 +746,18 @@ def _model(table: Table, family: Family) -> object:
     return limelight.wrap(answer, classes=["no", "yes"], **kind)
 
 
-def _truth(method: Method, table: Table) -> np.ndarray:
+def exact_values(method: Method, table: Table) -> np.ndarray:
+    """Return the exact values of a game, from its outputs for all masks."""
+
     def game(keep: np.ndarray) -> np.ndarray:
         return table[keep @ np.array([*BITS.values()])][:, None]
 
-    if method.kind == "lime":
+    if method.name == "lime":
         return lime_of_all_masks(game, D).scores[0]
-    if method.kind == "interactions":
+    if method.name == "interactions":
         return pairs_of_all_masks(game, D, index=method.settings.get("index", "shapley"))[0]
     exactly = {"shapley": shapley_of_all_masks, "banzhaf": banzhaf_of_all_masks}
-    return exactly[method.kind](game, D)[0]
+    return exactly[method.name](game, D)[0]
 
 
 def _measure(method: Method, family: str, found: Found) -> Measure:

@@ -14,7 +14,6 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-from limelight import pooling_game
 from limelight.errors import DomainError
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.enumeration import all_keeps
@@ -43,6 +42,7 @@ from limelight.theory.second_order import (
     shapley_second_order,
 )
 from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.attention_pooling import pooling_game
 from results import Measure, command_line, report
 
 DIGITS = 60

@@ -31,7 +31,7 @@ from results import Measure, read_result, report, stored_measures
 from transformer_rivals import LogOdds, rivals
 
 SHARES = "judging_cuda_every"
-SLOW = ("shapley, pairs=25", "surrogate", "lime-sampled", "interactions", "anchors")
+SLOW = ("shapley, pairs=25", "lime-sampled", "interactions", "anchors")
 SMOKE = ("shapley, pairs=2", "lrp")
 _LETTER, _HEIGHT, _POINT = 0.026, 0.026, 0.0031  # decades, shares, shares: of labels as drawn here
 _DOT = 0.02  # decades: half a point

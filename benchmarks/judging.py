@@ -34,7 +34,6 @@ EVERY = {
     "shapley, pairs=2": Shapley(pairs=2),
     "lime, samples=1000": Lime(samples=1000),
     "lime, samples=400": Lime(samples=400),
-    "surrogate": "surrogate",
     "lrp, steps=20": Lrp(steps=20),
     "lrp": "lrp",
     "ig": "ig",
@@ -94,11 +93,8 @@ def chosen_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def shipped_methods(model: Model) -> list[str]:
-    """Return every method of the shipped model, which has one way to each and needs no counts.
-
-    A surrogate of it would be itself: it is such a game.
-    """
-    return [row.id for row in limelight.methods(model) if not row.refused and row.id != "surrogate"]
+    """Return every method of the shipped model, which has one way to each and needs no counts."""
+    return [row.id for row in limelight.methods(model) if not row.refused]
 
 
 def parser_of(about: str) -> argparse.ArgumentParser:

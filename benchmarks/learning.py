@@ -460,7 +460,7 @@ def families(asked: argparse.Namespace) -> None:
 def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[Any]) -> Any:
     """Return what a method learned from ``texts`` reaches on those that are ``held`` out."""
     question = Question().to(model)
-    if learning.has(model, "answers"):  # once for all
+    if learning.has(model, "generation"):  # once for all
         texts, held = (list(learning.answered_once(model, some)) for some in (texts, held))
         say(f"{name}: such as {texts[0].asked[0].text!r}")
     began = time.perf_counter()

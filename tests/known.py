@@ -17,7 +17,6 @@ BY_ASKING = (
     "banzhaf",
     "interactions",
     "context-cite",
-    "surrogate",
     "anchors",
 )
 
@@ -27,7 +26,7 @@ def needing(*capabilities):
     return [name for name, row in METHODS.items() if row.ways[-1].needs in capabilities]
 
 
-ONLY_EXACT = needing("collapses", "games")
+ONLY_EXACT = needing("tables", "exact_game")
 DEEP = [name for name in METHODS if name not in ONLY_EXACT]  # which networks have too
 # Samples are all that these have: they bring standard errors, and no exact value to check.
 DRAWN = [name for name, row in METHODS.items() if [way.needs for way in row.ways] == [None]]
@@ -38,6 +37,5 @@ CHEAP = {
     "lime-sampled": {"samples": 40},
     "shapley": {"pairs": 2},
     "anchors": {"samples": 20, "max_samples": 50, "batch": 5},
-    "surrogate": {"samples": 100},
     "context-cite": {"samples": 20},
 }

@@ -76,8 +76,6 @@ IDS = {
         "captum LIME, samples=100",
     },
     "samplers": {"synthetic_16_10", "synthetic_6_4", "rule_False", "held_False"},
-    "surrogate": {"r2_linear_100", "r2_chosen_100", "error_surrogate_100", "fit_seconds_100"},
-    "surrogate_rivals": {"r2_reviews_mask_60_slalom", "gain_sentences_delete_60_boosting"},
     "lime_law": {"sentence_200_held_penalised", "uneven_200_scatter"},
     "ceilings": {"shipped_best", "shipped_above", "random_6_worst", "random_1_chance"},
     "linear": {"imdb_lime", "imdb_shapley", "ag_news_sampled_ratio", "imdb_sampled_lime"},
@@ -119,8 +117,6 @@ NEEDS = {
     "extreme_games": ("mpmath",),
     "huggingface": ("torch", "transformers", "captum", "lime", "shap"),
     "judging_deep": ("torch", "transformers"),
-    "surrogate": ("torch", "transformers"),
-    "surrogate_rivals": ("torch", "transformers", "sklearn", "scipy"),
     "faithfulness_per_second_deep": ("torch", "transformers", "captum", "lime", "shap"),
 }
 SCRIPTS = {
@@ -130,7 +126,6 @@ SCRIPTS = {
     "coverage_context_cite": "coverage_study",
     "extreme_games": "extreme_games",
     "faithfulness_per_second_deep": "faithfulness_per_second",
-    "surrogate_rivals": "surrogate_rivals",
     "lime_law": "lime_law",
 }
 
@@ -175,9 +170,7 @@ def test_a_tiny_run_writes_the_documented_keys(name, tmp_path):
         "coverage_context_cite": ["--context-cite"],
     }
     more = own.get(name, [])
-    if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep") or name.startswith(
-        "surrogate"
-    ):
+    if name in ("huggingface", "judging_deep", "faithfulness_per_second_deep"):
         from tiny_transformers import tiny
 
         for one in tiny("bert", labels=2):

@@ -103,16 +103,6 @@ def test_how_tight_ceilings_are_is_what_was_measured(line):
     assert line.format(**value) in page
 
 
-@pytest.mark.parametrize("kind", ["reviews", "sentences"])
-def test_local_models_of_a_transformer_stand_as_they_were_measured(kind):
-    found = json.loads((ROOT / "benchmarks/results/surrogate_rivals_cuda.json").read_text("utf-8"))
-    value = {measure["id"]: measure["value"] for measure in found["measures"]}
-    names = ("line", "pairs", "boosting", "slalom", "ratio_game")
-    cells = (f"{value[f'r2_{kind}_mask_1000_{name}']:.2f}" for name in names)
-    page = (ROOT / "docs/methods/surrogate.md").read_text("utf-8")
-    assert f"| {kind} | {' | '.join(cells)} |" in page
-
-
 def test_how_long_ten_thousand_texts_take_is_what_was_measured():
     found = json.loads((ROOT / "benchmarks/results/datasets.json").read_text("utf-8"))
     speed = {measure["id"]: measure["value"] for measure in found["measures"]}[

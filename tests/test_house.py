@@ -1,5 +1,6 @@
 """How the code is cut: names that mean one thing, methods that ask what a model can do."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -12,16 +13,26 @@ import pytest
 import limelight
 from limelight.explainers import METHODS
 from limelight.models import Capability
+from limelight.models.protocol import DEFAULTS
 from limelight.question import Settings
 
 HOME = Path(limelight.__file__).parent
 MODULES = sorted(HOME.rglob("*.py"))
 VERBS = [name for name in limelight.__all__ if name[0].islower()]
-# What chooses behaviour by what a model is: its class, or whether it collapses into tables.
+# What chooses behavior by what a model is: its class, or whether it collapses into tables. Readings
+# ask the latter once for everybody.
 FORK = re.compile(
     r"(hasattr|isinstance|getattr)\((\w+\.)*model\b|"
-    r"\b(has|reason_missing)\(.*[\"']collapses|\.collapses\b"
+    r"\b(has|reason_missing)\(.*[\"']tables"
 )
+ALLOWED_FORK = '        return has(self.model, "tables")'
+# Functions and members that say what a model can do, and how many places outside
+# limelight.models ask that. The number may only fall.
+QUESTION_FUNCTIONS = {
+    "has", "reason_missing", "require", "get_property", "query_kind", "asks",
+}  # fmt: skip
+QUESTION_MEMBERS = {"capabilities", *DEFAULTS} - {"documents_per_batch"}
+MOST_QUESTIONS = 56
 SEARCHED = ("explainers", "cli", "checks", "judging", "runs", "serving", "live", "pages")
 
 
@@ -80,7 +91,9 @@ def forks(source):
     return [
         line
         for line, following in zip(lines, after, strict=True)
-        if FORK.search(line) and not following.startswith("raise InputError")
+        if FORK.search(line)
+        and line != ALLOWED_FORK
+        and not following.startswith("raise InputError")
     ]
 
 
@@ -96,13 +109,48 @@ def test_nothing_asks_what_family_a_model_is_of(package):
     [
         "if isinstance(model, AttentionClassifier):",
         'x = getattr(self.model, "link", None)',
-        'exact = has(self.model, "collapses")',
-        "matrices = drawn() if reading.collapses else None",
+        'exact = has(self.model, "tables")',
     ],
 )
 def test_the_search_for_forks_can_find_one(line):
     assert forks(f"{line}\n    pass") == [line]
     assert forks(f"{line}\n    raise InputError(why)") == []
+
+
+def questions_about_models(source):
+    """Lines that ask what a model can do; naming a capability as data asks nothing."""
+    asking = []
+    for node in ast.walk(ast.parse(source)):
+        function = node.func if isinstance(node, ast.Call) else None
+        name = getattr(function, "id", getattr(function, "attr", None))
+        is_call = name in QUESTION_FUNCTIONS
+        is_member = isinstance(node, ast.Attribute) and node.attr in QUESTION_MEMBERS
+        if is_call or is_member:
+            asking.append(node.lineno)
+    return asking
+
+
+def test_few_places_outside_models_ask_what_a_model_can_do():
+    places = [
+        f"{path.relative_to(HOME)}:{line}"
+        for path in MODULES
+        if path.relative_to(HOME).parts[0] != "models"
+        for line in questions_about_models(path.read_text("utf-8"))
+    ]
+    assert len(places) == MOST_QUESTIONS, places
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ('if has(model, "spans"): pass', 1),
+        ("why = reason_missing(self.model, needs)", 1),
+        ('images = model.reads_images or model.capabilities["spans"]', 2),
+        ('kept = method.needs == "spans"', 0),
+    ],
+)
+def test_the_count_of_questions_about_models_finds_them(line, count):
+    assert len(questions_about_models(line)) == count
 
 
 def test_the_keywords_of_the_verbs_are_the_settings_of_the_registry():

@@ -16,7 +16,7 @@ from tiny_models import tiny_model
 from two_classes import FAMILIES, TEXT, fitted, logits_of_words, text_for
 
 TWO_OUTPUTS = (
-    "attention, two outputs", "network", "function of logits", "naive Bayes", "word vectors",
+    "attention, two outputs", "network", "function of logits", "naive Bayes",
 )  # fmt: skip
 
 
@@ -71,36 +71,6 @@ def test_a_run_stores_log_odds(families, name, tmp_path):
     assert e.explained_value == pytest.approx(log_odds(chances[e.target]), abs=1e-4)
     direct = limelight.explain(model, text, "loo")
     np.testing.assert_allclose(e.scores, direct.scores, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("scale", ["logit", "score"])
-def test_a_file_of_before_speaks_of_the_output_of_a_class(scale):
-    """0.3 explained one of the two outputs, called that a logit, and stored no explained value."""
-    e = limelight.explain(FAMILIES["function of logits"](), TEXT, "loo", scale="score")
-    record = json.loads(e.to_json())
-    del record["explained_value"]
-    record["settings"]["output"] = scale
-    again = Explanation.from_json(json.dumps(record))
-    assert again.scale == "score"
-    assert again.explained_value == e.explained_value == e.prediction[e.target]
-    assert "logit" not in "".join(opening([again]))
-
-
-def test_a_run_of_before_speaks_of_the_output_of_a_class_and_is_not_gone_on_with(tmp_path):
-    pytest.importorskip("pyarrow")
-    model = FAMILIES["function of logits"]()
-    limelight.explain_data(model, [TEXT], "loo", output=tmp_path, progress=False, scale="score")
-    file = tmp_path / "run.json"
-    record = json.loads(file.read_text("utf-8"))
-    del record["log_odds"], record["sha256"]
-    record["question"]["scale"] = "logit"
-    file.write_text(json.dumps(record), "utf-8")
-    run = limelight.Run(tmp_path)
-    (e,) = run
-    assert run.scale == "score"
-    assert (e.scale, e.explained_value) == ("score", pytest.approx(e.prediction["yes"]))
-    with pytest.raises(limelight.InputError, match="it explains one output of two classes"):
-        limelight.explain_data(model, [TEXT], "loo", output=tmp_path, progress=False)
 
 
 # ------------------------------------------------- all subsets, by asking the model of texts

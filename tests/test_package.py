@@ -1,6 +1,5 @@
 """The package as a user meets it: what an import loads, what is public, what is shipped."""
 
-import importlib
 import os
 import subprocess
 import sys
@@ -120,18 +119,3 @@ def test_files_that_travel_with_the_package_are_there():
         "judgement.schema.json",
     }
     assert (home / "pages" / "elements" / "page.js").exists()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "name"),
-    [
-        ("limelight.corpus", "limelight.runs", "Run"),
-        ("limelight.datasets", "limelight.data", "read_labelled"),
-        ("limelight.render.figures", "limelight.pages.figures", "bar_chart"),
-    ],
-)
-def test_packages_are_found_by_the_names_that_they_had(old, new, name):
-    sys.modules.pop(old, None)
-    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
-        found = importlib.import_module(old)
-    assert getattr(found, name) is getattr(importlib.import_module(new), name)

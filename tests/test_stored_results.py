@@ -32,7 +32,6 @@ TABLES_BY_HAND = {
     ],
     "docs/answers.md": ["answers"],
     "docs/judging.md": ["judging_cuda_every judging_every"],
-    "docs/methods/surrogate.md": ["surrogate_cuda", "surrogate_rivals_cuda"],
     "docs/methods/zoom.md": ["long_documents_cuda"],
     "docs/theorems/faithfulness-ceiling.md": ["ceilings"],
     "docs/tutorials/learning.md": ["learning"],

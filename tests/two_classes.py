@@ -60,12 +60,6 @@ FAMILIES = {
     "naive Bayes": lambda: limelight.wrap(fitted("MultinomialNB")),
     "complement naive Bayes": lambda: limelight.wrap(fitted("ComplementNB")),
     "logistic regression": lambda: limelight.wrap(fitted("LogisticRegression")),
-    "word vectors": lambda: limelight.pooling_classifier(
-        dict(zip(WORDS, np.random.default_rng(2).normal(size=(7, 3)).tolist(), strict=True)),
-        np.random.default_rng(1).normal(size=(2, 3)),
-        [0.5, -1.0],
-        classes=["no", "yes"],
-    ),
 }
 
 

@@ -87,7 +87,7 @@ def _source(entry: dict[str, Any]) -> Source:
         text = _written(_at(found, path), entry)
         return Source(text, place, command, _stamps_of_command(command))
     if "benchmark" in entry:
-        found = _read(ROOT / f"benchmarks/results/{entry['benchmark']}.json")
+        found = _read(_result_file(entry["benchmark"]))
         value, place = _of_benchmark(found, entry), f"{entry['benchmark']}.json: "
         place += entry.get("id", entry.get("field", ""))
         stamps = tuple(one.get("stamp", found["stamp"]) for one in found["measures"])
@@ -96,6 +96,12 @@ def _source(entry: dict[str, Any]) -> Source:
     value = _match(entry["find"], page.read_text("utf-8"))
     command = _command_of(page, entry)
     return Source(_written(value, entry), entry["file"], command, _stamps_of_command(command))
+
+
+def _result_file(name: str) -> Path:
+    """Return the file of a stored result of a study or a benchmark."""
+    study = ROOT / f"reproduction/studies/results/{name}.json"
+    return study if study.exists() else ROOT / f"benchmarks/results/{name}.json"
 
 
 def _stamps_of_command(command: str) -> tuple[dict[str, str], ...]:
@@ -286,7 +292,7 @@ def rivals() -> Any:
     """Draw R² of every kind of local model: median and quartiles over texts."""
     from limelight_reproduction.drawing import canvas, plain
 
-    found = _read(ROOT / "benchmarks/results/surrogate_rivals_cuda.json")
+    found = _read(_result_file("surrogate_rivals_cuda"))
     of = {one["id"]: one for one in found["measures"]}
     names = ("line", "pairs", "boosting", "slalom", "ratio_game")
     labels = ("a line", "all pairs", "boosting", "SLALOM", "ratio game")

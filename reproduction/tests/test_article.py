@@ -90,7 +90,7 @@ def test_numbers_are_written_as_people_write_them(build):
 
 def test_verdicts_on_local_models_are_those_of_the_rule():
     """The sentence below the table, which names better, as good and worse in words."""
-    place = ROOT / "benchmarks" / "results" / "surrogate_rivals_cuda.json"
+    place = ROOT / "reproduction" / "studies" / "results" / "surrogate_rivals_cuda.json"
     notes = {one["id"]: one["note"] for one in json.loads(place.read_text("utf-8"))["measures"]}
 
     def verdict(kind, n, rival):

@@ -128,7 +128,7 @@ def test_it_is_a_model_that_attends_and_differentiates():
     assert isinstance(model, limelight.Model)
     checked_model(model)  # which looks for what its capabilities bring
     has = {name for name, why in model.capabilities.items() if why is None}
-    assert has == {"attends", "relays", "differentiates", "chooses"}
+    assert has == {"attention", "attention_only", "gradients"}
     assert set(model.capabilities) == set(CAPABILITIES)
 
 
@@ -162,7 +162,7 @@ def test_repeated_words_are_one_feature():
     document = model.read(TEXT)
     assert document.tokens.strings == tuple(TEXT.split())
     assert document.cut is None
-    assert model.places(document).tolist() == [-1, *range(7), *[-1] * 5]
+    assert model.token_positions(document).tolist() == [-1, *range(7), *[-1] * 5]
     *_, window = windows_asked(model, lambda: model.outputs([document]))
     assert window.tolist() == [CLS, 3, 4, 5, 3, 6, UNK, 7, *[UNK] * 5]
     game = limelight.game(model, TEXT)
@@ -178,7 +178,7 @@ def test_words_beyond_the_window_are_no_features_and_are_said_to_be_cut():
     document = model.read(text)
     assert document.tokens.strings == tuple(words[:12])
     assert text[: document.cut] == " ".join(words[:12])
-    assert model.places(document).tolist() == [-1, *range(12)]
+    assert model.token_positions(document).tolist() == [-1, *range(12)]
     *_, window = windows_asked(model, lambda: model.outputs([document]))
     assert window.tolist() == [CLS, *range(2, 14)]
 
@@ -276,13 +276,13 @@ class Nudged(list):
 def test_the_gradient_of_attention_is_what_a_little_more_of_it_does(entry):
     model, step = trained(outputs=3), 1e-6
     document = model.read(TEXT)
-    (found,) = model.attended(document, lambda f: np.broadcast_to([0.0, 0.0, 1.0], f.shape))
+    (found,) = model.attention(document, lambda f: np.broadcast_to([0.0, 0.0, 1.0], f.shape))
     e = embedded(model.network, ids([3, 4, 5, 3, 6, UNK, 7]))
     up, down = (
         float(model.network.of_embedded(e, Nudged(entry, by))[0, 2]) for by in (step, -step)
     )
     assert found.gradient[entry] == pytest.approx((up - down) / (2 * step), rel=1e-4)
-    (plain,) = model.attended(document)
+    (plain,) = model.attention(document)
     assert np.isnan(plain.gradient).all()
     np.testing.assert_allclose(plain.alpha, found.alpha)
 
@@ -328,11 +328,11 @@ def test_weights_may_be_given_as_numbers_or_as_a_function_of_the_outputs():
     document = model.read(TEXT)
     points = np.stack([model.embedded(document), 2 * model.embedded(document)])
     weights = np.array([[1.0, 0.0, -2.0], [0.0, 3.0, 0.0]])
-    given = model.differentiated(document, points, weights)
-    asked = model.differentiated(document, points, lambda f: weights[: len(f)])
+    given = model.gradients(document, points, weights)
+    asked = model.gradients(document, points, lambda f: weights[: len(f)])
     np.testing.assert_array_equal(given.gradient, asked.gradient)
     np.testing.assert_allclose(given.outputs[0], model.outputs([document])[0], rtol=1e-6)
-    swapped = model.differentiated(document, points, weights[::-1].copy())
+    swapped = model.gradients(document, points, weights[::-1].copy())
     assert np.abs(swapped.gradient - given.gradient).max() > 1e-3
 
 

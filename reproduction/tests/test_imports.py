@@ -30,7 +30,16 @@ EXCEPTIONS = {
         "save_figure",
     },
     # what a family of models is made of
-    "limelight.models": {"Attended", "Capability", "Capable", "Differentiated", "Link", "Weigh"},
+    "limelight.models": {
+        "Attention",
+        "Capability",
+        "Gradients",
+        "Link",
+        "Property",
+        "Weigh",
+        "reason_missing",
+        "require",
+    },
     "limelight.shapes": {"Array", "Bool", "Float", "Int"},
     "limelight.text": {
         "CLS",
@@ -57,6 +66,17 @@ EXCEPTIONS = {
     "limelight.training.loop": {"learning_rate"},
     "limelight.training.module": {"kept_entries", "kept_share"},
     # and what is exact where every set of words was asked
+    # how the study of fitted games draws masks, and what it says of its standard errors
+    "limelight.explainers.target_game": {"unseen_effects"},
+    "limelight.sampling.masks": {"Indicators", "Masks", "PerMask", "Rng", "sized_masks"},
+    "limelight.sampling.pairs": {
+        "PerPair",
+        "PerSize",
+        "pair_error",
+        "pair_influence",
+        "shapley_shares",
+    },
+    "limelight.sampling.spread": {"ALLOWED", "ROUNDING", "Spread", "explained", "unseen_error"},
     "limelight.sampling.all_masks": {
         "lime_of_all_masks",
         "pairs_of_all_masks",

@@ -62,7 +62,7 @@ def test_all_pieces_of_a_word_are_one_feature(pieces, model):
     document, words = model.read(text), text.split()
     expected = [n for n, word in enumerate(words) for _ in pieces.of_word(word)]
     assert len(expected) > 4
-    assert model.places(document)[1 : 1 + len(expected)].tolist() == expected
+    assert model.token_positions(document)[1 : 1 + len(expected)].tolist() == expected
     assert UNK not in document.input.ids
     game = limelight.game(model, text)
     assert game.features == ("walker", "the", "talker")

@@ -123,10 +123,11 @@ class Table:
     classes: tuple[str, ...]
     link: str
     replacements: tuple[str, ...]
-    capabilities: dict[str, Any] = field(default_factory=lambda: {"chooses": None, "pieces": None})
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    is_exclusive: bool = True
+    has_subwords: bool = True
     fingerprint: str = "a table"
     numbers: None = None
-    withdrawn: dict[str, str] = field(default_factory=dict)
 
     def read(self, text: str, *, pieces: bool = False) -> Any:
         """Return what the model itself reads."""

@@ -18,7 +18,6 @@ GROUPS = {
     "`loo`, `lime`, `shapley`, `banzhaf`, `interactions`, `anchors`": (
         "loo", "lime", "lime-sampled", "shapley", "banzhaf", "interactions", "anchors",
     ),
-    "`surrogate`": ("surrogate",),
     "`context-cite`": ("context-cite",),
     "`owen`": ("owen",),
     "`zoom`": ("zoom",),

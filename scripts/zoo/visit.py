@@ -12,7 +12,7 @@ import numpy as np
 import limelight
 from limelight.explainers import METHODS
 from zoo import animals
-from zoo.by_hand import ByHand, Table, masks_of
+from zoo.by_hand import ByHand, Table
 from zoo.oracles import bad_rows, enumerated, from_attention, from_gradients, other_mixing
 
 TEXT = "a superb film but predictable plot"  # six words, seven pieces, all different
@@ -22,11 +22,9 @@ REPLACEMENTS = ("mask", "unk", "pad", "delete")
 CHEAP = {
     "ig": {"steps": 8, "max_steps": 8},  # the oracle takes as many
     "lime-sampled": {"samples": 200},
-    "surrogate": {"samples": 200},
     "anchors": {"samples": 64, "max_samples": 200},
 }
 OTHERS = ("the plot is bad .", "a film")  # of other lengths, explained together with TEXT
-R2_OFF = 0.15  # how far R² on masks left out may be above that on all of them
 TOLERANCE = 2e-4  # of the largest number: float32 through two layers with weights of size 1
 
 
@@ -147,13 +145,13 @@ def _method(model: Any, hand: ByHand, name: str) -> Verdict:
     if name == "ig":
         return _integrated(hand, found)
     size = float(np.abs(found.scores).max())
-    if METHODS[name].ways[-1].needs == "freezes":
+    if METHODS[name].ways[-1].needs == "lrp":
         return _together(model, name, found)
-    if METHODS[name].ways[-1].needs == "differentiates":
+    if METHODS[name].ways[-1].needs == "gradients":
         expected = from_gradients(name, hand, TARGET, 0, 0)
         size = max(size, float(np.abs(hand.gradient(TARGET)).max()))
     else:
-        if METHODS[name].ways[-1].needs == "relays" and (others := other_mixing(hand)):
+        if METHODS[name].ways[-1].needs == "attention_only" and (others := other_mixing(hand)):
             return Verdict("wrong", f"tokens are mixed by {', '.join(others)} too")
         if (rows := bad_rows(hand)) is not None:
             return Verdict("wrong", rows)
@@ -174,16 +172,6 @@ def _together(model: Any, name: str, found: Any) -> Verdict:
     return Verdict("unchecked") if verdict.word == "right" else verdict
 
 
-def _surrogate(model: Any, found: Any, answers: np.ndarray) -> Verdict:
-    """The Shapley values of the fitted game by enumeration, and its R² on all sets of words."""
-    fitted = limelight.surrogate(model, TEXT, target=TARGET, **CHEAP["surrogate"])
-    game = fitted(masks_of(fitted.d))[:, 0]
-    left = float(((answers - game) ** 2).sum() / ((answers - answers.mean()) ** 2).sum())
-    if fitted.r2 != found.diagnostics["r2"] or fitted.r2 > 1 - left + R2_OFF:
-        return Verdict("wrong", f"R² {fitted.r2} on masks left out, {1 - left} on all of them")
-    return _compared(found.scores, enumerated("shapley", game), scale=float(np.abs(answers).max()))
-
-
 def _by_asking(model: Any, hand: ByHand, name: str, found: Any) -> Verdict:
     """The method on a table of all answers, and its own definition where that is short."""
     answers = hand.table(found.settings["replacement"])
@@ -191,8 +179,6 @@ def _by_asking(model: Any, hand: ByHand, name: str, found: Any) -> Verdict:
     same = limelight.explain(table, TEXT, name, target=TARGET, **CHEAP.get(name, {}))
     size = float(np.abs(answers[:, TARGET]).max())
     verdict = _compared(found.scores, same.scores, scale=size)
-    if name == "surrogate":
-        return _worst(verdict, _surrogate(model, found, answers[:, TARGET]))
     defined = enumerated(name, answers[:, TARGET])
     return (
         verdict

@@ -9,17 +9,14 @@ if TYPE_CHECKING:
     from limelight.explainers.learned import Learned
     from limelight.explainers.lime import plan
     from limelight.explainers.registry import register
-    from limelight.explainers.surrogate import surrogate
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
-    from limelight.models.pooling import pooling_classifier
     from limelight.results import Comparison, Explanation, SpanExplanations
     from limelight.results.plan import SamplingPlan
     from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
-    from limelight.theory.attention_pooling import pooling_game
     from limelight.training import learn, train
     from limelight.verbs import (
         compare,
@@ -43,17 +40,14 @@ _HOME = {
         "errors": "DomainError InputError",
         "explainers.lime": "plan",
         "explainers.registry": "register",
-        "explainers.surrogate": "surrogate",
         "judging": "Judgement judge",
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
         "models.endpoint": "wrap_endpoint",
-        "models.pooling": "pooling_classifier",
         "results": "Comparison Explanation SpanExplanations",
         "results.plan": "SamplingPlan",
         "runs": "Run explain_data",
         "serving": "Serving serve",
-        "theory.attention_pooling": "pooling_game",
         "explainers.learned": "Learned",
         "training": "learn train",
         "verbs": "compare explain explain_classes explain_sentences explain_spans game methods "
@@ -65,7 +59,7 @@ _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn":
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load", "wrap", "wrap_endpoint", "explain", "explain_classes", "explain_sentences",
     "explain_spans", "explain_data", "compare", "judge", "predict", "plan", "game",
-    "pooling_classifier", "pooling_game", "surrogate", "methods", "register", "verify",
+    "methods", "register", "verify",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
     "Judgement", "Learned", "SamplingPlan", "Run", "Serving", "Check", "Evaluation",
     "LabelledTexts", "Model", "AttentionClassifier", "read_labelled", "save_folder",

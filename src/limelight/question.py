@@ -16,7 +16,6 @@ from typing import (
     NamedTuple,
     TypedDict,
     TypeVar,
-    cast,
     final,
     get_args,
     get_type_hints,
@@ -28,16 +27,15 @@ from limelight.errors import InputError, nearest, told
 from limelight.models import (
     SCALES,
     Capability,
-    Capable,
     Model,
-    check_needed,
     class_probabilities,
     class_weights,
     compare_classes,
-    has,
+    get_property,
+    require,
 )
 from limelight.models.loading import from_same_source
-from limelight.models.protocol import answering
+from limelight.models.protocol import answering, query_kind
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, AskedText, Unit, unit_name
 from limelight.theory.path_quadrature import Outer
@@ -304,11 +302,11 @@ class Question:
         known = model_scales(model)
         if scale not in known:
             raise InputError(nearest("scale", scale, known))
-        needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "answers"))
+        needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "generation"))
         for name, needs in needed:
             if getattr(self, name) is not None:
-                check_needed(model, needs, name, f" Leave {name} out.")
-        if self.protect and has(model, "pictures"):
+                require(model, needs, name, f" Leave {name} out.")
+        if self.protect and get_property(model, "reads_images"):
             raise InputError(
                 "protect keeps words of a text; of a picture, give groups of patches as features, "
                 "with -1 for those that stay."
@@ -336,9 +334,7 @@ class Question:
         """Return the features that are meant: by default those of the model's own kind."""
         if self.features is not None:
             return self.features
-        if model.capabilities.get("pictures", "") is None:
-            return "patches"
-        return "sentences" if model.capabilities.get("answers", "") is None else "words"
+        return _DEFAULT_FEATURES.get(query_kind(model), "words")
 
     def grouped(self, model: Model) -> Model:
         """Return ``model`` as it can answer about these features: exactly, or by being asked.
@@ -354,8 +350,8 @@ class Question:
         """Return ``model`` as it reads the texts: in windows, if they are asked for."""
         if self.window is None:
             return model
-        check_needed(model, "cuts", "window", " Leave window out.")
-        return cast(Capable, model).in_windows(self.window)
+        reader = require(model, "max_tokens", "window", " Leave window out.")
+        return reader.in_windows(self.window)
 
 
 def model_scales(model: Model) -> tuple[str, ...]:
@@ -427,6 +423,7 @@ def split(
     return Question(all_classes=all_classes, **asked), rest
 
 
+_DEFAULT_FEATURES = {"pictures": "patches", "answers": "sentences"}
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 

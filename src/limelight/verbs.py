@@ -25,11 +25,11 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table, methods_and_budget
 from limelight.models import (
     Model,
-    check_needed,
     checked_model,
     class_probabilities,
     class_weights,
     has,
+    require,
 )
 from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
@@ -259,7 +259,7 @@ def explain_spans(
     ``target`` is named, each span is explained for its own tag.
     """
     request = _asked(model, method, settings, _SPAN)
-    check_needed(request.model, "spans", "explain_spans")
+    require(request.model, "spans", "explain_spans")
     return _of_parts(request, text)
 
 
@@ -283,7 +283,7 @@ def explain_sentences(
     list; the arguments are those of :func:`explain`.
     """
     request = _asked(model, method, settings, _SENTENCE)
-    check_needed(request.model, "answers", "explain_sentences")
+    require(request.model, "generation", "explain_sentences")
     return _of_parts(request, text)
 
 
@@ -292,7 +292,7 @@ def _list_warning(request: _Request, texts: list[Any]) -> str:
     answer = request.question.answer
     # Answers in a list say that texts are apart.
     one_for_all = answer is None or isinstance(answer, str)
-    if len(texts) < 2 or not one_for_all or not has(request.model, "answers"):
+    if len(texts) < 2 or not one_for_all or not has(request.model, "generation"):
         return ""
     return (
         f"This list was read as {len(texts)} texts with an answer each. If they are documents for "
@@ -351,7 +351,7 @@ def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
                 documents.append(document_by(model, text))
     if spans:
         return rows
-    if has(model, "answers"):
+    if has(model, "generation"):
         return [_answer_row(model, document) for document in documents]
     return _class_rows(model, documents)
 

@@ -62,7 +62,7 @@ def test_a_class_is_held_against_another(limelight, tmp_path):
 
 def test_compare_writes_every_format(limelight, tmp_path, shipped):
     starts = {
-        "json": b'{"schema":"limelight.comparison/1"',
+        "json": b'{"schema":"limelight.comparison/2"',
         "html": b"<!doctype html>",
         "csv": b"document,method,",
         "txt": b"8 methods for",

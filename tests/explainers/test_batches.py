@@ -22,7 +22,6 @@ TEXTS = [
 ]
 SETTINGS = {
     "lime-sampled": {"samples": 200},
-    "surrogate": {"samples": 200},
     "anchors": {"samples": 200, "max_samples": 2000},
 }
 MODEL = limelight.load()
@@ -39,10 +38,8 @@ def shuffled(seed, size):
 def test_batches_do_not_change_scores(method):
     settings = SETTINGS.get(method, {})
     alone = functools.cache(lambda i: limelight.explain(MODEL, TEXTS[i], method, **settings))
-    # A surrogate is fitted to a text for a second, so it is asked once, about some of them.
-    batches = [(0, 2), (1, 3), (2, len(TEXTS))]
-    for seed, size in batches[1:2] if method == "surrogate" else batches:
-        for numbers in list(shuffled(seed, size))[: 1 if method == "surrogate" else None]:
+    for seed, size in [(0, 2), (1, 3), (2, len(TEXTS))]:
+        for numbers in shuffled(seed, size):
             together = limelight.explain(MODEL, [TEXTS[i] for i in numbers], method, **settings)
             for i, e in zip(numbers, together, strict=True):
                 np.testing.assert_allclose(e.scores, alone(i).scores, rtol=0, atol=1e-12)

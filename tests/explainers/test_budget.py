@@ -75,14 +75,6 @@ def test_no_method_asks_more_than_its_budget(method, words):
             assert model.texts == 0, "it is refused before the model is asked"
 
 
-def test_a_surrogate_keeps_within_its_budget():
-    model = Counting()
-    limelight.explain(model.wrapped, " ".join(WORDS[:25]), "surrogate", heads=1, budget="130 calls")
-    assert 100 < model.texts <= 130
-    with pytest.raises(InputError, match="takes 102 calls of the model or more"):
-        limelight.explain(model.wrapped, " ".join(WORDS[:9]), "surrogate", budget="100 calls")
-
-
 @pytest.mark.parametrize("method", ["shapley", "lime", "banzhaf"])
 def test_a_larger_budget_is_used(method):
     """Negative control: bounds would also hold for a method that ignores the budget."""
@@ -177,9 +169,7 @@ def test_a_time_becomes_calls_by_what_one_takes(limit, method, monkeypatch):
     assert e.settings["budget"] == f"{limit:g}s"
 
 
-@pytest.mark.parametrize(
-    ("method", "each", "own"), [("surrogate", 2e-3, 3e-3), ("interactions", 2e-5, 3e-5)]
-)
+@pytest.mark.parametrize(("method", "each", "own"), [("interactions", 2e-5, 3e-5)])
 def test_what_is_computed_of_the_answers_is_part_of_a_time(method, each, own, monkeypatch):
     """By the same clock: 30 words, ``each`` seconds for a text and ``own`` for its answer."""
     model = Counting()

@@ -89,7 +89,6 @@ WRONG_TYPES = {
         "the text of 9 characters; got 0.4 after 0."
     ),
     'game(model, ["good film"])': "a game is about one text, a string; got list.",
-    'surrogate(model, ["good film"])': "a surrogate is about one text, a string; got list.",
     'register("lime")': "a method is a limelight.explainers.Method; got 'lime'.",
     'model.logits(["good film", None])': "text 1 (counting from 0): a text must be a string; got "
     "NoneType.",
@@ -98,7 +97,7 @@ WRONG_TYPES = {
 
 def test_wrong_types_get_a_sentence_too():
     program = (
-        "from limelight import InputError, compare, explain, game, load, register, surrogate\n"
+        "from limelight import InputError, compare, explain, game, load, register\n"
         "model = load()\n"
         f"for call in {list(WRONG_TYPES)}:\n"
         "    try:\n"

@@ -46,7 +46,6 @@ VERBS = {
     "compare": OF_ONE_TEXT,
     "game": OF_ONE_TEXT - AIM - {"scale"},
     "plan": OF_ONE_TEXT,
-    "surrogate": OF_ONE_TEXT,
     "explain_data": FIELDS.keys(),
 }
 

@@ -31,9 +31,7 @@ SAMPLED = {  # methods, and what else is asked of them
     "owen": {"text": LONG},
     "zoom": {"text": LONG},
     "zoom into two": {"method": "zoom", "text": LONG, "opened": 2},
-    "surrogate": {"heads": 1, "text": TEXT[:35]},  # fits of more words take seconds
 }
-NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name == "surrogate")) for name in SAMPLED]
 
 
 class Machine:
@@ -77,7 +75,7 @@ def run(machine, monkeypatch, name, budget, verb=limelight.explain):
 
 
 @pytest.mark.parametrize("later", [2.0, 8.0])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_a_time_ends_near_its_end_on_a_machine_that_becomes_slower(name, later, monkeypatch):
     budget = 20.0
     machine = Machine(slow_from=budget / 2, later=later)
@@ -86,12 +84,12 @@ def test_a_time_ends_near_its_end_on_a_machine_that_becomes_slower(name, later, 
     assert np.isfinite(e.scores).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_on_a_steady_machine_the_time_is_used(name, monkeypatch):
     """Negative control: a method that draws the least would keep within any time."""
     machine = Machine()
     run(machine, monkeypatch, name, 20.0)
-    # Masks of few words or sentences come several times, and a surrogate is fitted in its time.
+    # Masks of few words or sentences come several times.
     used = 0.75 if text_of(name) == TEXT else 0.4
     assert used * 20.0 < machine.now <= 20.0
 

@@ -232,7 +232,7 @@ def _change_somewhere(rng, value):
 
 def read_back(content):
     """Return 0 if a result could be read and written again, 2 if it was refused in a sentence."""
-    kind = Comparison if '"limelight.comparison/1"' in content else Explanation
+    kind = Comparison if '"limelight.comparison/2"' in content else Explanation
     try:
         found = kind.from_json(content)
     except InputError as error:

@@ -240,12 +240,16 @@ def test_what_ignores_the_model_is_the_same_with_shuffled_weights():
 
 
 def test_shuffled_weights_are_the_same_numbers_elsewhere():
-    twin = MODEL.shuffled(5)
+    twin = MODEL.shuffle_weights(5)
     for name in ("embedding", "W_q", "W_l"):
         before, after = getattr(MODEL, name), getattr(twin, name)
         assert not np.array_equal(before, after)
         np.testing.assert_array_equal(np.sort(before, axis=None), np.sort(after, axis=None))
-    assert twin.fingerprint == MODEL.shuffled(5).fingerprint != MODEL.shuffled(6).fingerprint
+    assert (
+        twin.fingerprint
+        == MODEL.shuffle_weights(5).fingerprint
+        != MODEL.shuffle_weights(6).fingerprint
+    )
 
 
 def test_a_model_that_hides_its_weights_cannot_be_checked_with_shuffled_ones():

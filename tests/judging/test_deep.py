@@ -58,11 +58,11 @@ def test_areas_are_those_of_the_model_asked_directly(model, judged):
 
 def test_shuffled_networks_leave_the_model_alone(model):
     before = model.fingerprint
-    twin = model.shuffled(1)
-    assert replace(model, half=False).shuffled(1).half is False
+    twin = model.shuffle_weights(1)
+    assert replace(model, half=False).shuffle_weights(1).half is False
     assert model.fingerprint == before
-    assert twin.fingerprint not in (before, model.shuffled(2).fingerprint)
-    assert twin.fingerprint == model.shuffled(1).fingerprint
+    assert twin.fingerprint not in (before, model.shuffle_weights(2).fingerprint)
+    assert twin.fingerprint == model.shuffle_weights(1).fingerprint
     for mine, its in zip(model.network.parameters(), twin.network.parameters(), strict=True):
         np.testing.assert_array_equal(
             np.sort(mine.detach().numpy(), axis=None), np.sort(its.detach().numpy(), axis=None)

@@ -142,7 +142,7 @@ def test_the_same_seed_judges_the_same_and_the_value_survives_files(controls):
     assert controls != again
     assert len(repr(controls)) < 200
     record = json.loads(controls.to_json())
-    assert record["schema"] == "limelight.judgement/1"
+    assert record["schema"] == "limelight.judgement/2"
     assert set(record["texts"][0]["areas"]) == {m.method for m in controls.methods}
     assert controls.to_csv().count("\n") == 1 + len(TEXTS) * 7
     assert len(controls.to_frame()) == len(TEXTS) * 7

@@ -50,9 +50,9 @@ def test_areas_drops_and_lds_are_those_of_all_ablations(family):
 
 def test_an_answer_is_written_once_and_is_the_one_that_is_explained(monkeypatch):
     model, asked = writer(max_new_tokens=4), []
-    write = type(model).written
+    write = type(model).generate
     monkeypatch.setattr(
-        type(model), "written", lambda self, text: asked.append(text) or write(self, text)
+        type(model), "generate", lambda self, text: asked.append(text) or write(self, text)
     )
     found = judge(model, [TEXT], ["loo"], estimate=lambda _: None)
     assert asked == [TEXT]

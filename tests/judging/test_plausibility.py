@@ -56,6 +56,10 @@ def reverse(model, text, target):
     return [-x for x in perfect(model, text)]
 
 
+def constant_by_word(model, text):
+    return [1.0] * len(set(text.split()))
+
+
 def constant(model, text):
     return [1.0] * len(text.split())
 
@@ -144,6 +148,26 @@ def test_agreement_is_the_mean_of_the_texts_beside_that_of_another_seed(judged):
     assert once.agreement.again == ()
 
 
+def test_the_errors_of_drawn_ties_stand_beside_their_numbers():
+    text = "w1 w2 w1 w3 w4 w2"
+    found = judge(MODEL, [text], [constant_by_word, "lime"], rationales=[[[0, 2], [9, 11]]])
+    (marked,) = found.plausibility.texts
+    tied, exact = marked.precision.stderr.methods
+    assert tied == marked.precision.stderr.chance > 0
+    assert exact is None
+    assert found.plausibility["constant_by_word"].precision_stderr == tied
+    head, *lines = found.to_csv().splitlines()
+    rows = [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
+    assert float(rows[0]["average_precision_stderr"]) == pytest.approx(tied)
+    assert rows[1]["average_precision_stderr"] == ""
+    assert "means over 64 random orders of the tied words" in found.as_html()
+    assert Judgement.from_json(found.to_json()) == found
+    again = judge(MODEL, [text], [constant_by_word], rationales=[[[0, 2], [9, 11]]]).plausibility
+    assert again.texts[0].precision.chance == marked.precision.chance
+    other = judge(MODEL, [text], [constant_by_word], rationales=[[[0, 2], [9, 11]]], seed=1)
+    assert other.plausibility.texts[0].precision.chance != marked.precision.chance
+
+
 def test_it_survives_files_and_is_shown_everywhere(judged):
     again = Judgement.from_json(judged.to_json())
     assert again == judged
@@ -157,6 +181,8 @@ def test_it_survives_files_and_is_shown_everywhere(judged):
     assert 0 < float(row["average_precision_chance"]) < 1
     page = judged.as_html()
     assert "Plausible is not faithful" in page
+    assert "Chance is exact" in page  # no word occurs twice
+    assert row["average_precision_chance_stderr"] == ""
     assert "Do the methods agree?" in page
     bare = judge(MODEL, TEXTS[:2], ["loo", "alpha-avg"])
     assert bare.plausibility is None
@@ -185,7 +211,11 @@ def test_repeated_words_are_found_together():
         scores |= {word: 3.0 - place for place, word in enumerate(order)}
         one = judge(MODEL, [text], [by_table], rationales=[[[0, 2], [9, 11]]]).plausibility
         every.append(one["by_table"].precision)
-    assert found["chance"].precision == pytest.approx(np.mean(every))
+    chance = found["chance"]
+    assert 0 < chance.precision_stderr < 0.05
+    assert abs(chance.precision - np.mean(every)) < 4 * chance.precision_stderr
+    assert found["by_table"].precision_stderr is None
+    assert found["by_table"].above_stderr == chance.precision_stderr
 
 
 def test_several_annotators_are_averaged_and_held_against_each_other():

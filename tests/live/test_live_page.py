@@ -19,6 +19,7 @@ from browsing import until, watched_page
 from engine_runs import expected, gaps
 from hard_texts import hard_texts
 from tiny_models import tiny_model
+from two_classes import fitted
 
 pytestmark = pytest.mark.usefixtures("browser")
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -299,6 +300,6 @@ def test_texts_are_answered_as_python_does(opened, shipped):
 
 
 def test_an_exact_model_without_tables_is_shown_by_serve():
-    model = limelight.pooling_classifier({"good": [1.0]}, [[1.0]], classes=["no", "yes"])
+    model = limelight.wrap(fitted("LogisticRegression"))
     with pytest.raises(limelight.InputError, match="limelight serve"):
         live_page(model)

@@ -443,7 +443,7 @@ def tried(seed):
         model = limelight.wrap(pipeline)
     except limelight.InputError as error:
         return Tried("refused", says=str(error))
-    because = model.capabilities["games"]
+    because = model.capabilities["exact_game"]
     if because is not None:
         return Tried("sampled: the model", says=because)
     while True:

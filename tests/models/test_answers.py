@@ -156,7 +156,7 @@ def test_sentences_are_given_what_came_before_and_add_up(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_answer_is_what_the_model_writes_token_by_token(family):
     model = writer(family, max_new_tokens=5)
-    answer = model.written(TEXT)
+    answer = model.generate(TEXT)
     pieces = model.read(TEXT).input
     ids = pieces.ids[pieces.inside].tolist()
     network, ends = model.network.language_model, {model.network.config.eos_token_id}
@@ -299,7 +299,7 @@ def test_a_result_keeps_the_answer():
     assert again.asked == Answer(ANSWER)
     sentence = Answer("Good film. Bad.", 11, 15, written=True)
     assert sentence.stored() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
-    assert has(model, "answers")
+    assert has(model, "generation")
     document = model.read(TEXT, asked=(Answer(ANSWER),))
     assert document.asked_text == AskedText(TEXT, (Answer(ANSWER),))
 
@@ -470,7 +470,7 @@ def test_relevance_is_what_a_sentence_adds_when_every_weight_is_replayed(family,
 def test_attention_is_read_at_the_places_that_predict_the_answer():
     model = writer()
     document = model.read(TEXT, asked=(Answer(ANSWER),))
-    (found,) = model.attended(document)
+    (found,) = model.attention(document)
     count = len(ids_of(model)[-1])
     wanted = np.zeros(len(found.reads))
     wanted[-count - 1 : -1] = 1 / count
@@ -531,7 +531,7 @@ def test_predict_says_what_the_model_writes():
     for per_token in (False, True):  # a log-probability is a sum, whatever is explained
         model = writer(max_new_tokens=4, per_token=per_token)
         row = limelight.predict(model, TEXT)
-        assert row["answer"] == model.written(TEXT).text
+        assert row["answer"] == model.generate(TEXT).text
         ids, *_, answer = ids_of(model, TEXT, row["answer"])
         expected = by_hand(model, ids.tolist(), answer.tolist()).sum()
         assert row["log_probability"] == pytest.approx(expected, rel=1e-4)
@@ -611,8 +611,8 @@ def test_an_answer_that_is_cut_inside_a_character_ends_before_it(monkeypatch):
         return torch.cat([input_ids, torch.tensor([whole[:-1]])], dim=1)
 
     monkeypatch.setattr(network, "generate", written)
-    assert "\ufffd" not in model.written(TEXT).text
-    assert model.written(TEXT).text.split() == ["good", "film"]
+    assert "\ufffd" not in model.generate(TEXT).text
+    assert model.generate(TEXT).text.split() == ["good", "film"]
 
 
 @pytest.mark.parametrize(

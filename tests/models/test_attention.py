@@ -62,7 +62,7 @@ def test_the_head_is_seen_to_read_what_it_reads():
     for name in ("modernbert", "ctrl"):
         network, tokenizer = unusual(name)
         model = limelight.wrap(network, tokenizer=tokenizer)
-        found[name] = next(model.attended(model.read(TEXT))).reads
+        found[name] = next(model.attention(model.read(TEXT))).reads
     np.testing.assert_allclose(found["modernbert"], 1 / len(found["modernbert"]))
     assert found["ctrl"].tolist() == [0.0] * (len(found["ctrl"]) - 1) + [1.0]
     network, tokenizer = tiny("bert")
@@ -72,7 +72,7 @@ def test_the_head_is_seen_to_read_what_it_reads():
     model = limelight.wrap(network, tokenizer=tokenizer)
     for frozen in (False, True):
         network.requires_grad_(not frozen)
-        reads = next(model.attended(model.read(TEXT))).reads
+        reads = next(model.attention(model.read(TEXT))).reads
         assert reads.tolist() == np.eye(len(reads))[3].tolist()
     e = limelight.explain(model, TEXT, "alpha-avg", features="positions")
     alpha, _ = attention_by_hand("bert")

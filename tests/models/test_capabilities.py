@@ -1,8 +1,5 @@
 """Capabilities decide which methods a model gets, and a refusal prints its sentence."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 import numpy as np
 import pytest
 
@@ -10,7 +7,6 @@ import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import IG, METHODS, AlphaAvg, Lime, Shapley, usable_methods
 from limelight.models import Function, reason_missing
-from limelight.models.hugging_face.model import HuggingFace
 
 from known import BY_ASKING, DEEP, ONLY_EXACT
 from tiny_models import tiny_model
@@ -47,7 +43,7 @@ def test_the_table_for_a_model_says_how_or_why_not():
         "answers."
     )
     exact = limelight.methods(tiny_model())["lime"].ways[0]
-    assert (exact.needs, exact.exactness) == ("games", "bound")
+    assert (exact.needs, exact.exactness) == ("exact_game", "bound")
     assert {s.name: s.default for s in exact.settings}["tolerance"] == 1e-6
     assert {s.name: s.default for s in table["lime"].ways[0].settings}["tolerance"] is None
 
@@ -63,15 +59,8 @@ def test_tolerance_means_one_thing_per_way_and_the_table_says_which():
 
 def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):
     one, other = transformer(), transformer()
-    usual = HuggingFace.capabilities.fget
-
-    def checked(self) -> Mapping[str, str | None]:
-        own = dict(usual(self))
-        if self is one:
-            own["attends"] = "its attention rows do not add up to one"
-        return MappingProxyType(own)
-
-    monkeypatch.setattr(HuggingFace, "capabilities", property(checked))
+    why = "its attention rows do not add up to one"
+    monkeypatch.setitem(vars(one), "capabilities", {**one.capabilities, "attention": why})
     assert limelight.explain(other, "a good film", "alpha-avg").method == "alpha-avg"
     with pytest.raises(InputError) as error:
         limelight.explain(one, "a good film", "alpha-avg")
@@ -83,8 +72,8 @@ def test_a_capability_may_be_withdrawn_from_one_instance(monkeypatch):
 
 
 def test_a_capability_that_nobody_mentions_is_not_there(monkeypatch):
-    monkeypatch.setattr(Function, "capabilities", MappingProxyType({}))
-    assert reason_missing(FUNCTION, "attends") == "Function does not offer that"
+    monkeypatch.setitem(vars(FUNCTION), "capabilities", {})
+    assert reason_missing(FUNCTION, "attention") == "Function does not offer that"
 
 
 @pytest.mark.parametrize(
@@ -177,13 +166,14 @@ def test_anchors_need_a_choice():
 
 
 def test_a_claimed_capability_must_be_there(monkeypatch):
-    monkeypatch.setattr(Function, "capabilities", MappingProxyType({"differentiates": None}))
+    monkeypatch.setitem(vars(FUNCTION), "capabilities", {"gradients": None})
     with pytest.raises(InputError) as error:
         limelight.explain(FUNCTION, "w1 w2", "gxi")
     assert str(error.value) == (
-        "Function says that it differentiates, but lacks places, embedded, differentiated."
+        "Function claims the capability 'gradients', but lacks token_positions, embedded, "
+        "gradients."
     )
-    monkeypatch.setattr(Function, "capabilities", MappingProxyType({"attend": None}))
+    monkeypatch.setitem(vars(FUNCTION), "capabilities", {"attend": None})
     with pytest.raises(InputError, match="no capability 'attend'"):
         limelight.explain(FUNCTION, "w1 w2", "loo")
 

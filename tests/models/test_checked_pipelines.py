@@ -235,7 +235,7 @@ def test_code_that_is_not_of_scikit_learn_is_named(estimator, says):
 def test_a_function_that_was_assigned_to_a_fitted_classifier_is_seen():
     pipeline = fitted(TfidfVectorizer())
     pipeline[-1].decision_function = lambda rows: np.zeros(rows.shape[0])
-    assert "has decision_function of its own" in limelight.wrap(pipeline).capabilities["games"]
+    assert "has decision_function of its own" in limelight.wrap(pipeline).capabilities["exact_game"]
 
 
 def test_random_pipelines_are_within_their_bounds_of_all_subsets():

@@ -84,13 +84,13 @@ def test_integrated_gradients_hold_a_few_nodes_at_a_time(monkeypatch):
     model, text = loaded(), "a superb film but the plot is predictable ."
     usual = limelight.explain(model, text, "ig", steps=32, max_steps=32)
     asked = []
-    inner = type(model).differentiated
+    inner = type(model).gradients
 
     def watched(self, document, points, weigh):
         asked.append(len(points))
         return inner(self, document, points, weigh)
 
-    monkeypatch.setattr(type(model), "differentiated", watched)
+    monkeypatch.setattr(type(model), "gradients", watched)
     monkeypatch.setattr(integrated_methods, "_NODES", 5)
     found = limelight.explain(model, text, "ig", steps=32, max_steps=32)
     np.testing.assert_allclose(found.scores, usual.scores, rtol=1e-5, atol=1e-7)
@@ -105,7 +105,7 @@ def test_the_attention_of_one_window_is_asked_when_it_is_wanted():
     seen = []
     handle = model.network.register_forward_hook(lambda *_: seen.append(1))
     try:
-        windows = long.attended(document)
+        windows = long.attention(document)
         next(windows)
         assert len(seen) == 1
         assert len(list(windows)) == len(document.windows.spans) - 1

@@ -19,11 +19,8 @@ torch = pytest.importorskip("torch")
 def test_every_method_gives_the_same_numbers(method, outputs):
     model = tiny_model(4, outputs=outputs, scale=0.8)
     texts = [text for text in random_texts(13, 5) if len(set(text.split())) > 1]
-    settings = {}
-    if method == "surrogate":
-        texts, settings = texts[:2], {"samples": 200}  # it is fitted to a text for a second or two
-    here = limelight.explain(model, texts, method, **settings)
-    there = limelight.explain(model.on("cpu"), texts, method, **settings)
+    here = limelight.explain(model, texts, method)
+    there = limelight.explain(model.on("cpu"), texts, method)
     for one, other in zip(here, there, strict=True):
         allowed = (one.bound or 0) + (other.bound or 0) + 1e-9
         np.testing.assert_allclose(other.scores, one.scores, rtol=1e-9, atol=allowed)
@@ -44,7 +41,7 @@ def test_games_are_tensors_of_the_device_and_equal_ours():
 
 
 def test_more_texts_are_explained_at_a_time():
-    assert tiny_model().on("cpu").together > tiny_model().together
+    assert tiny_model().on("cpu").documents_per_batch > tiny_model().documents_per_batch
 
 
 def test_the_shipped_model_is_loaded_for_a_device():

@@ -76,7 +76,7 @@ def test_the_tokens_of_an_answer_are_found_however_a_server_writes_them(shows):
         assert found[0, 0] == pytest.approx(expected, abs=1e-9)
 
 
-ASKING = ("shapley", "banzhaf", "lime", "loo", "context-cite", "interactions", "owen", "surrogate")
+ASKING = ("shapley", "banzhaf", "lime", "loo", "context-cite", "interactions", "owen")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_the_server_writes_is_explained_and_is_the_same_when_it_is_given(se
     given = "".join(written).removeprefix(" ")
     again = limelight.explain(model, CONTEXT, "loo", features="sentences", answer=given)
     np.testing.assert_array_equal(e.scores, again.scores)
-    assert model.written(CONTEXT).text == given
+    assert model.generate(CONTEXT).text == given
 
 
 def test_a_run_goes_on_only_where_the_server_stops_alike(server, tmp_path):
@@ -200,7 +200,7 @@ BROKEN = (500, "oops", {})
 def test_what_fails_for_now_is_asked_again(server, slept, faults, waits):
     server.faults = list(faults)
     model = wrapped(server)
-    answer = model.written(CONTEXT)
+    answer = model.generate(CONTEXT)
     assert slept == waits
     assert answer.text.strip()
     assert len(server.bodies) == len(faults) + 4  # written, read, and two improbable ones read
@@ -209,7 +209,7 @@ def test_what_fails_for_now_is_asked_again(server, slept, faults, waits):
 def test_a_date_to_wait_for_is_understood(server, slept):
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
     server.faults = [(429, "slow down", {"Retry-After": until})]
-    wrapped(server).written(CONTEXT)
+    wrapped(server).generate(CONTEXT)
     assert 55 < slept[0] <= 60
 
 
@@ -264,7 +264,7 @@ def test_a_wrong_name_and_a_slow_server(server, slept):
         limelight.explain(wrapped(server, model="tinny"), CONTEXT, "loo")
     server.faults = ["slow"] * 5
     with pytest.raises(InputError, match=r"does not answer \(TimeoutError.*5 times"):
-        wrapped(server, timeout=0.05).written(CONTEXT)
+        wrapped(server, timeout=0.05).generate(CONTEXT)
 
 
 def test_an_answer_that_shares_a_token_with_the_prompt_is_refused(server):
@@ -283,12 +283,12 @@ def test_the_key_is_in_the_header_and_nowhere_else(server, slept, monkeypatch):
     kept.append(pickle.dumps(wrapped(server, key_variable="TINY_KEY")).decode("latin-1"))
     server.faults = [(401, f"Incorrect API key provided: {KEY}.", {})]
     with pytest.raises(InputError, match="Incorrect API key provided: …") as refused:
-        model.written(CONTEXT)
+        model.generate(CONTEXT)
     kept += [str(refused.value), repr(refused.value.__cause__)]
     assert not any(KEY in one for one in kept)
     monkeypatch.setenv("TINY_KEY", "two\nlines")
     with pytest.raises(InputError, match="TINY_KEY holds what no key is made of") as refused:
-        model.written(CONTEXT)
+        model.generate(CONTEXT)
     assert "two" not in str(refused.value)
     monkeypatch.delenv("TINY_KEY")
     with pytest.raises(InputError, match="TINY_KEY is not set"):
@@ -364,7 +364,7 @@ def test_a_redirect_is_not_followed(server, monkeypatch):
     with completions() as other:
         server.faults = [(308, "", {"Location": f"{other.url}/completions"})]
         with pytest.raises(InputError, match="give the one to which it leads"):
-            wrapped(server, key_variable="TINY_KEY").written(CONTEXT)
+            wrapped(server, key_variable="TINY_KEY").generate(CONTEXT)
         assert other.bodies == []
 
 
@@ -451,7 +451,7 @@ def test_methods_are_compared_and_judged_on_a_server(server):
     model = wrapped(server)
     comparison = limelight.compare(model, CONTEXT, methods=["shapley", "loo"], features="sentences")
     assert comparison["loo"].scores.shape == (5,)
-    answer = model.written(CONTEXT).text
+    answer = model.generate(CONTEXT).text
     masks, values = by_direct_calls(server.lm, answer)
     found = limelight.judge(model, [CONTEXT], ["shapley", "loo"], features="sentences")
     scores = shapley_by_subsets(masks, values)
@@ -590,9 +590,9 @@ def test_a_wait_that_no_one_can_wait_is_one_sentence(server, slept):
         server.faults = [(429, "no", {"Retry-After": header.encode().decode("latin-1")})]
         if header.startswith("9"):
             with pytest.raises(InputError, match="asks to wait over a million s"):
-                wrapped(server).written(CONTEXT)
+                wrapped(server).generate(CONTEXT)
         else:
-            assert wrapped(server).written(CONTEXT).text.strip()
+            assert wrapped(server).generate(CONTEXT).text.strip()
     assert all(seconds <= 120 for seconds in slept)
 
 
@@ -616,7 +616,7 @@ def test_a_server_that_drips_is_given_up_when_the_time_is_over(server, monkeypat
     monkeypatch.setattr(endpoint, "_ATTEMPTS", 1)
     model = wrapped(server, timeout=30)
     server.drips, server.pause = part, lambda: None
-    assert model.written(CONTEXT).text.strip()  # a pause alone does no harm
+    assert model.generate(CONTEXT).text.strip()  # a pause alone does no harm
     in_time, ended = [], threading.Event()
 
     def pause():
@@ -626,7 +626,7 @@ def test_a_server_that_drips_is_given_up_when_the_time_is_over(server, monkeypat
 
     server.pause = pause
     with pytest.raises(InputError, match=r"TimeoutError: no whole answer within 30 s\), 1 times"):
-        model.written(CONTEXT)
+        model.generate(CONTEXT)
     given_up.set()
     assert alarms[-1].seconds == 30
     assert ended.wait(20)

@@ -98,14 +98,7 @@ def other_words():
         ("not json", "config.json is not JSON"),
         ("[]", "must have the format 'limelight.attention/3'"),
         ('{"architectures": ["BertForSequenceClassification"]}', "it has None"),
-        (
-            '{"format": "limelight.attention/1"}',
-            "it was written by limelight 0.3 or before; train it again.",
-        ),
-        (
-            '{"format": "limelight.attention/2"}',
-            "it was written by limelight 0.3 or before; train it again.",
-        ),
+        ('{"format": "limelight.attention/2"}', "it has 'limelight.attention/2'"),
         ('{"format": "limelight.attention/9"}', "it has 'limelight.attention/9'"),
         ('{"format": "limelight.attention/3"}', "must have the SHA-256"),
     ],

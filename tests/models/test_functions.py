@@ -683,3 +683,21 @@ def test_signs_in_a_row_are_words_of_their_own():
     text = "🇩🇪🇫🇷👍🏽👍1️⃣2️⃣ab3 \u0301x"
     found = ("🇩🇪", "🇫🇷", "👍🏽", "👍", "1️⃣", "2️⃣", "ab3", "\u0301", "x")
     assert model.read(text).tokens.strings == found
+
+
+def test_a_model_of_a_module_is_loaded_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "my_classifiers.py").write_text(
+        "import limelight\n"
+        "model = limelight.wrap(lambda texts: [[2.0]] * len(texts), classes=['no', 'yes'], "
+        "scale='logit')\n"
+        "class inner:\n    model = model\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("my_classifiers:model", "my_classifiers:inner.model"):
+        assert limelight.load(name).logits(["good"]) == pytest.approx(2.0)
+    with pytest.raises(limelight.InputError, match="there is no model 'my_classifiers:other'"):
+        limelight.load("my_classifiers:other")
+    with pytest.raises(limelight.InputError, match="there is no model 'no_such_module:thing'"):
+        limelight.load("no_such_module:thing")
+    sys.modules.pop("my_classifiers")

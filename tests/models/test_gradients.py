@@ -164,10 +164,10 @@ def test_two_scores_whose_errors_cancel_in_the_sum_are_noticed(monkeypatch, most
     model = loaded("bert")
     document = model.read(TEXT)
     start, end = (model.embedded(document, *more) for more in ((features_of(document), "mask"), ()))
-    way, ask = end - start, model.differentiated
-    gains, loses = (int(np.flatnonzero(model.places(document) == j)[0]) for j in (1, 4))
+    way, ask = end - start, model.gradients
+    gains, loses = (int(np.flatnonzero(model.token_positions(document) == j)[0]) for j in (1, 4))
 
-    def differentiated(document, points, weigh):
+    def gradients(document, points, weigh):
         found = ask(document, points, weigh)
         x = ((points - start)[:, gains] @ way[gains]) / (way[gains] @ way[gains])
         bump, gradient = 40 * np.exp(-(((x - 0.45) / 0.04) ** 2)), found.gradient.copy()
@@ -176,7 +176,7 @@ def test_two_scores_whose_errors_cancel_in_the_sum_are_noticed(monkeypatch, most
         return found._replace(gradient=gradient)
 
     plain = limelight.explain(model, TEXT, "ig", target=TARGET, max_steps=256)
-    monkeypatch.setattr(type(model), "differentiated", lambda _, *given: differentiated(*given))
+    monkeypatch.setattr(type(model), "gradients", lambda _, *given: gradients(*given))
     e = limelight.explain(model, TEXT, "ig", target=TARGET, max_steps=most)
     added, area = e.scores - plain.scores, 40 * 0.04 * np.sqrt(np.pi)
     off = max(abs(added[1] - area), abs(added[4] + area))

@@ -166,7 +166,7 @@ def exact_scores(pipeline, e, classes):
 def check_exact(pipeline, text=TEXT):
     """Return the largest error over its bound of Shapley and LIME, which must not pass 1."""
     model = limelight.wrap(pipeline)
-    assert model.capabilities["games"] is None
+    assert model.capabilities["exact_game"] is None
     shapley = limelight.explain(model, text, "shapley", tolerance=1e-9)
     lime = limelight.explain(model, text, "lime", tolerance=1e-9)
     by_shapley, by_lime, base = exact_scores(pipeline, shapley, model.classes)
@@ -262,8 +262,8 @@ def test_labels_that_are_each_a_yes_or_no_choose_no_class(last):
     texts, labels = corpus(0, 8)
     bits = np.array([[label & 1, label & 2, label & 4] for label in labels], dtype=bool).astype(int)
     model = limelight.wrap(make_pipeline(TfidfVectorizer(), last()).fit(texts, bits))
-    assert model.capabilities["games"] is None
-    assert "yes or no" in model.capabilities["chooses"]
+    assert model.capabilities["exact_game"] is None
+    assert "yes or no" in model.limitations["is_exclusive"]
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
@@ -330,7 +330,7 @@ def test_adversarial_weights_and_frequencies_are_exact(scale):
 )
 def test_what_is_not_linear_is_sampled_and_says_why(vectorizer, classifier, between, why):
     model = limelight.wrap(fitted(vectorizer, classifier, between=between))
-    assert why in model.capabilities["games"]
+    assert why in model.capabilities["exact_game"]
     found = limelight.explain(model, TEXT, "shapley", pairs=2)
     assert found.bound is None
 
@@ -420,7 +420,7 @@ def test_words_that_are_one_are_protected_together():
 def test_a_classifier_of_pairs_of_classes_is_asked():
     machine = SVC(kernel="linear", decision_function_shape="ovo")
     model = limelight.wrap(fitted(TfidfVectorizer(), machine, classes=3))
-    assert "does not choose the class of its largest score" in model.capabilities["games"]
+    assert "does not choose the class of its largest score" in model.capabilities["exact_game"]
 
 
 def test_a_word_that_the_pipeline_does_not_know_does_nothing():

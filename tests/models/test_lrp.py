@@ -253,8 +253,8 @@ def test_what_is_not_known_to_weigh_withdraws_the_capability_of_that_instance_al
     network.bert.encoder.layer[1].intermediate.intermediate_act_fn = Curved()
     model = limelight.wrap(network, tokenizer=tokenizer)
     why = "BertForSequenceClassification computes 'Exp', in which nothing is known to be a weight"
-    assert reason_missing(model, "freezes") == why
-    assert has(loaded("bert"), "freezes")
+    assert reason_missing(model, "lrp") == why
+    assert has(loaded("bert"), "lrp")
     with pytest.raises(InputError) as error:
         limelight.explain(model, TEXT, "lrp")
     assert str(error.value) == (
@@ -352,7 +352,7 @@ def test_texts_together_score_as_they_do_alone(family, monkeypatch):
     model = loaded(family)
     alone = [limelight.explain(model, text, "lrp", target=TARGET) for text in TEXTS]
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
-    monkeypatch.setattr(type(model), "together", 3)
+    monkeypatch.setattr(type(model), "documents_per_batch", 3)
     asked = model.engine.calls
     several = limelight.explain(model, TEXTS, "lrp", target=TARGET)
     assert model.engine.calls - asked <= 2 * len(TEXTS)
@@ -375,7 +375,7 @@ def test_of_texts_together_the_one_at_fault_is_named(monkeypatch):
 
     monkeypatch.setattr(frozen_network, "times_input", fails_on_the_longest)
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
-    monkeypatch.setattr(type(model), "together", 4)
+    monkeypatch.setattr(type(model), "documents_per_batch", 4)
     with pytest.raises(InputError, match="the plot is so bad"):
         limelight.explain(model, TEXTS, "lrp")
     assert len(limelight.explain(model, [TEXTS[0], TEXTS[1]], "lrp")) == 2
@@ -394,7 +394,7 @@ def test_memory_that_runs_out_halves_the_texts_taken_together(monkeypatch):
     alone = limelight.explain(model, TEXTS[-1], "lrp")
     monkeypatch.setattr(frozen_network, "times_input", small)
     monkeypatch.setitem(frozen_network._COST, "cpu", 1)
-    monkeypatch.setattr(type(model), "together", 4)
+    monkeypatch.setattr(type(model), "documents_per_batch", 4)
     found = limelight.explain(model, TEXTS, "lrp")
     assert sizes[0] == 4
     assert max(sizes[1:]) == 2

@@ -28,7 +28,12 @@ def animal(family):
 
 def test_an_ordinary_network_has_nothing_to_say():
     check = wrapped(tiny("bert")[0]).check
-    assert (check.refused, check.withdrawn, check.alike, check.notices) == ({}, {}, False, ())
+    assert (check.refused, check.unusable_replacements, check.alike, check.notices) == (
+        {},
+        {},
+        False,
+        (),
+    )
 
 
 @pytest.fixture
@@ -160,7 +165,7 @@ def test_half_precision_is_said(kind, digits):
         f"The model computes in half precision ({kind}): its outputs have about {digits} digits, "
         "and smaller effects are rounding.",
     )
-    assert model.capabilities["attends"] is None
+    assert model.capabilities["attention"] is None
 
 
 def test_a_second_embedding_withdraws_gradients():

@@ -278,8 +278,9 @@ def test_attention_is_read_where_the_next_word_is_read():
 
 def test_everything_that_the_network_shows_can_be_asked():
     model = classifier(*language_model())
-    shown = ("attends", "relays", "differentiates", "freezes", "pieces", "cuts", "shuffles")
-    assert [reason_missing(model, one) for one in (*shown, "chooses")] == [None] * 8
+    capabilities = ("attention", "attention_only", "gradients", "lrp")
+    properties = ("has_subwords", "max_tokens", "shuffle_weights", "is_exclusive")
+    assert [reason_missing(model, name) for name in (*capabilities, *properties)] == [None] * 8
     scores = {e.method: e.scores for e in limelight.compare(model, TEXTS[1])}
     assert list(scores) == ["shapley", "lime", "lrp", "ig", "loo", "alpha-avg"]
 

@@ -305,6 +305,6 @@ def test_what_the_model_cannot_do_is_refused_in_a_sentence():
 
 def test_shuffled_weights_leave_the_mean_patch():
     model = picture_model(1)
-    other = model.shuffled(0)
+    other = model.shuffle_weights(0)
     assert np.array_equal(other.patch_mean, model.patch_mean)
     assert not np.array_equal(other.patch_in, model.patch_in)

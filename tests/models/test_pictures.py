@@ -113,11 +113,11 @@ def test_removing_patches_is_replacing_pixels_by_hand(family):
 @pytest.mark.parametrize("family", TRANSFORMERS)
 def test_gradients_and_attention_are_those_of_the_bare_network(family):
     model, pixels = tiny_pictures(family), photo()
-    assert all(has(model, one) for one in ("attends", "differentiates", "freezes"))
+    assert all(has(model, one) for one in ("attention", "gradients", "lrp"))
     document, network = model.read(pixels), model.network
     values = torch.as_tensor(document.input.values[None])
     special = {"deit": 2}.get(family, 1)
-    assert model.places(document).tolist() == [-1] * special + list(range(9))
+    assert model.token_positions(document).tolist() == [-1] * special + list(range(9))
 
     kept = {}
 
@@ -145,7 +145,7 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
     network.set_attn_implementation("eager")
     alpha = network(values, output_attentions=True).attentions
     network.set_attn_implementation(usual)
-    (shown,) = model.attended(document)
+    (shown,) = model.attention(document)
     assert shown.alpha.shape == (3, 2, 9 + special, 9 + special)
     assert np.abs(shown.alpha - torch.stack(alpha)[:, 0].detach().numpy()).max() < 1e-6
 
@@ -166,9 +166,9 @@ def test_frozen_weights_share_out_what_the_patches_do(family):
 def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_show():
     for family, said in (("swin", "more than vectors"), ("convnext", "nothing that embeds")):
         model = tiny_pictures(family)
-        for one in ("attends", "relays", "differentiates", "freezes"):
+        for one in ("attention", "attention_only", "gradients", "lrp"):
             assert said in reason_missing(model, one)
-        assert "does not show one state for every token" in reason_missing(model, "signals")
+        assert "does not show one state for every token" in reason_missing(model, "hidden_states")
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), "gxi")
         for method in ("shapley", "lime", "loo", "banzhaf"):

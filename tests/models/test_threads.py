@@ -43,7 +43,7 @@ def _eager_switches():
 
 
 def explained(model, method, text):
-    exact = has(model, "games") and method not in DRAWN
+    exact = has(model, "exact_game") and method not in DRAWN
     return limelight.explain(model, text, method, **({} if exact else CHEAP.get(method, {}))).scores
 
 

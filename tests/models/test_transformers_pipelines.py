@@ -113,7 +113,7 @@ def test_gradients_are_those_at_the_embedded_words_beside_token_types(family):
     assert sum(calls) == 1
     expected = (gradient * points).sum(-1)[0].detach().double().numpy()
     e = limelight.explain(model, "good film bad plot", "gxi", target=1, features="tokens")
-    words = model.places(model.read("good film bad plot", pieces=True))
+    words = model.token_positions(model.read("good film bad plot", pieces=True))
     own = np.bincount(words[words >= 0], weights=expected[words >= 0])
     np.testing.assert_allclose(e.scores, own, rtol=1e-4, atol=1e-5)
 

@@ -220,7 +220,7 @@ def test_the_notice_of_a_cut_text_names_the_remedy():
 
 def test_several_texts_and_methods_share_one_reading(monkeypatch):
     model, texts = loaded(), []
-    assert model.capabilities["freezes"] is None  # which reads a text of its own, once
+    assert model.capabilities["lrp"] is None  # which reads a text of its own, once
     kind = type(model.in_windows(SIZE))
     read = kind.read
     monkeypatch.setattr(kind, "read", lambda *it, **how: texts.append(it[1]) or read(*it, **how))

@@ -95,7 +95,7 @@ def test_any_text_can_be_written_and_read_back(text):
         return
     page = explanation(writable(text)).as_html()  # an explanation refuses half a character
     page.encode()
-    assert json.loads(data_of(page))["schema"] == "limelight.explanation/1"
+    assert json.loads(data_of(page))["schema"] == "limelight.explanation/2"
     assert Explanation.from_json(data_of(page)).text == writable(text)
 
 

@@ -46,7 +46,7 @@ def test_json_keeps_the_parts_and_does_without_them():
     assert json.loads(e.to_json())["parts"] == [[0, 9], [10, 23]]
     assert Explanation.from_json(e.to_json()) == e
     alone = replace(e, parts=())
-    assert "parts" not in json.loads(alone.to_json())  # as files of 0.1 are
+    assert "parts" not in json.loads(alone.to_json())
     assert Explanation.from_json(alone.to_json()) == alone
     assert alone != e
     compared = Comparison(explanations=(e, explained("gxi")))

@@ -1,4 +1,5 @@
 import json
+import re
 
 import jsonschema
 import numpy as np
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
+from limelight import Judgement
 from limelight.errors import InputError
 from limelight.results import Anchor, Comparison, Explanation, Pairs, agreement, rank_correlation
 from limelight.results import codec as written
@@ -67,6 +69,20 @@ def test_what_is_written_is_valid_under_the_schema():
 def test_foreign_json_is_refused_with_a_sentence(content):
     with pytest.raises(InputError, match="this is not a limelight explanation"):
         Explanation.from_json(content)
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        (Explanation, "limelight.explanation/1", "limelight.explanation/2"),
+        (Comparison, "limelight.comparison/1", "limelight.comparison/2"),
+        (Judgement, "limelight.judgement/1", "limelight.judgement/2"),
+    ],
+)
+def test_a_file_of_another_version_is_refused_with_both_versions(kind, old, new):
+    sentence = f"its schema is '{old}', and this version reads '{new}'."
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        kind.from_json(f'{{"schema": "{old}"}}')
 
 
 def test_an_explanation_is_frozen_and_leaves_the_callers_array_alone():

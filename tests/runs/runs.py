@@ -22,13 +22,14 @@ from tiny_models import tiny_model
 def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
     chosen = [configured(name, model, {}) for name in methods]
     return RunRecord(
-        schema="limelight.run/1",
+        schema="limelight.run/2",
         version=limelight.__version__,
         model=ModelRecord(
             fingerprint=model.fingerprint,
             classes=list(model.classes),
             link=model.link,
             source=None,
+            identity={},
         ),
         methods=[
             MethodRecord(
@@ -40,7 +41,6 @@ def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
             for one in chosen
         ],
         question=Question(**question),
-        log_odds=True,
         data=DataRecord(
             files=[DataFileRecord(path="memory", rows=len(texts), bytes=0, sha256="")],
             columns=DataColumns(text="text", id=None, label=None, carried=[]),

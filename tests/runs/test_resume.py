@@ -215,8 +215,11 @@ def test_a_folder_of_other_things_is_left_alone(model, tmp_path):
     with pytest.raises(InputError, match="holds other files; a run needs a folder of its own"):
         explained(model, tmp_path)
     (tmp_path / "thesis.tex").unlink()
-    (tmp_path / "run.json").write_text('{"schema": "limelight.run/2"}')
-    with pytest.raises(InputError, match="is not a limelight run"):
+    (tmp_path / "run.json").write_text('{"schema": "limelight.run/1"}')
+    with pytest.raises(
+        InputError,
+        match=r"its schema is 'limelight.run/1', and this version reads 'limelight.run/2'",
+    ):
         explained(model, tmp_path)
 
 
@@ -471,7 +474,7 @@ def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole):
 
 def test_the_plan_says_what_was_asked_and_nothing_about_when(model, whole):
     plan = json.loads((whole / "run.json").read_text())
-    assert plan["schema"] == "limelight.run/1"
+    assert plan["schema"] == "limelight.run/2"
     assert [method["id"] for method in plan["methods"]] == ["lime", "gxi"]
     assert plan["methods"][0]["settings"]["bandwidth"] == 0.25
     assert plan["data"]["columns"]["carried"] == ["year"]

@@ -207,18 +207,3 @@ def test_a_shard_that_was_rewritten_with_a_right_digest_is_one_sentence(shard, h
             refused += 1
     # What only an explanation reads is refused where explanations are made.
     assert refused == 6 if how != "settings that are no JSON" else refused >= 1
-
-
-def test_a_shard_of_a_run_of_the_version_before_is_read(shard):
-    """Its shards name no run, and are known by the texts that they must have."""
-    import json
-
-    folder = shard.parents[1]
-    plan = json.loads((folder / "run.json").read_text())
-    del plan["sha256"], plan["model"]["identity"]
-    (folder / "run.json").write_text(json.dumps(plan | {"version": "0.3.0"}))
-    for path in shard.parent.iterdir():
-        pq.write_table(pq.read_table(path), path)
-    assert len(list(Run(folder))) == 24
-    shutil.copy(shard.with_name("00000.parquet"), shard)
-    assert_refused(shard, "its texts are not 4 to 7")

@@ -137,11 +137,11 @@ def test_of_an_answer_a_change_is_told_of_the_same_answer():
     text, gone = "The plot is dull. The acting is awful. It rained.", "The acting is awful."
     asked = {"methods": ["loo"], "features": "sentences"}
     before, after = (shown(model, text, changes=c, **asked) for c in ([], [[gone, 0, None]]))
-    written = model.written(text)
+    written = model.generate(text)
     assert before["says"]["opening"]["signed"][1] == f"“{written.text}”"
     assert [one["name"] for one in before["says"]["outcomes"]] == ["log-probability"]
     left = text.replace(f" {gone}", "")
-    assert model.written(left) != written  # it would write something else
+    assert model.generate(left) != written  # it would write something else
     direct = limelight.explain(model, left, "loo", answer=written.text).prediction["answer"]
     assert after["change"]["after"] == pytest.approx(direct, abs=1e-4)
     scores = dict(limelight.explain(model, text, "loo").as_list())

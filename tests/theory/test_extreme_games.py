@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import limelight
 from limelight.errors import DomainError
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.faithfulness import deletion_area, deletion_curves, greedy_order
@@ -17,6 +16,7 @@ from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_variance import lime_variance
 from limelight.theory.second_order import lime_second_order, shapley_second_order
 from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.attention_pooling import pooling_game
 
 HOME = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -50,9 +50,7 @@ def test_a_bound_that_is_too_small_is_noticed(extreme, monkeypatch):
 
 def test_greedy_removes_the_word_that_holds_everything_and_then_looks_again():
     # D − a_1 lost the digits of all others, and the order after word 1 was made of rounding errors.
-    game = limelight.pooling_game(
-        [40.0, 0.0, 1.0, 0.0], [1.0, -3.0, 2.0, 0.5], groups=[0, 1, 2, -1]
-    )
+    game = pooling_game([40.0, 0.0, 1.0, 0.0], [1.0, -3.0, 2.0, 0.5], groups=[0, 1, 2, -1])
     order = greedy_order(game)
     assert order.tolist() == [0, 2, 1]
     area = float(deletion_area(deletion_curves(game, order[None]))[0])
@@ -64,7 +62,7 @@ def test_greedy_removes_the_word_that_holds_everything_and_then_looks_again():
 @pytest.mark.parametrize("bandwidth", [0.05, 0.08, 0.25])
 def test_the_intercept_is_right_where_a_penalty_leaves_no_score(d, bandwidth):
     rng = np.random.default_rng(d)
-    game = limelight.pooling_game(
+    game = pooling_game(
         rng.normal(size=(1, d + 1)) * 3, rng.normal(size=(1, 1, d + 1)), groups=[-1, *range(d)]
     )
     found = lime(game, bandwidth=bandwidth, penalty=1.0)
@@ -74,7 +72,7 @@ def test_the_intercept_is_right_where_a_penalty_leaves_no_score(d, bandwidth):
 
 
 def test_tiny_and_huge_values_are_refused_in_a_sentence_and_zero_is_not():
-    game = limelight.pooling_game([0.0, 1.0, 2.0], [1.0, 2.0, -1.0], groups=[-1, 0, 1])
+    game = pooling_game([0.0, 1.0, 2.0], [1.0, 2.0, -1.0], groups=[-1, 0, 1])
     for factor in (1e-295, 1e-200, 1e200):
         off = replace(game, **{k: factor * getattr(game, k) for k in ("N0", "A", "B")}, error=None)
         for method in (lime, shapley, lime_second_order, shapley_second_order):
@@ -85,9 +83,7 @@ def test_tiny_and_huge_values_are_refused_in_a_sentence_and_zero_is_not():
 
 
 def test_heads_too_peaked_for_squares_have_no_known_fit_and_no_standard_error():
-    game = limelight.pooling_game(
-        [0.0, -400.0, 350.0, 1.0], [1.0, 2.0, -1.0, 0.3], groups=[-1, 0, 1, 2]
-    )
+    game = pooling_game([0.0, -400.0, 350.0, 1.0], [1.0, 2.0, -1.0, 0.3], groups=[-1, 0, 1, 2])
     assert lime_fit(game).r2 == lime_fit(game).bound == 1
     with pytest.raises(DomainError, match="one word outweighs all others"):
         lime_variance(game)
@@ -95,7 +91,7 @@ def test_heads_too_peaked_for_squares_have_no_known_fit_and_no_standard_error():
 
 def test_weights_of_any_size_have_a_second_order():
     # Squares of denominators of e^−600 underflowed, and 1/D² was infinite.
-    plain = limelight.pooling_game([0.0, 1.0, 2.0], [1.0, 2.0, -1.0], groups=[-1, 0, 1])
+    plain = pooling_game([0.0, 1.0, 2.0], [1.0, 2.0, -1.0], groups=[-1, 0, 1])
     small = {k: 1e-250 * getattr(plain, k) for k in ("D0", "a", "b", "N0", "A", "B")}
     for formula in (lime_second_order, shapley_second_order):
         expected, found = formula(plain), formula(replace(plain, **small))
@@ -106,7 +102,5 @@ def test_weights_of_any_size_have_a_second_order():
 def test_what_a_position_that_stays_would_weigh_if_removed_is_never_met():
     logit, value = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, -1.0])
     gone, groups = np.array([700.0, 0.5, 0.1]), [-1, 0, 1]
-    game = limelight.pooling_game(
-        logit, value, removed_logit=gone, removed_value=value, groups=groups
-    )
+    game = pooling_game(logit, value, removed_logit=gone, removed_value=value, groups=groups)
     assert game.D0[0] == pytest.approx(np.exp(-2.0))

@@ -13,7 +13,6 @@ from ratio_games import games, peaked_game, quick, random_game
 from test_lime import padded
 from test_lime_theorem import theorem_game
 
-from limelight.theory.attention_pooling import pooling_game
 from limelight.theory.enumeration import (
     all_keeps,
     lime_by_enumeration,
@@ -38,6 +37,7 @@ from limelight.theory.second_order import (
     shapley_value,
 )
 from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.attention_pooling import pooling_game
 
 BANDWIDTHS = (0.1, 0.25, 1.0, np.inf)
 

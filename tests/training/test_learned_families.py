@@ -112,7 +112,7 @@ def test_states_of_patches_are_those_of_the_bare_network(family):
     model = tiny_pictures(family)
     document, other = model.read(photo()), model.read(photo(seed=1))
     features = features_of(document, "patches")
-    found = model.signals([other, document], [features, features])
+    found = model.hidden_states([other, document], [features, features])
     values = model.tokenizer(photo(), return_tensors="pt", input_data_format="channels_last")
     with torch.no_grad():
         out = model.network(values["pixel_values"], output_hidden_states=True)

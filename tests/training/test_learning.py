@@ -127,7 +127,7 @@ def test_the_states_of_a_word_are_means_over_its_pieces(bert, gpt2, kind):
     given, encoded, places = pieces_by_hand(kind, model)
     document, other = model.read(given), model.read("bad film")
     features = features_of(document)
-    found = model.signals([other, document], [features_of(other), features])
+    found = model.hidden_states([other, document], [features_of(other), features])
     with torch.no_grad():
         names = ("input_ids", "attention_mask", "token_type_ids")
         row = {name: torch.tensor(encoded[name])[None] for name in names if name in encoded}
@@ -557,7 +557,7 @@ def test_judge_and_compare_take_it_as_any_method(bert, of_bert, tmp_path):
 
 
 def test_a_window_hides_what_a_word_is_beside(bert, of_bert):
-    assert "leave window out" in reason_missing(bert.in_windows(8), "signals")
+    assert "leave window out" in reason_missing(bert.in_windows(8), "hidden_states")
     with pytest.raises(InputError, match="leave window out"):
         package.explain(bert, "a good film " * 9, of_bert, window=8)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from limelight import AttentionClassifier, InputError, LabelledTexts, Model, load, read_labelled
 from limelight.data.pictures import read_pictures
+from limelight.models import reason_missing
 from limelight.models.attention import PictureClassifier
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
 from limelight_reproduction.document import Review, the_review
@@ -250,7 +251,7 @@ def _classifier(folder: Path) -> AttentionClassifier:
 def _pair_classifier(folder: Path, device: str) -> Model:
     """Return the model in ``folder``, which must read pairs and know SICK's classes."""
     model: Model = load(folder, device=device)
-    if (why := model.capabilities.get("pairs", "it does not say that it can")) is not None:
+    if (why := reason_missing(model, "reads_pairs")) is not None:
         raise InputError(f"'{folder}' must hold a model that reads two texts together, and {why}.")
     if model.classes != CLASSES["sick"]:
         raise InputError(

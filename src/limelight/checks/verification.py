@@ -12,12 +12,17 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers import Reading, read
-from limelight.models import Model, checked_model, class_probabilities, reason_missing
+from limelight.models import (
+    Model,
+    checked_model,
+    class_probabilities,
+    reason_missing,
+)
 from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.weights import wide_weights
 from limelight.models.bags import blanked
 from limelight.models.functions import Function
-from limelight.models.protocol import collapsing, document_by
+from limelight.models.protocol import document_by
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
 from limelight.text import UNK, Given, features_of
@@ -53,24 +58,25 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
     Gradients are checked by complex steps, values by all subsets of the first words, and by
     sampling where the text is longer.
     """
-    if (why := reason_missing(checked_model(model), "games")) is not None:
+    if (why := reason_missing(checked_model(model), "exact_game")) is not None:
         raise InputError(
             "verify checks the exact methods of a model whose removals are known; here the "
             f"scores carry standard errors, since {why}."
         )
-    if model.capabilities.get("pictures", "") is None:
+    document = document_by(model, text)
+    if document.picture is not None:
         raise InputError("verify cuts a text shorter, and a picture cannot be; give a text model.")
-    return _checks(model, str(document_by(model, text).text), seed)
+    return _checks(model, str(document.text), seed)
 
 
 def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
     reading = read(model, [text])
     several = len(reading.features[0]) > 1  # LIME needs two words
-    if tables := collapsing(model):
+    if reading.has_tables:
         yield from _attention(reading)
         yield from gradient_checks(reading)
     yield from _left_out(reading)
-    if tables:
+    if reading.has_tables:
         yield from _first_order(reading) if several else ()
         yield from mean_field_checks(reading)
     words = reading.documents[0].tokens
@@ -119,7 +125,7 @@ def masked_rows(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> list[np.ndar
 
 def output_values(reading: Reading, keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
     """Return the explained number with words removed, from the model itself."""
-    if collapsing(reading.model):
+    if reading.has_tables:
         outputs = classifier(reading).logits_of_ids(masked_rows(reading, keep))
     else:
         (document,), (features,) = reading.documents, reading.features
@@ -271,7 +277,7 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
             e = explained(reading, method, tolerance=tolerance)
             allowed = (e.bound or 0) + rounding
             yield _compared(method, f"{subsets}{what}", e.scores, expected, allowed=allowed)
-    for method, value in _NEAR.items() if collapsing(model) else ():
+    for method, value in _NEAR.items() if reading.has_tables else ():
         e = explained(reading, method)
         what, allowed = f"{value} by {subsets}, its bound", (e.bound or 0) + ROUNDING
         yield _compared(method, what, e.scores, oracles[value], allowed=allowed)
@@ -280,7 +286,7 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
     together = (keep.T * (added / np.maximum(size - 1, 1))) @ keep
     together = together[tuple(pairs.features.T)]
     yield _compared("interactions", subsets, pairs.scores, together, allowed=allowed)
-    if collapsing(model):
+    if reading.has_tables:
         yield _enumerated_anchor(reading)
         yield _enumerated_owen(model, short)
 

@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     )
     from limelight.explainers.nested import Owen, Zoom
     from limelight.explainers.shapley import Loo, Shapley, ShapleyMeanField
-    from limelight.explainers.surrogate import Surrogate, SurrogateGame
 
 __all__ = [
     "GL1", "GL2", "IG", "METHODS", "AlphaAvg", "AlphaGrad", "AlphaMax", "Anchors", "Banzhaf",
     "Chosen", "ContextCite", "Flow", "GAvg", "GenericAttention", "GxI", "Interactions", "Lime",
     "LimeFirstOrder", "LimeMeanField", "LimeSampled", "LimeTheorem", "Loo", "Lrp", "Method", "Owen",
-    "Reading", "Rollout", "Shapley", "ShapleyMeanField", "Surrogate", "SurrogateGame", "TargetGame",
+    "Reading", "Rollout", "Shapley", "ShapleyMeanField", "TargetGame",
     "Targets", "TextGame", "Way", "Zoom", "each", "find_method", "read", "settings_class",
     "usable_methods",
 ]  # fmt: skip

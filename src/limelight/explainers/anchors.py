@@ -10,7 +10,7 @@ from limelight.errors import DomainError
 from limelight.explainers.method import Method, Share, Way, at_least, each, settings_class
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
-from limelight.models import CAPABILITIES, reason_missing
+from limelight.models import PROPERTIES, reason_missing
 from limelight.results import Anchor, Finding
 from limelight.sampling.all_masks import affordable
 from limelight.sampling.anchors import (
@@ -50,11 +50,11 @@ class Held(NamedTuple):
 def held_by(one: Reading) -> Held:
     """Return what is held in the one document of ``one``."""
     model, target = one.model, int(one.targets.index[0])
-    why = reason_missing(model, "chooses")
+    why = reason_missing(model, "is_exclusive")
     if why is not None and model.link != "sigmoid":
         raise DomainError(
-            f"an anchor holds the predicted class; it needs {CAPABILITIES['chooses']}, and {why}. "
-            "Use 'lime', 'shapley' or 'loo'."
+            f"an anchor holds the predicted class; it needs {PROPERTIES['is_exclusive']}, and "
+            f"{why}. Use 'lime', 'shapley' or 'loo'."
         )
     label = target if why is not None and one.outputs.shape[1] > 1 else None
     choice = int(_choices(one.outputs, label)[0])
@@ -261,7 +261,7 @@ ROWS = (
         settings=Anchors,
         ways=(
             Way(
-                needs="collapses",
+                needs="tables",
                 exactness="sampled",
                 explain=each(partial(_found_in, brackets=True)),
                 settings=_SETTINGS,

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
 from limelight.explainers.method import Method, Way, each, settings_class
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
-from limelight.models import Attended, Capability, Capable
+from limelight.models import Attention, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
 from limelight.text import Document, plural
@@ -17,7 +17,10 @@ from limelight.theory.attention import max_attention, mean_attention
 
 
 def _mean_over_windows(
-    one: Reading, score: Callable[[Attended], Float[np.ndarray, "*K t"]], *, gradients: bool = False
+    one: Reading,
+    score: Callable[[Attention], Float[np.ndarray, "*K t"]],
+    *,
+    gradients: bool = False,
 ) -> Float[np.ndarray, "*K T"]:
     """Return the scores of all pieces: each window counts as one of those that were read.
 
@@ -30,12 +33,12 @@ def _mean_over_windows(
     windows = 1 if read_in is None else len(read_in.spans)
     found = [
         score(window._replace(gradient=window.gradient * windows) if gradients else window)
-        for window in cast(Capable, one.model).attended(one.documents[0], weigh)
+        for window in one.model.attention(one.documents[0], weigh)
     ]
     return np.concatenate(found, axis=-1) / len(found)
 
 
-def rolled_out(found: Attended) -> Float[np.ndarray, " T"]:
+def rolled_out(found: Attention) -> Float[np.ndarray, " T"]:
     """Return what reaches the classification head from every input, through all layers."""
     mass = found.reads
     for layer in with_residual(found.alpha)[::-1]:
@@ -48,7 +51,7 @@ def with_residual(alpha: Float[np.ndarray, "L H T T"]) -> Float[np.ndarray, "L T
     return (alpha.mean(axis=1) + np.eye(alpha.shape[-1])) / 2
 
 
-def flows(found: Attended) -> Float[np.ndarray, " T"]:
+def flows(found: Attention) -> Float[np.ndarray, " T"]:
     """Return, for every input, the largest flow that it can send to the classification head."""
     return largest_flows(with_residual(found.alpha), found.reads)
 
@@ -80,7 +83,7 @@ def largest_flows(
     return np.array([maximum_flow(graph, source, t).flow_value / scale for t in range(T)])
 
 
-def relevance_of_layers(found: Attended) -> Float[np.ndarray, " T"]:
+def relevance_of_layers(found: Attention) -> Float[np.ndarray, " T"]:
     """Return the read row of R − I, with R = I at first and R + A R after each layer.
 
     A is the mean over heads of (α ∂F/∂α)⁺. Without I, because a token that is read would
@@ -179,7 +182,7 @@ def _gradient_from_tables(_: Any, reading: Reading, *, positive: bool = False) -
 def _of_layer(settings: AlphaAvg, one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the attention that the classification head's token pays to it."""
 
-    def read_rows(found: Attended) -> Float[np.ndarray, "H T"]:
+    def read_rows(found: Attention) -> Float[np.ndarray, "H T"]:
         return chosen_layer(np.einsum("s,lhst->lht", found.reads, found.alpha), settings.layer)
 
     heads = _mean_over_windows(one, read_rows)
@@ -193,7 +196,7 @@ def _of_layer(settings: AlphaAvg, one: Reading, *, summary: Summary) -> Finding:
 def _gradient_of_layer(settings: AlphaGrad, one: Reading) -> Finding:
     """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
 
-    def product(found: Attended) -> Float[np.ndarray, "H T"]:
+    def product(found: Attention) -> Float[np.ndarray, "H T"]:
         read = (found.reads > 0).astype(np.float64)
         layers = np.einsum("s,lhst->lht", read, found.alpha * found.gradient)
         return chosen_layer(layers, settings.layer)
@@ -208,7 +211,7 @@ def _through_layers(
     _: Any,
     one: Reading,
     *,
-    score: Callable[[Attended], Float[np.ndarray, " T"]],
+    score: Callable[[Attention], Float[np.ndarray, " T"]],
     gradients: bool = False,
     shares: bool = False,
 ) -> Finding:
@@ -233,16 +236,16 @@ def _ways(
     tables: Callable[..., list[Finding]],
     deep: Callable[..., Finding],
     *,
-    needs: Capability = "attends",
+    needs: Capability = "attention",
 ) -> tuple[Way, ...]:
     """The tables' attention, then that of a deep model: of one layer, or relayed by all."""
     return (
-        Way(needs="collapses", exactness="exact", explain=tables),
+        Way(needs="tables", exactness="exact", explain=tables),
         Way(
             needs=needs,
             exactness="exact",
             explain=each(deep),
-            settings=_LAYER if needs == "attends" else {},
+            settings=_LAYER if needs == "attention" else {},
         ),
     )
 
@@ -290,7 +293,9 @@ ROWS = (
         formula="Π over layers of (mean over heads of α + I)/2, the row that is read",
         sees="how attention mixes the words through all layers",
         settings=Rollout,
-        ways=_ways(_MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="relays"),
+        ways=_ways(
+            _MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="attention_only"
+        ),
     ),
     _alone(
         id="flow",
@@ -299,7 +304,7 @@ ROWS = (
         sees="the widest paths of attention through all layers",
         cost="one forward pass and one maximum flow per token: grows with the cube of the length",
         settings=Flow,
-        ways=_ways(_MEAN, partial(_through_layers, score=flows), needs="relays"),
+        ways=_ways(_MEAN, partial(_through_layers, score=flows), needs="attention_only"),
     ),
     Method(
         id="generic-attention",
@@ -313,7 +318,7 @@ ROWS = (
         ways=_ways(
             partial(_gradient_from_tables, positive=True),
             partial(_through_layers, score=relevance_of_layers, gradients=True),
-            needs="relays",
+            needs="attention_only",
         ),
     ),
 )

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast, final
+from typing import Any, final
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Capable, Model, checked_model, has
-from limelight.models.protocol import AskInsteadError, collapsing
+from limelight.models import Model, checked_model, has
+from limelight.models.protocol import AskInsteadError, batch_size
 from limelight.models.text_game import NO_BASE
 from limelight.question import Question, split
 from limelight.results import Comparison, Explanation, Finding
@@ -134,8 +134,7 @@ def metered(
     Methods that ask the model say how often; ``total`` is the number of texts in all. A model whose
     calls cost money hears of them ``ahead``.
     """
-    answers = has(reading.model, "answers")
-    writer = cast(Capable, reading.model) if answers else None
+    writer = reading.model if has(reading.model, "generation") else None
     if progress is None and writer is None:
         return _UNMETERED
     sizes = [len(features) for features in reading.features]
@@ -145,7 +144,7 @@ def metered(
     expected = sum(each)
     if writer is not None and expected:
         # A text of d features has 2^d versions, and all methods share the answer to each.
-        writer.ahead(sum(min(calls, 2**d) for calls, d in zip(each, sizes, strict=True)))
+        writer.announce_calls(sum(min(calls, 2**d) for calls, d in zip(each, sizes, strict=True)))
     if progress is None or not expected:
         return _UNMETERED
     meter = Meter(progress, total=total)
@@ -206,10 +205,7 @@ def listed(text: Any) -> list[Any]:
 
 def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    several = has(model, "games") or collapsing(model)
-    if several or (chosen and all(one.way.joint for one in chosen)):
-        return cast(Capable, model).together
-    return 1
+    return batch_size(model, is_joint={one.way.joint for one in chosen} == {True})
 
 
 def readings(
@@ -233,7 +229,7 @@ def readings(
         texts, question = question.of_each(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
-    signalled = bool(chosen) and all(one.way.needs == "signals" for one in chosen)
+    signalled = bool(chosen) and all(one.way.needs == "hidden_states" for one in chosen)
     read = partial(reading_of, question=question, feasible=feasible, signals=signalled)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None

@@ -19,7 +19,7 @@ from limelight.explainers.method import (
     settings_class,
 )
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
-from limelight.models import Capable, Differentiated, Model, resolved_replacement
+from limelight.models import Gradients, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
 from limelight.pages.wording import rounded_up
 from limelight.results import Finding
@@ -115,23 +115,23 @@ def _times_input(_: GxI, one: Reading) -> Finding:
 def _embedded_and_gradient(
     one: Reading,
 ) -> tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]]:
-    model, document = cast(Capable, one.model), one.documents[0]
+    model, document = one.model, one.documents[0]
     e = model.embedded(document)
-    return e, model.differentiated(document, e[None], one.targets.weights).gradient[0]
+    return e, model.gradients(document, e[None], one.targets.weights).gradient[0]
 
 
 def _ways(summary: Summary, *, caution: str = "") -> tuple[Way, ...]:
     """The tables' own gradient, then automatic differentiation."""
     return (
         Way(
-            needs="collapses",
+            needs="tables",
             exactness="exact",
             explain=partial(_from_tables, summary=summary),
             settings=_PER_HEAD,
             caution=caution,
         ),
         Way(
-            needs="differentiates",
+            needs="gradients",
             exactness="exact",
             explain=each(partial(_at_pieces, summary=summary)),
             cost=_BACKWARD,
@@ -211,16 +211,16 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
 
 def _along(settings: IG, one: Reading) -> Finding:
     """Score every feature by the gradient summed along its path to the word."""
-    model, document, targets = cast(Capable, one.model), one.documents[0], one.targets
+    model, document, targets = one.model, one.documents[0], one.targets
     tolerance = cast(float, settings.tolerance)
     end = model.embedded(document)
     start = model.embedded(document, one.features[0], settings.replacement)
-    ends = model.differentiated(document, np.stack([start, end]), targets.weights).outputs
+    ends = model.gradients(document, np.stack([start, end]), targets.weights).outputs
     base, whole = targets.value(ends[:, None])[:, 0]
     nodes = settings.steps
     while True:
         at, weights = nested_rules(nodes)  # all nodes, and either half of them
-        found, _ = _integrals(one, model.differentiated, (start, end), at, weights)
+        found, _ = _integrals(one, model.gradients, (start, end), at, weights)
         scores, *halves = pooled_pieces(one, found)
         errors = np.max([np.abs(half - scores) for half in halves], axis=0)
         gap = abs(float(found[0].sum() - (whole - base)))
@@ -246,7 +246,7 @@ def _fitted(settings: IG, _: int, calls: int) -> IG:
 
 def _integrals(
     one: Reading,
-    ask: Callable[..., Differentiated],
+    ask: Callable[..., Gradients],
     ends: tuple[Float[np.ndarray, "T d_e"], Float[np.ndarray, "T d_e"]],
     at: Float[np.ndarray, " n"],
     weights: Float[np.ndarray, "r n"],
@@ -311,7 +311,7 @@ def _frozen_at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
     """
     if settings.steps > 1:
         return [_on_the_way(settings, one) for one in reading.apart()]
-    model = cast(Capable, reading.model)
+    model = reading.model
     found = model.frozen_times_input(reading.documents, reading.target_weights)
     findings = []
     for one, product, outputs in zip(reading.apart(), *found, strict=True):
@@ -324,7 +324,7 @@ def _frozen_at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
 
 def _on_the_way(settings: Lrp, one: Reading) -> Finding:
     """Integrate the gradient from the replacement to the text."""
-    model, document = cast(Capable, one.model), one.documents[0]
+    model, document = one.model, one.documents[0]
     end = model.embedded(document)
     token = replacement_in_place(one.model, settings.replacement)
     start = model.embedded(document, one.features[0], token)
@@ -410,9 +410,9 @@ ROWS = (
         cost="one forward pass: no embedding is touched",
         settings=GxI,
         ways=(
-            Way(needs="collapses", exactness="exact", explain=_input_from_tables),
+            Way(needs="tables", exactness="exact", explain=_input_from_tables),
             Way(
-                needs="differentiates",
+                needs="gradients",
                 exactness="exact",
                 explain=each(_times_input),
                 cost=_BACKWARD,
@@ -431,14 +431,14 @@ ROWS = (
         settings=IG,
         ways=(
             Way(
-                needs="collapses",
+                needs="tables",
                 exactness="bound",
                 explain=_integrated_from_tables,
                 settings={"tolerance": "largest error of the integral of a score, in units of f"},
                 defaults={"tolerance": 1e-11},
             ),
             Way(
-                needs="differentiates",
+                needs="gradients",
                 exactness="estimated",
                 explain=each(_along),
                 settings={
@@ -466,9 +466,9 @@ ROWS = (
         cost="one forward pass",
         settings=Lrp,
         ways=(
-            Way(needs="collapses", exactness="exact", explain=_frozen_from_tables),
+            Way(needs="tables", exactness="exact", explain=_frozen_from_tables),
             Way(
-                needs="freezes",
+                needs="lrp",
                 exactness="exact",
                 explain=_frozen_at_pieces,
                 settings={

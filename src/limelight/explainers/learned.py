@@ -213,7 +213,7 @@ class Learned:
         """The row that other methods have in the registry."""
         states = not set(STATES).isdisjoint(self.record["signals"])
         way = Way(
-            needs="signals" if states else None,
+            needs="hidden_states" if states else None,
             exactness="fitted",
             explain=self._explained,
             settings={
@@ -490,8 +490,12 @@ def _loaded(folder: str, _changed: int) -> Learned:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"the learned method in '{folder}' cannot be read ({reason}).") from None
-    if not isinstance(record, dict) or record.pop("schema", None) != SCHEMA:
-        raise InputError(f"'{folder}' holds no learned method that this version reads ({SCHEMA}).")
+    schema = record.pop("schema", None) if isinstance(record, dict) else None
+    if schema != SCHEMA:
+        raise InputError(
+            f"'{folder}' holds no learned method that this version reads: its schema is "
+            f"{one_line(repr(schema), 60)}, and this version reads {SCHEMA!r}."
+        )
     if record.pop("sha256", None) not in (None, _record_digest(record)):
         raise InputError(f"'{record_path}' has changed since it was written; learn again.")
     if hashlib.sha256(content).hexdigest() != record.pop("weights", None):

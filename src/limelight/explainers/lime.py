@@ -345,9 +345,7 @@ def _mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
 
 
 def _formula(explain: Callable[..., list[Finding]], **meant: str) -> tuple[Way]:
-    return (
-        Way(needs="collapses", exactness="exact", explain=explain, settings=meant, logits=True),
-    )
+    return (Way(needs="tables", exactness="exact", explain=explain, settings=meant, logits=True),)
 
 
 _MEANT = {

@@ -4,7 +4,16 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+)
 
 from limelight.errors import DomainError, InputError, nearest, told
 from limelight.explainers.reading import Reading
@@ -12,7 +21,6 @@ from limelight.models import (
     CAPABILITIES,
     Capability,
     Model,
-    has,
     reason_missing,
     resolved_replacement,
 )
@@ -235,7 +243,7 @@ def by_quadrature(
     """
     means = MEANS | meant
     return Way(
-        needs="games",
+        needs="exact_game",
         exactness="bound",
         explain=explain,
         settings={name: means[name] for name in settings},
@@ -267,11 +275,12 @@ class Chosen(NamedTuple):
 
     def asking(self, model: Model) -> "Chosen":
         """Return the same for ``model``, which may have to be asked about a text."""
-        needs = self.way.needs
-        if model is self.model or needs is None or has(model, needs):
+        if model is self.model:
             return self
         if (way := chosen_way(self.method, model)) is None:
             raise InputError(refusal(self.method, model))
+        if way is self.way:
+            return self
         # How close an exact way comes to its limit says nothing about how much is to be sampled.
         used = way.settings.keys() - {"tolerance"}
         own = {name: getattr(self.settings, name) for name in self.way.settings if name in used}
@@ -344,7 +353,7 @@ def chosen_way(method: Method, model: Model) -> Way | None:
 
 def refusal(method: Method, model: Model, instead: str = "") -> str:
     """Say why ``model`` does not allow ``method``, and what to use ``instead``."""
-    needs = method.ways[-1].needs or "chooses"
+    needs = cast(Capability, method.ways[-1].needs)  # or it would be allowed
     why = reason_missing(model, needs)
     return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{instead}."
 

@@ -9,19 +9,19 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError, about_text, nearest
 from limelight.models import (
-    CAPABILITIES,
+    PROPERTIES,
     Capability,
     Capable,
     Model,
-    check_needed,
+    get_property,
     has,
     reason_missing,
+    require,
     resolved_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.protocol import (
-    Signalled,
-    collapsing,
+    HiddenStates,
     cut_finer,
     documents_by,
 )
@@ -45,7 +45,7 @@ from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_o
 from limelight.threads import cached_property
 
 # Asked of a model as it reads these texts: one in windows, say, shows less.
-_LEARNED: tuple[Capability, str] = ("signals", "a learned method")
+_LEARNED: tuple[Capability, str] = ("hidden_states", "a learned method")
 _SAME = 1e-6  # of the largest output, or of 1 where nothing is known of rounding
 
 
@@ -57,7 +57,7 @@ class _Shared:
     games: dict[str, TextGame] = field(default_factory=dict)
     collapsed: CollapsedDocuments | None = None
     played: RatioGame | None = None
-    signalled: Signalled | None = None
+    signalled: HiddenStates | None = None
 
 
 @final
@@ -69,7 +69,7 @@ class Reading:
     when first asked for, and shared by all methods and all classes.
     """
 
-    model: Model
+    model: Capable  # it has what the way that is used needs
     documents: tuple[Document, ...]
     features: tuple[Features, ...]
     targets: Targets
@@ -88,7 +88,7 @@ class Reading:
             # Other arrays are padded to the longest of all documents, and made anew for fewer.
             here, held = slice(i, i + size), self.shared.signalled
             if held is not None:
-                held = Signalled(held.states[here], held.read[here], held.outputs[here])
+                held = HiddenStates(held.states[here], held.read[here], held.outputs[here])
             yield replace(
                 self,
                 documents=self.documents[here],
@@ -117,18 +117,19 @@ class Reading:
         """Return a reading of texts that are asked about the place of the targets alone."""
         part = self.targets.part
         texts = [AskedText(one.given, one.asked[part : part + 1]) for one in self.documents]
-        shown = has(self.model, "signals")
+        shown = has(self.model, "hidden_states")
         found = reading_of(self.model, texts, self.question, first=self.first, signals=shown)
         return replace(found, targets=replace(self.targets, part=0, parts=1))
 
     @cached_property
-    def _tables(self) -> bool:
-        return collapsing(self.model)
+    def has_tables(self) -> bool:
+        """Whether the model collapses into tables, which are its weights in another form."""
+        return has(self.model, "tables")
 
     @property
     def remembers(self) -> bool:
         """Whether answers are worth keeping: tables answer faster than they could be looked up."""
-        return not has(self.model, "games")
+        return not has(self.model, "exact_game")
 
     @property
     def exact(self) -> bool:
@@ -139,22 +140,20 @@ class Reading:
     def collapsed(self) -> CollapsedDocuments:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
-            model = cast(Capable, self.model)
-            self.shared.collapsed = model.collapsed(self.documents, self.features)
+            self.shared.collapsed = self.model.collapsed(self.documents, self.features)
         return self.shared.collapsed
 
     @property
-    def signals(self) -> Signalled:
+    def signals(self) -> HiddenStates:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
-            check_needed(self.model, *_LEARNED)
-            model = cast(Capable, self.model)
-            self.shared.signalled = model.signals(self.documents, self.features)
+            model = require(self.model, *_LEARNED)
+            self.shared.signalled = model.hidden_states(self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
         """Return whole matrices of the one document; None of deep models, where none are drawn."""
-        if not self._tables:
+        if not self.has_tables:
             return None
         return self.collapsed.model.attention_matrices(self.collapsed.documents[0])
 
@@ -167,10 +166,10 @@ class Reading:
     @property
     def games(self) -> RatioGame:
         """The exact games of all documents, with a class for each output."""
-        if self._tables:
+        if self.has_tables:
             return self.collapsed.game
         if self.shared.played is None:
-            game = cast(Capable, self.model).games(self.documents, self.features)
+            game = self.model.games(self.documents, self.features)
             # A game is made of what a model held when it was wrapped, its answers are of today.
             # Outputs near 0 may be differences of large terms, whose rounding a game may know.
             rounding = _SAME if game.error is None else float(host_array(game.error).max())
@@ -204,7 +203,7 @@ class Reading:
     @cached_property
     def base_values(self) -> list[float | None]:
         """The explained output with every feature removed; None where the model refuses that."""
-        if self._tables:
+        if self.has_tables:
             return self.targets.value(self.collapsed.base_outputs).tolist()
         if not self.remembers:
             return self.targets.value(empty_value(self.games)).tolist()
@@ -285,13 +284,13 @@ class Reading:
 
     def _pooling(self, unit: str) -> str:
         """Return how scores of tokens or pieces become the score of a feature."""
-        known = self.model.capabilities
-        if known.get("pieces", "") is None:
+        if get_property(self.model, "has_subwords"):
             if unit == "tokens":
                 return "sum over pieces of one character"
             return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
-        inside: tuple[Capability, ...] = ("collapses", "attends", "differentiates")
-        shown = any(known.get(one, "") is None for one in inside)
+        inside: tuple[Capability, ...] = ("tables", "attention", "gradients")
+        known = self.model.capabilities
+        shown = any(known.get(name, "") is None for name in inside)
         if not shown or unit == "positions":
             return "none"
         return "sum over occurrences" if unit == "words" else "sum over tokens"
@@ -307,7 +306,7 @@ def has_exact_game(model: Model, scale: str) -> bool:
 
     Probabilities of such a model are functions of games, and are asked.
     """
-    return has(model, "games") and scale != "probability"
+    return has(model, "exact_game") and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
@@ -336,8 +335,6 @@ def reading_of(
     documents, scored = [], []
     if question.first_pieces or (question.at, question.answer) != (None, None):
         texts = [question.about(one) for one in texts]
-    if signals:
-        check_needed(model, *_LEARNED)
     read = documents_by(model, texts, together=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
@@ -349,13 +346,13 @@ def reading_of(
             if feasible is not None:
                 with advising(scored[-1]):
                     feasible(len(scored[-1]))
-    shared = _Shared()
+    shared, capable = _Shared(), cast(Capable, model)
     if signals:
-        shared.signalled = cast(Capable, model).signals(documents, scored)
+        shared.signalled = capable.hidden_states(documents, scored)
     own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
     outputs = _checked_outputs(model, own, documents)
     return Reading(
-        model=model,
+        model=capable,
         documents=tuple(documents),
         features=tuple(scored),
         targets=targets_of(model, question, documents, outputs),
@@ -431,12 +428,12 @@ def _reads_pieces(model: Model, unit: Any) -> bool:
     """Whether the units are the model's own tokens; refuse those that it has not."""
     if is_unit(unit):
         return False
-    why = reason_missing(model, "pieces")
+    why = reason_missing(model, "has_subwords")
     if unit != "tokens":
         known = FEATURES if why is not None else (*FEATURES, "tokens")
         raise InputError(nearest("features", unit, known))
     if why is not None:
-        raise InputError(f"features 'tokens' need {CAPABILITIES['pieces']}, and {why}.")
+        raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {why}.")
     return True
 
 
@@ -478,7 +475,7 @@ def mean_of_heads(
 def pooled_pieces(one: Reading, scores: Float[np.ndarray, "*K T"]) -> Float[np.ndarray, "*K d"]:
     """Return scores of pieces summed over the pieces and places of each feature."""
     (document,), (features,) = one.documents, one.features
-    token = cast(Capable, one.model).places(document)
+    token = one.model.token_positions(document)
     feature = np.append(features.of_token, -1)[token]
     belongs = feature[:, None] == np.arange(len(features))
     return scores @ belongs.astype(np.float64)

@@ -18,13 +18,12 @@ from limelight.explainers.method import (
     refusal,
     setting_defaults,
 )
-from limelight.models import CAPABILITIES, Model, has, reason_missing
-from limelight.models.protocol import rests_on_checks
+from limelight.models import CAPABILITIES, Model, get_property, has, reason_missing
 from limelight.question import Question
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
 # A method is a row in the module that computes it, which is imported when the method is asked for:
-# a comparison of attention and gradients needs neither anchors nor what surrogates are fitted with.
+# a comparison of attention and gradients needs no anchors.
 MODULES = {
     "attention": ("alpha-avg", "alpha-max", "alpha-grad", "rollout", "flow", "generic-attention"),
     "gradients": ("g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"),
@@ -32,7 +31,6 @@ MODULES = {
     "shapley": ("shapley-mean-field", "loo", "shapley"),
     "nested": ("owen", "zoom"),
     "banzhaf": ("banzhaf", "interactions", "context-cite"),
-    "surrogate": ("surrogate",),
     "anchors": ("anchors",),
 }
 _HOME = {name: module for module, names in MODULES.items() for name in names}
@@ -234,8 +232,9 @@ def method_table(model: Model | None = None, *names: str) -> MethodTable:
 
 def exactness_on(way: Way, model: Model | None) -> str:
     """Return how exact a way is on ``model``: its bound may rest on checks of each text."""
-    is_checked = way.needs == "games" and model is not None and rests_on_checks(model)
-    return "checked" if is_checked else way.exactness
+    if model is None or way.needs != "exact_game":
+        return way.exactness
+    return "checked" if get_property(model, "rests_on_checks") else way.exactness
 
 
 def _row(method: Method, model: Model | None) -> MethodRow:
@@ -245,8 +244,8 @@ def _row(method: Method, model: Model | None) -> MethodRow:
         ways = () if way is None else (way,)
         why = refusal(method, model) if way is None else None
         cost = (way and way.cost) or cost
-        if way is not None and way.needs is None and method.ways[0].needs == "games":
-            cost = f"{cost}; asked, since {reason_missing(model, 'games')}"
+        if way is not None and way.needs is None and method.ways[0].needs == "exact_game":
+            cost = f"{cost}; asked, since {reason_missing(model, 'exact_game')}"
     defaults, rows = setting_defaults(method), []
     for way in ways:
         own = defaults | {k: getattr(x, "digest", x) for k, x in way.defaults.items()}
@@ -276,7 +275,7 @@ def default_method(model: Model) -> str:
     Of answers Banzhaf values, which are not behind ContextCite's in any measure of its paper at as
     many calls, where Shapley values are (benchmarks/answers.py).
     """
-    if has(model, "answers"):
+    if has(model, "generation"):
         return COMPARED_OF_ANSWERS[0]
     sampled = way_of(METHODS[EXPLAINED], model).exactness == "sampled"
     return EXPLAINED_ELSEWHERE if sampled else EXPLAINED

@@ -371,7 +371,7 @@ ROWS = (
         blind="which texts a word is kept in: each is taken for the mean text of its size",
         cost="one forward pass, O(d log d)",
         settings=ShapleyMeanField,
-        ways=(Way(needs="collapses", exactness="exact", explain=_mean_field, logits=True),),
+        ways=(Way(needs="tables", exactness="exact", explain=_mean_field, logits=True),),
     ),
     Method(
         id="loo",
@@ -382,7 +382,7 @@ ROWS = (
         cost="one forward pass, O(d)",
         settings=Loo,
         ways=(
-            Way(needs="games", exactness="bound", explain=_loo_from_game),
+            Way(needs="exact_game", exactness="bound", explain=_loo_from_game),
             Way(
                 needs=None,
                 exactness="exact",

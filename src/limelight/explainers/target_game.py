@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from limelight.explainers.reading import Reading
-from limelight.models import has
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE
 from limelight.results import Finding, Pairs
@@ -18,6 +17,7 @@ from limelight.sampling.sample import Draws as MaskDraws
 from limelight.sampling.sample import Game, Sample, until, watched
 from limelight.sampling.spread import SPIKE
 from limelight.shapes import Array, Bool, Float
+from limelight.text import Answer
 from limelight.theory.namespace import host_array
 from limelight.theory.ratio_game import of_heads
 from limelight.threads import cached_property
@@ -37,7 +37,7 @@ class TargetGame:
         self.of_outputs, self._targets = one.game(replacement), one.targets
         self._watched = one.targets.scale == "logit"
         # Log-probabilities of a language model move with every word, those of a threshold need not.
-        self._answers = has(one.model, "answers")
+        self._answers = isinstance(next(iter(one.documents[0].asked), None), Answer)
         self._asked = self._held = 0
         self._stood_in = self.of_outputs.stood_in
         self._whole = float(one.targets.value(one.outputs)[0])

@@ -314,7 +314,7 @@ def _of_file(path: Path) -> Iterator[Explanation | Comparison]:
     except ValueError:  # one object per line
         records = [line for line in content.splitlines() if line.strip()]
     for record in records:
-        compared = '"limelight.comparison/1"' in record[:200]  # the schema is the first key
+        compared = '"limelight.comparison/2"' in record[:200]  # the schema is the first key
         yield (Comparison if compared else Explanation).from_json(record)
 
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, permutations
 from typing import Any, NamedTuple
 
@@ -12,7 +13,12 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.judging.candidates import ScoredText, Scores
 from limelight.judging.measures import strengths
-from limelight.judging.precision import expected_precision
+from limelight.judging.precision import (
+    TieOrders,
+    draw_tie_orders,
+    mean_and_error,
+    precision_draws,
+)
 from limelight.judging.removals import tied_groups
 from limelight.judging.statistics import (
     CORRELATION_RANGE,
@@ -31,6 +37,7 @@ from limelight.results.judgement import (
     PlausibleMethod,
     Values,
 )
+from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Features, Span, one_line
 
@@ -206,11 +213,8 @@ def _iou(a: Span, b: Span) -> float:
     return both / (a[1] - a[0] + b[1] - b[0] - both)
 
 
-def token_f1(found: int | float, *, predicted: int, marked: int) -> float:
-    """Return F1 of places: 2 found/(predicted + marked), linear in what is found.
-
-    So its expectation over ties and over guesses follows from that of ``found``.
-    """
+def token_f1(found: Any, *, predicted: int, marked: int) -> Any:
+    """Return F1 of places: 2 found/(predicted + marked), of a number or of an array."""
     return 2 * found / (predicted + marked)
 
 
@@ -236,14 +240,17 @@ def mean_f1_parts(
 
 
 _REFERENCES = ("chance", "rationale", "annotators")
-_Row = Float[np.ndarray, " measures"]
+_Draws = Float[np.ndarray, "draws measures"]  # a row for each drawn order of tied words
 
 
-def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
+def marked_text(text: ScoredText, rationales: Rationales, *, seed: int = 0) -> MarkedText:
     """Return the measures of every candidate's scores of one text against what people marked.
 
     With several annotators a method is held against each, and the mean is taken. An annotator who
     marked nothing, or everything, is left out: against them every order is as good.
+
+    ``seed`` draws the orders of tied words. All methods and chance share these orders, so that a
+    number does not depend on the other methods, and equal scores for all words give chance.
     """
     number = text.number
     if isinstance(marked := rationales.texts[number], str):
@@ -260,20 +267,22 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
         )
         return MarkedText(id=number, words=n, reason=why)
     k = max(1, round(rationales.share * n))  # as many places as people mark, which is ERASER's rule
-    # All words tied: what is found is then the mean over all orders.
-    chance = _over(against, [np.zeros(d)] * len(against), k)
-    chance[3:] = np.nan  # the spans of a guess are not known in closed form
-    itself = _over(against, [one.part for one in against], k)
-    rows = [chance, itself, _annotator_values(against, k)]
+    tie_orders = draw_tie_orders(d, text_rng(seed, text.one.documents[0].text))
+    # All words tied: the mean over the orders of the words.
+    chance = _over(against, [np.zeros(d)] * len(against), k, tie_orders)
+    chance[:, 3:] = np.nan  # the spans of a guess are not known
+    itself = _over(against, [one.part for one in against], k, tie_orders)
+    rows = [chance, itself, _annotator_values(against, k, tie_orders)]
     for _, scores, signed in text.rows:
         ranked = strengths(scores, signed=signed, noise=text.noise)
-        rows.append(_over(against, [ranked] * len(against), k))
+        rows.append(_over(against, [ranked] * len(against), k, tie_orders))
+    means, errors = np.array([mean_and_error(draws) for draws in rows]).transpose(1, 2, 0)
     found: dict[str, Any] = {}
-    for name, column in zip(MARKED, np.array(rows).T, strict=True):
-        guess, own, people, *methods = (None if np.isnan(x) else float(x) for x in column)
-        known = text.by_name(methods)
-        every = tuple(known.get(one.name) for one in text.candidates)
-        found[name] = Values(chance=guess, rationale=own, annotators=people, methods=every)
+    for name, values, stderr in zip(MARKED, means, errors, strict=True):
+        known_errors = None
+        if np.nanmax(stderr) > 0:
+            known_errors = _values(text, np.where(stderr > 0, stderr, np.nan))
+        found[name] = replace(_values(text, values), stderr=known_errors)
     return MarkedText(
         id=number,
         words=n,
@@ -283,29 +292,49 @@ def marked_text(text: ScoredText, rationales: Rationales) -> MarkedText:
     )
 
 
-def _over(against: Sequence[Marks], ranked: Sequence[Scores], k: int) -> _Row:
+def _values(text: ScoredText, column: Float[np.ndarray, " rows"]) -> Values:
+    """Return a number of each reference and each candidate, None for NaN."""
+    chance, rationale, annotators, *methods = (None if np.isnan(x) else float(x) for x in column)
+    known = text.by_name(methods)
+    return Values(
+        chance=chance,
+        rationale=rationale,
+        annotators=annotators,
+        methods=tuple(known.get(candidate.name) for candidate in text.candidates),
+    )
+
+
+def _over(
+    against: Sequence[Marks], ranked: Sequence[Scores], k: int, tie_orders: TieOrders
+) -> _Draws:
     """Return the mean over annotators, each with what words are ranked by against them."""
-    return np.mean([_found(*one, k) for one in zip(against, ranked, strict=True)], axis=0)
+    return _mean_draws([_found(*one, k, tie_orders) for one in zip(against, ranked, strict=True)])
 
 
-def _found(marks: Marks, strength: Scores, k: int) -> _Row:
+def _mean_draws(draws: Sequence[_Draws]) -> _Draws:
+    """Return the mean of several draws; a single row stands for every drawn order."""
+    return np.mean(np.broadcast_arrays(*draws), axis=0)
+
+
+def _found(marks: Marks, strength: Scores, k: int, tie_orders: TieOrders) -> _Draws:
     marked = marks.marked
     m = int(marked.sum())
     # Already sizes where there are no signs, so the larger one always comes first.
     groups = tied_groups(strength, signed=True)
-    average, found = expected_precision(groups, marks.times, marked, np.array([m, k]))
-    predicted = runs_of(chosen_places(strength, marks.word, k))
-    return np.array(
+    average, hits = precision_draws(groups, marks.times, marked, np.array([m, k]), tie_orders)
+    spans = matches(runs_of(chosen_places(strength, marks.word, k)), marks.runs)
+    return np.stack(
         [
             average,
-            found[0] / m,
-            token_f1(found[1], predicted=k, marked=m),
-            *matches(predicted, marks.runs),
-        ]
+            hits[:, 0] / m,
+            token_f1(hits[:, 1], predicted=k, marked=m),
+            *np.broadcast_to(np.array(spans)[:, None], (2, len(average))),
+        ],
+        axis=1,
     )
 
 
-def _annotator_values(against: Sequence[Marks], k: int) -> _Row:
+def _annotator_values(against: Sequence[Marks], k: int, tie_orders: TieOrders) -> _Draws:
     """Return what annotators reach against each other, NaN where there is only one.
 
     As an order of words a rationale ranks each by the part of its places that is marked; as a
@@ -315,8 +344,25 @@ def _annotator_values(against: Sequence[Marks], k: int) -> _Row:
     for a, b in permutations(against, 2):
         both, sizes = int((a.inside & b.inside).sum()), (int(b.inside.sum()), int(a.inside.sum()))
         overlap = token_f1(both, predicted=sizes[0], marked=sizes[1])
-        found.append([*_found(a, b.part, k)[:2], overlap, *matches(b.runs, a.runs)])
-    return np.mean(found, axis=0) if found else np.full(len(MARKED), np.nan)
+        draws = _found(a, b.part, k, tie_orders)
+        draws[:, 2:] = overlap, *matches(b.runs, a.runs)
+        found.append(draws)
+    return _mean_draws(found) if found else np.full((1, len(MARKED)), np.nan)
+
+
+def _table_of(values: Sequence[Values], columns: int) -> Float[np.ndarray, "texts columns"]:
+    """Return a row for each text: the methods, then the references; NaN where a number is None."""
+    cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
+    return np.array(cells, dtype=float).reshape(-1, columns)
+
+
+def _tie_errors(
+    texts: Sequence[MarkedText], measure: str, columns: int
+) -> Float[np.ndarray, "texts columns"]:
+    """Return the standard errors from the drawn orders of tied words, 0 where none was drawn."""
+    nothing = Values(methods=(None,) * (columns - len(_REFERENCES)))
+    found = [getattr(text, measure).stderr or nothing for text in texts]
+    return np.nan_to_num(_table_of(found, columns))
 
 
 def plausibility(
@@ -327,18 +373,27 @@ def plausibility(
     every, tables = (*names, *_REFERENCES), {}
     for measure in MARKED:
         values = [getattr(text, measure) for text in known]
-        cells = [(*one.methods, *(getattr(one, name) for name in _REFERENCES)) for one in values]
-        tables[measure] = np.array(cells, dtype=float).reshape(-1, len(every))
+        tables[measure] = _table_of(values, len(every))
     precision = tables["precision"]
     tables["iou_f1"] = mean_f1_parts(tables.pop("iou_precision"), tables.pop("iou_recall"))
     found = {name: means(table, seed=seed, limits=PART_RANGE) for name, table in tables.items()}
     # Less the chance of the same text: how much guessing reaches on each is then in no interval.
     above = precision - precision[:, [len(names)]]
     found["above"] = means(above, seed=seed, limits=CORRELATION_RANGE)
+    # The error of a difference is at most the sum of the errors.
+    errors = {
+        name: _tie_errors(known, name, len(every))
+        for name in ("precision", "r_precision", "token_f1")
+    }
+    errors["above"] = errors["precision"] + errors["precision"][:, [len(names)]]
+    errors["above"][:, len(names)] = 0.0  # chance less itself
     rows = []
     for i, name in enumerate(every):
         count = int(np.isfinite(precision[:, i]).sum())
         own = with_intervals(found, i)
+        for measure, of_texts in errors.items():
+            stderr = float(np.sqrt((of_texts[:, i] ** 2).sum())) / max(count, 1)
+            own[f"{measure}_stderr"] = stderr or None
         rows.append(PlausibleMethod(method=name, texts=count, **own))
     methods, references = rows[: len(names)], rows[len(names) :]
     pairs = pair_rows(names, precision[:, : len(names)], np.ones(len(known)), seed=seed)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ from limelight.judging.removals import (
     tied,
     tied_groups,
 )
-from limelight.models import Capable, Model, check_needed, class_probabilities
+from limelight.models import Capable, Model, class_probabilities, require
 from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -85,7 +85,7 @@ class SearchedText:
             has_room=_has_room(deletion, self.removals.full),
             **msgspec.structs.asdict(deletion),
             **measures,
-            # 0 also for a method without scores: files have had that since 0.2, byte for byte.
+            # 0 also for a method without scores.
             ties=dict.fromkeys(names, 0) | scored.by_name(tied(own.groups) for own in self.orders),
             reasons={name: said for name, said in why_none if isinstance(said, str)},
             notices=self.removals.notices,
@@ -159,7 +159,7 @@ class Outcome(NamedTuple):
 class Setup:
     """What is asked of all texts, checked before any of them is read."""
 
-    model: Model
+    model: Capable  # with shuffle_weights if there is a column 'sanity'
     candidates: list[Candidate]
     question: Question  # as it is put to the model
     replacements: tuple[str, ...]  # as the methods have it, then a second one, if asked for
@@ -175,7 +175,7 @@ class Setup:
         # anything.
         target_indices(self.question.target, classes, np.zeros((1, len(classes))))
         if "sanity" in self.columns:
-            check_needed(self.model, "shuffles", "the column 'sanity'")
+            require(self.model, "shuffle_weights", "the column 'sanity'")
 
     @property
     def in_flight(self) -> int:
@@ -193,7 +193,9 @@ class Setup:
     @cached_property
     def _twin(self) -> Model | None:
         """The model with shuffled weights, where it is wanted."""
-        return cast(Capable, self.model).shuffled(self.seed) if "sanity" in self.columns else None
+        if "sanity" not in self.columns:
+            return None
+        return self.model.shuffle_weights(self.seed)
 
     def outcomes(self, texts: list[Any]) -> Iterator[Outcome]:
         """Yield what is found on every text, a few in memory at a time."""
@@ -256,7 +258,7 @@ class Setup:
         outcome = Outcome(
             [],
             agreement=text_agreement(text),
-            marked=self.rationales and marked_text(text, self.rationales),
+            marked=self.rationales and marked_text(text, self.rationales, seed=self.seed),
             cut=one.documents[0].cut is not None,
             predicted=int(class_probabilities(one.outputs).argmax()),
         )

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from numbers import Integral
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from limelight.judging.statistics import (
     verdict,
 )
 from limelight.judging.texts import Setup
-from limelight.models import Model, checked_model, has, resolved_replacement
+from limelight.models import Capable, Model, checked_model, has, resolved_replacement
 from limelight.models.protocol import answered_once, asked_of_spans
 from limelight.question import JudgedSettings, Question
 from limelight.results.judgement import JudgedText, Judgement
@@ -165,12 +165,12 @@ def judge(
         rows = [i for i, asked in enumerate(several) for _ in asked]
         given, true = list(chain(*several)), [true[i] for i in rows] if true else true
         marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
-    if has(model, "answers"):
+    if has(model, "generation"):
         each, left = question.of_each(given)
         # Once for all: methods, estimate and columns would else each let the model write.
         given = list(answered_once(model, [left.about(one) for one in each]))
     setup = Setup(
-        model=model,
+        model=cast(Capable, model),
         candidates=candidates,
         question=question,
         replacements=replacements,
@@ -273,8 +273,7 @@ def _judgement(
         settings={
             "target": question.target,
             "scale": question.scale,
-            # Left out where they are what they always were: files of words are those that 0.2
-            # wrote.
+            # Left out where they have their defaults.
             **({} if units == "words" else {"features": units}),
             **({} if question.window is None else {"window": question.window}),
             **({} if question.side is None else {"side": question.side}),

@@ -39,12 +39,12 @@ def live_page(
     starts with ``text``, unless its address names another.
     """
     needed = (
-        f"a live page needs {CAPABILITIES['collapses']}, and {{}}; 'limelight serve' shows any "
+        f"a live page needs {CAPABILITIES['tables']}, and {{}}; 'limelight serve' shows any "
         "model as you type."
     )
     if not isinstance(model, AttentionClassifier) or isinstance(model, PictureClassifier):
         raise InputError(needed.format(f"a {type(model).__name__} has no tables of words"))
-    if (why := reason_missing(model, "collapses")) is not None:
+    if (why := reason_missing(model, "tables")) is not None:
         raise InputError(needed.format(why))
     data = live_data(model, precision, text)
     return whole_page(

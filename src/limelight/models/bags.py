@@ -26,9 +26,9 @@ _POWERS = {"l2": 0.5, "l1": 1.0, None: 1.0}  # without a norm D = 1, and any pow
 class ReadWords(NamedTuple):
     """The words of a text, and for each of its column entries the word, the column and its share.
 
-    A word may have several entries, or none where the model does not read it; an entry of the word
-    -1 is there whatever the text. The entries of a column have equal shares of its value. That
-    removed words change no others was ``checked`` on this text, or else is proven.
+    A word may have several entries, or none where the model does not read it. The entries of a
+    column have equal shares of its value. That removed words change no others was ``checked`` on
+    this text, or else is proven.
     """
 
     strings: tuple[str, ...]
@@ -221,4 +221,4 @@ def blank_spans(text: str, spans: Iterable[Span]) -> str:
 
 def _owners(entries: _Entries, features: Features) -> Int[np.ndarray, " entries"]:
     """The feature of every entry; -1 where it always stays."""
-    return np.where(entries.word < 0, -1, features.of_token[entries.word])
+    return features.of_token[entries.word]

@@ -30,6 +30,7 @@ from limelight.models.protocol import (
     OTHER_TOKENS,
     Capability,
     Link,
+    Property,
     adjoins,
     check_writing,
     cut_after,
@@ -131,6 +132,17 @@ class Endpoint:
     link: ClassVar[Link] = "none"  # log-probabilities are scores
     replacements: ClassVar[tuple[str, ...]] = ("delete",)  # no word stands for a missing one
 
+    capabilities: ClassVar[Mapping[Capability, str | None]] = {
+        **dict.fromkeys(CAPABILITIES, "a server shows only how probable an answer is"),
+        "generation": None,
+    }
+    limitations: ClassVar[Mapping[Property, str]] = {
+        "is_exclusive": "this one writes answers and has no classes",
+        "reads_pairs": "the template has one place for a text",
+        "has_subwords": "a server does not say how it cuts words into pieces",
+        "max_tokens": "a server gets every prompt whole, and refuses one that is too long",
+    }
+
     url: str
     _: KW_ONLY
     model: str = ""
@@ -183,23 +195,11 @@ class Endpoint:
         return f"{self.model} at {self.url} asked {asked}"
 
     @property
-    def capabilities(self) -> Mapping[Capability, str | None]:
-        """What a server shows: how probable an answer is."""
-        return {
-            **dict.fromkeys(CAPABILITIES, "a server shows only how probable an answer is"),
-            "answers": None,
-            "chooses": "this one writes answers and has no classes",
-            "pairs": "the template has one place for a text",
-            "pieces": "a server does not say how it cuts words into pieces",
-            "cuts": "a server gets every prompt whole, and refuses one that is too long",
-        }
-
-    @property
-    def writing(self) -> Mapping[str, Any]:
+    def generation_settings(self) -> Mapping[str, Any]:
         """How it writes an answer that is not given."""
         return {"max_new_tokens": self.max_new_tokens, "stop": list(self.stop)}
 
-    def written(self, text: Any) -> Answer:
+    def generate(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
         answer, note = self._written(self._prompt(checked_text(text)), self.max_new_tokens)
         if not answer.strip():
@@ -209,7 +209,7 @@ class Endpoint:
     def read(self, text: Any, *, asked: tuple[Answer, ...] = (), pieces: bool = False) -> Document:
         """Return a text that is asked about an answer, or parts of one; else what is written."""
         document = _WORDS.read(checked_text(text), pieces=pieces)
-        asked = asked or (self.written(text),)
+        asked = asked or (self.generate(text),)
         prompt, notices = self._prompt(document.text), notes_of_one(asked)
         echo = self._echoed(prompt, asked[0].text)
         if not self._traffic.checked:  # once, where all answers are given
@@ -237,7 +237,7 @@ class Endpoint:
 
         return lambda keep: self._engine([item(row) for row in keep])
 
-    def ahead(self, calls: int) -> None:
+    def announce_calls(self, calls: int) -> None:
         """Say what so many questions about the text that was read last will cost."""
         if self.estimate is not None:
             self.estimate(Cost(calls, calls * self._traffic.tokens, self.model))

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from limelight.models.protocol import (
     AskInsteadError,
     Capability,
     Link,
+    Property,
     class_probabilities,
 )
 from limelight.sampling.sample import Game
@@ -58,6 +59,12 @@ _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
 _NO_PICTURES = "this function takes texts; wrap it with images=True if it takes pictures"
+_LIMITATIONS: dict[Property, str] = {
+    "has_subwords": "a function of texts shows no pieces of words",
+    "max_tokens": "a function gets every text whole, and may cut it itself",
+    "reads_pairs": _TEXTS,
+    "reads_images": _NO_PICTURES,
+}
 _PIXELS = 1 << 27  # bytes of the pictures that are made and asked about together
 _SIDE = 7  # patches, as long as nobody asks for another grid
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
@@ -72,6 +79,11 @@ class Function:
     a linear classifier of a ``bag`` of words, removals are computed and not asked;
     ``asked_because`` says why not, and ``linked`` how its outputs become probabilities.
     """
+
+    # Why a function finds no spans; None if it does.
+    _spans_limitation: ClassVar[str | None] = (
+        "this one scores whole texts; wrap it with tags=[…] if it finds spans"
+    )
 
     function: Callable[[list[Any]], Any]
     classes: tuple[str, ...]
@@ -148,25 +160,37 @@ class Function:
             return ("mean", "black", "blurred")
         return ("delete",) if self.mask is None else ("mask", "delete")
 
-    @property
+    @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """What a function shows: its answers, which may choose one of its classes."""
+        """What a function shows: only its answers, unless removals of words are computed."""
         hidden = f"a function of {'pictures' if self.images else 'texts'} shows only its answers"
-        chooses = None
-        if len(self.classes) == 1:
-            chooses = "this one predicts a score and not a class"
-        elif self.multi_label:
-            chooses = "each label of this one is a yes or no of its own"
         return {
             **dict.fromkeys(CAPABILITIES, hidden),
-            "games": None if self.bag is not None else self.asked_because or hidden,
-            "chooses": chooses,
-            "pieces": "a function of texts shows no pieces of words",
-            "cuts": "a function gets every text whole, and may cut it itself",
-            "pairs": None if self.pairs else _TEXTS,
-            "spans": "this one scores whole texts; wrap it with tags=[…] if it finds spans",
-            "pictures": None if self.images else _NO_PICTURES,
+            "exact_game": None if self.bag is not None else self.asked_because or hidden,
+            "spans": self._spans_limitation,
         }
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether the function predicts one of its classes."""
+        return len(self.classes) > 1 and not self.multi_label
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the function takes tuples of two texts."""
+        return self.pairs
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether the function takes arrays of pixels."""
+        return self.images
+
+    @property
+    def limitations(self) -> Mapping[Property, str]:
+        """Why the function lacks a property."""
+        several = "each label of this one is a yes or no of its own"
+        score = "this one predicts a score and not a class"
+        return _LIMITATIONS | {"is_exclusive": several if len(self.classes) > 1 else score}
 
     def read(self, text: Any, *, pieces: bool = False) -> Document:
         """Return the words of a text or pair as they are written, punctuation marks included."""
@@ -232,7 +256,7 @@ class Function:
         return self.bag is not None and self.bag.checked
 
     @property
-    def together(self) -> int:
+    def documents_per_batch(self) -> int:
         """How many documents are computed at a time where none is asked about."""
         return _TOGETHER
 

@@ -1,7 +1,17 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
+from functools import partial
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeGuard,
+    cast,
+    runtime_checkable,
+)
 
 import numpy as np
 
@@ -39,26 +49,40 @@ Link = Literal["softmax", "sigmoid", "ovr", "none"]
 SCALES = ("logit", "probability", "score")
 
 Capability = Literal[
-    "attends", "relays", "differentiates", "freezes", "collapses", "games", "chooses", "pieces",
-    "cuts", "shuffles", "pairs", "spans", "answers", "signals", "pictures",
+    "attention", "attention_only", "gradients", "lrp", "tables", "exact_game", "hidden_states",
+    "generation", "spans",
 ]  # fmt: skip
-# What each capability is called in a refusal: "needs …".
+# What each capability is called in an error: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
-    "attends": "the attention weights of the model",
-    "relays": "attention weights that are all that mixes the tokens of the model",
-    "differentiates": "the gradients of the model",
-    "freezes": "the gradients of the model with its weights frozen",
-    "collapses": "a model that collapses into tables, as the paper's classifier does",
-    "games": "a model that is a quotient of sums over its words",
-    "chooses": "a model that predicts one of its classes",
-    "pieces": "a tokenizer that cuts words into pieces",
-    "cuts": "a model that reads so many tokens and no more",
-    "shuffles": "the weights of the model, to shuffle them",
-    "pairs": "a model that reads two texts together",
+    "attention": "the attention weights of the model",
+    "attention_only": "attention weights that are all that mixes the tokens of the model",
+    "gradients": "the gradients of the model",
+    "lrp": "the gradients of the model with its weights frozen",
+    "tables": "a model that collapses into tables, as the paper's classifier does",
+    "exact_game": "a model that is a quotient of sums over its words",
     "spans": "a model that finds spans in a text",
-    "answers": "a language model that writes an answer to a text",
-    "signals": "what the model holds of every word, layer by layer",
-    "pictures": "a model that reads pictures",
+    "generation": "a language model that writes an answer to a text",
+    "hidden_states": "what the model holds of every word, layer by layer",
+}
+Property = Literal[
+    "is_exclusive", "has_subwords", "max_tokens", "shuffle_weights", "reads_pairs", "reads_images",
+]  # fmt: skip
+# What a model with each property is called in an error: "needs …".
+PROPERTIES: Mapping[Property, str] = {
+    "is_exclusive": "a model that predicts one of its classes",
+    "has_subwords": "a tokenizer that cuts words into pieces",
+    "max_tokens": "a model that reads so many tokens and no more",
+    "shuffle_weights": "the weights of the model, to shuffle them",
+    "reads_pairs": "a model that reads two texts together",
+    "reads_images": "a model that reads pictures",
+}
+# Members that a model may leave out, with the values that they have then.
+DEFAULTS: Mapping[str, Any] = {
+    **dict.fromkeys(PROPERTIES),
+    "limitations": {},
+    "documents_per_batch": 1,
+    "unusable_replacements": {},
+    "rests_on_checks": False,
 }
 
 # From the outputs (n, C) to the gradient (n, C) of the explained number.
@@ -76,7 +100,8 @@ class Model(Protocol):
     ``replacements`` names what may stand for a removed word; the first is what "auto" means.
     ``capabilities`` maps what a model may have to None where this one has it, else to a clause
     that says why not ("a function of texts shows only its answers"). It belongs to the instance,
-    so a check of one model may withdraw a capability from it alone.
+    so a check of one model may withdraw a capability from it alone. It is read often, so a family
+    computes it once. The members in ``DEFAULTS`` may be missing.
     """
 
     @property
@@ -100,7 +125,10 @@ class Model(Protocol):
         """What this model can show, or why it cannot."""
 
     def read(self, text: Any, *, pieces: bool = False) -> Document:
-        """Return a text, or with "pairs" a tuple of two, cut into words or its own ``pieces``."""
+        """Return a text cut into words, or into the model's own ``pieces``.
+
+        With ``reads_pairs`` it may be a tuple of two texts, with ``reads_images`` it is an image.
+        """
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
         """Return the outputs of the model for texts that it has read."""
@@ -109,7 +137,7 @@ class Model(Protocol):
         """Return the outputs as a function of which features stay."""
 
 
-class Attended(NamedTuple):
+class Attention(NamedTuple):
     """Attention of every layer and head; ``reads`` weighs the positions the classifier reads.
 
     ``gradient`` with respect to the attention is NaN where nobody asked for it.
@@ -120,21 +148,21 @@ class Attended(NamedTuple):
     gradient: Float[np.ndarray, "L H T T"]
 
 
-class Differentiated(NamedTuple):
+class Gradients(NamedTuple):
     """The gradient at the embedded input, for ``n`` points on the way from the base to the text."""
 
     gradient: Float[np.ndarray, "n T d_e"]
     outputs: Float[np.ndarray, "n C"]
 
 
-class TimesInput(NamedTuple):
+class InputProducts(NamedTuple):
     """Gradient × input of several documents: e_t · ∇F at every position, and the outputs."""
 
     products: list[Float[np.ndarray, " _"]]
     outputs: Float[np.ndarray, "n C"]
 
 
-class Signalled(NamedTuple):
+class HiddenStates(NamedTuple):
     """What one pass of a model holds of texts: states of every feature, and what the head reads.
 
     ``states`` are those of the embedded text, the middle layer and the last one, each as wide as
@@ -148,16 +176,47 @@ class Signalled(NamedTuple):
 
 
 class Capable(Model, Protocol):
-    """What capabilities bring: a model has the methods of those that it claims (`BRINGS`)."""
+    """What capabilities bring, and the members that any model may leave out (`DEFAULTS`).
+
+    A model has the methods of the capabilities that it claims (`BRINGS`).
+    """
 
     @property
-    def together(self) -> int:
+    def is_exclusive(self) -> bool:
+        """Whether the model predicts one of its classes, and not several labels or a number."""
+
+    @property
+    def has_subwords(self) -> bool:
+        """Whether ``read(text, pieces=True)`` returns pieces of words."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How many tokens ``in_windows`` takes at most; None where it cannot be called."""
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether ``read`` takes a tuple of two texts."""
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether ``read`` takes images, and no texts."""
+
+    @property
+    def rests_on_checks(self) -> bool:
+        """Whether what is exact of the model is checked on each text, and not proven."""
+
+    @property
+    def limitations(self) -> Mapping[Property, str]:
+        """Why the model lacks a property: a clause for the errors that say so."""
+
+    @property
+    def documents_per_batch(self) -> int:
         """How many documents are worth computing at a time; 1 where more gain nothing."""
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the model's input, -1 at special ones."""
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention on ``document``, window by window where it was read in several.
 
         With ``weigh``, which is ∂F/∂f of the explained number F, also ∂F/∂α.
@@ -168,11 +227,11 @@ class Capable(Model, Protocol):
     ) -> Float[np.ndarray, "T d_e"]:
         """Return the embedded input, the tokens of ``features`` replaced where they are given."""
 
-    def differentiated(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
+    def gradients(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
 
-    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
-        """Return what ``differentiated`` does, of the network whose weights are frozen.
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
+        """Return what ``gradients`` does, of the network whose weights are frozen.
 
         Attention weights, the deviations of norms, the quotients act(x)/x of activations and
         activated gates are constants there, at their values for each point, so that it is affine
@@ -181,7 +240,7 @@ class Capable(Model, Protocol):
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-    ) -> TimesInput:
+    ) -> InputProducts:
         """Return the same gradient at the texts themselves, times their embedded input.
 
         ``weights`` are ∂F/∂f, one row for each document. Many documents are differentiated
@@ -200,13 +259,13 @@ class Capable(Model, Protocol):
         """Return the same model, or one without games where they do not answer such a question."""
 
     @property
-    def withdrawn(self) -> Mapping[str, str]:
+    def unusable_replacements(self) -> Mapping[str, str]:
         """Replacements of its kind that did not work when it was tried out, and why not."""
 
     def in_windows(self, window: str | int) -> Model:
         """Return the same model for whole texts, which it reads in windows of that many tokens."""
 
-    def shuffled(self, seed: int) -> Model:
+    def shuffle_weights(self, seed: int) -> Model:
         """Return the same model with the numbers of every weight in random places.
 
         It reads as before and has learned nothing; the sizes of its weights are what they were.
@@ -215,7 +274,9 @@ class Capable(Model, Protocol):
     def read_together(self, texts: Sequence[Given], *, pieces: bool = False) -> Iterator[Document]:
         """Yield what ``read`` returns of each text, sooner than by reading them one by one."""
 
-    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+    def hidden_states(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> HiddenStates:
         """Return the states of all features of the documents, and the outputs, in one pass."""
 
     def spans(self, text: Any, *, first_pieces: bool = False) -> tuple[Place, ...]:
@@ -225,13 +286,13 @@ class Capable(Model, Protocol):
         """Return the same model with classes among which these are, if it has such."""
 
     @property
-    def writing(self) -> Mapping[str, Any]:
+    def generation_settings(self) -> Mapping[str, Any]:
         """How it writes what is not given to it, by name: a run goes on only with the same."""
 
-    def ahead(self, calls: int) -> None:
+    def announce_calls(self, calls: int) -> None:
         """Hear how often it is about to be asked; one whose calls cost money says what they do."""
 
-    def written(self, text: Any) -> Answer:
+    def generate(self, text: Any) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
 
     def read(self, text: Any, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
@@ -242,27 +303,28 @@ class Capable(Model, Protocol):
         """
 
 
-_DIFFERENTIATES = ("places", "embedded", "differentiated")
-# The methods that each capability brings; of "pieces", "spans" and "answers" `read` takes more too.
+if not TYPE_CHECKING:
+    # A model has only the members of its own capabilities, so nobody may check for all of them.
+    Capable = Model
+
+_GRADIENTS = ("token_positions", "embedded", "gradients")
+# The methods that each capability brings; with "spans" and "generation" `read` takes more too.
 BRINGS: Mapping[str, tuple[str, ...]] = {
-    "attends": ("places", "attended"),
-    "relays": ("places", "attended"),
-    "differentiates": _DIFFERENTIATES,
-    "freezes": (*_DIFFERENTIATES, "frozen_gradient", "frozen_times_input", "together"),
-    "collapses": ("collapsed", "together"),
-    "games": ("games", "asked_about", "together"),
-    "pieces": ("withdrawn",),
-    "cuts": ("in_windows",),
-    "shuffles": ("shuffled",),
+    "attention": ("token_positions", "attention"),
+    "attention_only": ("token_positions", "attention"),
+    "gradients": _GRADIENTS,
+    "lrp": (*_GRADIENTS, "frozen_gradient", "frozen_times_input", "documents_per_batch"),
+    "tables": ("collapsed", "documents_per_batch"),
+    "exact_game": ("games", "asked_about", "documents_per_batch"),
     "spans": ("spans", "with_classes"),
-    "answers": ("writing", "ahead", "written"),
-    "signals": ("read_together", "signals", "together"),
+    "generation": ("generation_settings", "announce_calls", "generate"),
+    "hidden_states": ("read_together", "hidden_states", "documents_per_batch"),
 }
 
 
 def asks(model: Model) -> bool:
     """Whether ``model`` is asked about a place in a text or an answer to it, not about the text."""
-    return None in (reason_missing(model, "spans"), reason_missing(model, "answers"))
+    return has(model, "spans") or has(model, "generation")
 
 
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
@@ -317,22 +379,36 @@ def tokens_of(part: Answer, letters: Sequence[int]) -> list[int]:
     return own
 
 
-def has(model: Model, capability: Capability) -> bool:
+def has(model: Model, capability: Capability) -> TypeGuard[Capable]:
     """Tell whether ``model`` has ``capability``."""
     # A family may be older than a capability, and then does not list it.
     return model.capabilities.get(capability, "") is None
 
 
-def reason_missing(model: Model, capability: Capability) -> str | None:
-    """Return a clause that says why ``model`` lacks ``capability``, or None if it has it."""
-    not_offered = f"{type(model).__name__} does not offer that"
-    return model.capabilities.get(capability, not_offered)
+def get_property(model: Model, name: str) -> Any:
+    """Return a property of ``model``, or its default if the model does not have that member."""
+    return getattr(model, name, DEFAULTS[name])
 
 
-def check_needed(model: Model, needs: Capability, what: str, instead: str = "") -> None:
-    """Refuse ``what`` where ``model`` lacks what it needs: why, and what to do ``instead``."""
-    if (why := reason_missing(model, needs)) is not None:
-        raise InputError(f"{what} needs {CAPABILITIES[needs]}, and {why}.{instead}")
+def reason_missing(model: Model, name: Capability | Property) -> str | None:
+    """Return a clause that says why ``model`` lacks a capability or property, or None."""
+    reasons: Mapping[Any, str | None] = model.capabilities
+    if name in PROPERTIES:
+        if get_property(model, name):
+            return None
+        reasons = get_property(model, "limitations")
+    return reasons.get(name, f"{type(model).__name__} does not offer that")
+
+
+def require(model: Model, name: Capability | Property, use: str, advice: str = "") -> Capable:
+    """Return ``model`` if it has the capability or property that ``use`` needs.
+
+    Otherwise raise an `InputError` that says why it has not, followed by ``advice``.
+    """
+    if (why := reason_missing(model, name)) is not None:
+        descriptions: Mapping[Any, str] = PROPERTIES if name in PROPERTIES else CAPABILITIES
+        raise InputError(f"{use} needs {descriptions[name]}, and {why}.{advice}")
+    return cast(Capable, model)
 
 
 class AskInsteadError(InputError):
@@ -349,15 +425,31 @@ class AskInsteadError(InputError):
         self.why = why
 
 
-def rests_on_checks(model: Model) -> bool:
-    """Whether what is exact of ``model`` is checked on each text, and not proven."""
-    # Only few families have such checks, and a family of somebody else's need not know of them.
-    return bool(getattr(model, "rests_on_checks", False))
+def query_kind(model: Model) -> str:
+    """Return what queries to ``model`` are about: "texts", "pictures", "places" or "answers"."""
+    known = model.capabilities  # looked up, for every explanation comes here several times
+    if getattr(model, "reads_images", DEFAULTS["reads_images"]):
+        return "pictures"
+    if known.get("spans", "") is None:
+        return "places"
+    return "answers" if known.get("generation", "") is None else "texts"
 
 
-def collapsing(model: Model) -> bool:
-    """Whether ``model`` collapses into tables, and need not be asked."""
-    return has(model, "collapses")
+def announce_calls(model: Model, calls: int) -> None:
+    """Tell a model that writes how often it is about to be called."""
+    if has(model, "generation"):
+        model.announce_calls(calls)
+
+
+def batch_size(model: Model, *, is_joint: bool) -> int:
+    """Return how many documents to compute at a time; 1 where each costs many calls.
+
+    ``is_joint`` says that the methods compute several documents in one pass.
+    """
+    if has(model, "exact_game") or has(model, "tables"):
+        return model.documents_per_batch
+    size: int = get_property(model, "documents_per_batch") if is_joint else 1
+    return size
 
 
 def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
@@ -365,13 +457,9 @@ def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] =
 
     ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
     """
-    # Looked up, for `reason_missing` would write a refusal each time that nobody reads here.
-    known = model.capabilities
-    if known.get("spans", "") is None:
-        model = cast(Capable, model).with_classes(names)
-        known = model.capabilities
-    exact = known.get("games", "") is None
-    return cast(Capable, model).asked_about(features, scale) if exact else model
+    if has(model, "spans"):
+        model = model.with_classes(names)
+    return model.asked_about(features, scale) if has(model, "exact_game") else model
 
 
 def class_probabilities(
@@ -455,8 +543,7 @@ def resolved_replacement(model: Model, name: str) -> str:
         return model.replacements[0]
     if name not in model.replacements:
         # What a check has taken from this network is not misspelt: the check is the reason.
-        pieces = has(model, "pieces")
-        if pieces and (why := cast(Capable, model).withdrawn.get(name)) is not None:
+        if (why := get_property(model, "unusable_replacements").get(name)) is not None:
             *most, last = map(repr, model.replacements)
             others = " or ".join(filter(None, (", ".join(most), last)))
             raise InputError(f"replacement {name!r} cannot be used: {why}. Use {others} instead.")
@@ -502,16 +589,26 @@ def read_asking(
 def documents_by(
     model: Model, texts: Sequence[Any], *, together: bool, pieces: bool
 ) -> Iterator[Document]:
-    """Yield what :func:`document_by` returns; ``together`` if the model shows its signals."""
-    if not together or asks(model):
-        for text in texts:
-            yield document_by(model, text, pieces=pieces)
-        return
-    # One by one all the same: an error is about the text whose turn it is.
-    found = cast(Capable, model).read_together(texts, pieces=pieces)
-    for given in texts:
-        _check_kind(model, given)
-        yield next(found)
+    """Return what :func:`document_by` returns of each text.
+
+    With ``together``, which needs hidden states of the model, it reads many in one call.
+    """
+    one_by_one = map(partial(document_by, model, pieces=pieces), texts)
+    if not together:
+        return one_by_one
+    reader = require(model, "hidden_states", "a learned method")
+    if asks(model):
+        return one_by_one
+    return _read_in_turn(model, texts, reader.read_together(texts, pieces=pieces))
+
+
+def _read_in_turn(
+    model: Model, texts: Sequence[Any], documents: Iterator[Document]
+) -> Iterator[Document]:
+    """Yield ``documents``, each when its text has been checked: an error is about that text."""
+    for text in texts:
+        _check_kind(model, text)
+        yield next(documents)
 
 
 def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
@@ -519,16 +616,16 @@ def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
 
     Where nothing names it, it is the only span that the model finds, or what the model writes.
     """
-    # Asked for once: a function makes the mapping anew each time.
-    known, one = model.capabilities, given if isinstance(given, AskedText) else AskedText(given)
+    one = given if isinstance(given, AskedText) else AskedText(given)
     if one.asked:
         return one.asked
-    if known.get("answers", "") is None:
+    known = model.capabilities  # looked up, for every text that is read comes here
+    if known.get("generation", "") is not None and known.get("spans", "") is not None:
+        return ()
+    if has(model, "generation"):
         if isinstance(one.by, Answer):
             return (one.by,)
-        return (cast(Capable, model).written(one.given) if one.by is None else Answer.of(one.by),)
-    if known.get("spans", "") is not None:
-        return ()
+        return (model.generate(one.given) if one.by is None else Answer.of(one.by),)
     found = spans_of(model, one)
     # Of a question and a passage the passage is searched, which comes second.
     text, parts = joined(one.given)
@@ -554,7 +651,7 @@ def spans_of(model: Model, given: Any) -> tuple[Place, ...]:
     """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
     one = AskedText.of(given)
     _check_kind(model, one.given)
-    return cast(Capable, model).spans(one.given, first_pieces=one.first_pieces)
+    return require(model, "spans", "finding spans").spans(one.given, first_pieces=one.first_pieces)
 
 
 def asked_of_spans(model: Model, texts: Iterable[Any]) -> Iterator[list[Any]]:
@@ -593,14 +690,15 @@ def _unless_refused(asked: Callable[[Any], list[Any]], text: Any) -> list[Any]:
 def _check_kind(model: Model, given: Any) -> None:
     # A path to a picture is a string too, and would be explained as if it were a text.
     if is_picture(given):
-        if (why := model.capabilities.get("pictures", "this one reads texts")) is not None:
+        if not get_property(model, "reads_images"):
             kind = one_line(given, 80) if isinstance(given, str) else type(given).__name__
+            why = get_property(model, "limitations").get("reads_images", "this one reads texts")
             raise InputError(
-                f"got a picture ({kind}), which needs {CAPABILITIES['pictures']}, and {why}."
+                f"got a picture ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
             )
     elif isinstance(given, tuple):
         checked_text_or_pair(given)
-        check_needed(model, "pairs", "a pair of texts")
+        require(model, "reads_pairs", "a pair of texts")
 
 
 def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
@@ -617,7 +715,7 @@ def cut_finer(model: Model, document: Document, cut: Sequence[Span] | Pictured) 
         return document
     if document.divisible:
         return document.cut_at(edges)
-    if not has(model, "pieces"):
+    if not get_property(model, "has_subwords"):
         return document
     return read_asking(model, document.given, document.asked, pieces=True)
 
@@ -648,8 +746,10 @@ def checked_model(model: Any) -> Model:
         lacking = [one for one in needed if not hasattr(family, one) and one not in own]
         if lacking:
             raise InputError(
-                f"{family.__name__} says that it {name}, but lacks {', '.join(lacking)}."
+                f"{family.__name__} claims the capability {name!r}, but lacks {', '.join(lacking)}."
             )
+    if hasattr(family, "max_tokens") and not hasattr(family, "in_windows"):
+        raise InputError(f"{family.__name__} has max_tokens, but lacks in_windows.")
     # "auto" is the first of them.
     if not model.replacements:
         raise InputError("a model needs a replacement at least, such as 'delete'; it names none.")

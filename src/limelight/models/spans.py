@@ -10,7 +10,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.models.engine import Engine, answers_of, short
 from limelight.models.functions import Function, log_odds, segments, wrapped_function
-from limelight.models.protocol import NO_PLACE, Capability
+from limelight.models.protocol import NO_PLACE, Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Document, Features, Place, Span, one_line
@@ -36,11 +36,13 @@ class SpanFunction(Function):
     "O" and the tags.
     """
 
+    _spans_limitation = None
+    is_exclusive = True
+
     @property
-    def capabilities(self) -> Mapping[Capability, str | None]:
-        """What a function shows: its spans."""
-        alone = "a function of spans reads one text"
-        return {**super().capabilities, "spans": None, "chooses": None, "pairs": alone}
+    def limitations(self) -> Mapping[Property, str]:
+        """Why the function lacks a property."""
+        return {**super().limitations, "reads_pairs": "a function of spans reads one text"}
 
     def with_classes(self, names: Collection[Any]) -> "SpanFunction":  # noqa: ARG002
         """Return the same: its classes are all the tags it has."""

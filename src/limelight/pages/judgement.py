@@ -18,6 +18,7 @@ from limelight.pages.terminal import ALL, Look, on_terminal, sections_text, tabl
 from limelight.pages.wording import lowest_share, minus, share_ends
 from limelight.results.judgement import (
     COLUMNS,
+    TIE_ORDERS,
     Interval,
     JudgedColumn,
     JudgedMethod,
@@ -345,14 +346,13 @@ def _of_pairs(pairs: Sequence[JudgedPair]) -> str:
 
 
 def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Table:
-    """Return the differences with the interval and the p of one test; 0.2 stored two."""
-    stored = all(p.simultaneous is None for p in pairs) and any(p.p_holm is not None for p in pairs)
+    """Return the differences with the interval and the p of one test."""
     rows = [
         (
             *p.methods,
-            _with_interval(p.difference, p.interval if stored else p.simultaneous),
+            _with_interval(p.difference, p.simultaneous),
             p.won,
-            p.p_holm if stored else p.p_simultaneous,
+            p.p_simultaneous,
         )
         for p in pairs
     ]
@@ -361,7 +361,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
         Column("than"),
         Column(difference, "z.3f"),
         Column("texts won", ".0%"),
-        Column("p (Holm)" if stored else "p (all pairs)", ".3g", missing="–"),
+        Column("p (all pairs)", ".3g", missing="–"),
     )
     return Table(columns, rows)
 
@@ -389,12 +389,24 @@ def _plausibility(found: Plausibility, *, whole: bool) -> Section:
         "Plausibility: would people mark the same words?",
         said=found.verdict,
         notices=found.notices,
-        note="Chance is exact, over all orders of the words; “rationale” is the rationale itself "
+        note=f"{_of_ties(found)} “rationale” is the rationale itself "
         "as scores, “annotators” are annotators against each other. People mark "
         f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
         f"does. {_of_intervals(shown)} {_of_pairs(found.pairs) * whole}".rstrip(),
         tables=[Table((_METHOD, *columns, Column("texts", "d", wide=ALL)), rows)],
         folded=[("Paired differences", pairs)] if found.pairs else [],
+    )
+
+
+def _of_ties(found: Plausibility) -> str:
+    """Say how chance and tied words are computed, and the largest error that follows."""
+    methods = (*found.methods, *found.references)
+    errors = [getattr(m, f"{name}_stderr", None) or 0.0 for m in methods for name in _PLAUSIBLE]
+    if not any(errors):
+        return "Chance is exact, over all orders of the words;"
+    return (
+        f"Chance and ties are means over {TIE_ORDERS} random orders of the tied words, with "
+        f"standard errors of at most {max(errors):.2g}, which the intervals contain;"
     )
 
 

@@ -564,13 +564,13 @@ EXACTNESS = {
     "sampled": "sampled, with standard errors",
 }
 MODELS = {
-    "signals": "transformers that show their states",
-    "collapses": "the paper's classifier",
-    "games": "the paper's classifier and linear models of counted words",
-    "attends": "models that show their attention",
-    "relays": "models that mix tokens by attention alone",
-    "differentiates": "models with gradients",
-    "freezes": "networks whose weights can be frozen",
+    "hidden_states": "transformers that show their states",
+    "tables": "the paper's classifier",
+    "exact_game": "the paper's classifier and linear models of counted words",
+    "attention": "models that show their attention",
+    "attention_only": "models that mix tokens by attention alone",
+    "gradients": "models with gradients",
+    "lrp": "networks whose weights can be frozen",
     None: "any other model",
 }
 

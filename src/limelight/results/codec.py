@@ -6,7 +6,7 @@ ways, which ``to_json`` and ``from_json`` of every result go (``results.faces.St
 
 import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -21,7 +21,13 @@ from limelight.results.explanation import (
     check_indices,
 )
 from limelight.results.plan import SamplingPlan
-from limelight.results.values import each_value, own_numbers, read_value, written_value
+from limelight.results.values import (
+    check_schema,
+    each_value,
+    own_numbers,
+    read_value,
+    written_value,
+)
 from limelight.shapes import Float
 from limelight.text import Image, read_asked
 
@@ -39,12 +45,6 @@ _FACTS: tuple[tuple[str, str, Any], ...] = (
     ("model", "model", str),
     ("version", "version", str),
 )
-# What 0.1 found and wrote among the settings.
-_FOUND = frozenset((
-    "completeness_gap", "holds", "intercept_stderr", "kept", "masks", "nodes", "pairs_drawn",
-    "precision_by", "r2", "r2_bound", "samples_drawn", "search_samples", "windows",
-    "windows_combined",
-))  # fmt: skip
 
 
 def encoded(record: msgspec.Struct, indent: int | None) -> str:
@@ -68,16 +68,24 @@ def decoded(content: str | bytes, kind: type[Any]) -> Any:
     except RecursionError:
         raise InputError(f"this is not a limelight {what}: it is nested too deep.") from None
     except (msgspec.DecodeError, UnicodeError) as error:
+        check_schema(content, schema_of(kind), f"this is not a limelight {what}")
         # What a value refuses about itself is a sentence already.
         raise InputError(f"this is not a limelight {what}: {str(error).rstrip('.')}.") from None
+
+
+def schema_of(kind: type[Any]) -> str:
+    """Return the schema, with its version, of the files that a record writes and reads."""
+    if (tag := kind.__struct_config__.tag) is not None:
+        return str(tag)
+    return str(get_args(get_type_hints(kind)["schema"])[0])
 
 
 def settings_with_facts(e: Explanation) -> dict[str, Any]:
     """Return the settings of a file: the facts first, then what was asked."""
     facts = {name: getattr(e, field) for field, name, _ in _FACTS}
     facts["classes"] = list(e.classes)
-    # Schema 1 has facts, settings and what 0.1 found in one object: a name must be of one of them.
-    if taken := (facts.keys() | _FOUND) & e.settings.keys():
+    # A file has facts and settings in one object: a name must be of one of them.
+    if taken := facts.keys() & e.settings.keys():
         raise InputError(f"a setting cannot be called {min(taken)!r}: in a file that is another.")
     return facts | dict(e.settings)
 
@@ -114,7 +122,7 @@ class PairRecord(_Record):
 class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
     """What ``Explanation.to_json`` writes."""
 
-    schema: Literal["limelight.explanation/1"]
+    schema: Literal["limelight.explanation/2"]
     text: str
     method: str
     target: str
@@ -155,7 +163,7 @@ class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
         if isinstance(unit, str) and unit != "words":  # msgspec omits its own "words" alone
             own["units"] = unit
         return cls(
-            schema="limelight.explanation/1",
+            schema="limelight.explanation/2",
             **own,
             prediction=dict(e.prediction),
             explained_value=e.explained_value,
@@ -175,11 +183,6 @@ class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
         rows = self.features
         rest = each_value(read_value, self.settings)
         facts = {f: _typed(name, rest.pop(name), kind) for f, name, kind in _FACTS if name in rest}
-        if self._explains_output(facts):
-            facts["scale"] = "score"
-        found = {name: rest.pop(name) for name in _FOUND if name in rest}
-        if self.units != "words":  # files of 0.2 have it among the settings alone
-            rest["features"] = self.units
         return Explanation(
             **{name: getattr(self, name) for name in _SAME},
             features=tuple(row.text for row in rows),
@@ -196,18 +199,9 @@ class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
             asked=None if self.asked is None else read_asked(self.asked),
             image=self.image,
             settings=rest,
-            diagnostics=found | each_value(read_value, self.diagnostics or {}),
+            diagnostics=each_value(read_value, self.diagnostics or {}),
             **facts,
         )
-
-    def _explains_output(self, facts: dict[str, Any]) -> bool:
-        """Whether a "logit" of this file is the output of one of two classes.
-
-        It was before 0.4, whose files have the explained value.
-        """
-        logit = (facts.get("scale", "logit"), facts.get("link", "softmax")) == ("logit", "softmax")
-        old = self.explained_value is None and self.against is None
-        return logit and old and len(self.prediction) == 2 and self.target in self.prediction
 
     def _pairs(self) -> Pairs | None:
         if self.pairs is None:
@@ -237,7 +231,7 @@ _ANCHOR = ("precision", "precision_interval", "coverage")
 class ComparisonRecord(_Record):
     """What ``Comparison.to_json`` writes."""
 
-    schema: Literal["limelight.comparison/1"]
+    schema: Literal["limelight.comparison/2"]
     text: str
     explanations: list[ExplanationRecord]
     agreement: Agreement
@@ -247,7 +241,7 @@ class ComparisonRecord(_Record):
     def of(cls, c: Comparison) -> "ComparisonRecord":
         """Return the record of a comparison; attention matrices are not stored."""
         return cls(
-            schema="limelight.comparison/1",
+            schema="limelight.comparison/2",
             text=c.text,
             explanations=[ExplanationRecord.of(e) for e in c],
             agreement=c.agreement,

@@ -10,12 +10,18 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.results.faces import Drawn, Page, Tabular, by_name
 from limelight.results.table import Table, plain_rows
-from limelight.results.values import each_value, plain_value, read_value, written_value
+from limelight.results.values import (
+    check_schema,
+    each_value,
+    plain_value,
+    read_value,
+    written_value,
+)
 from limelight.shapes import Float, Int
 from limelight.text import name_of_one, one_line
 
 Interval = tuple[float, float]
-_SCHEMA = "limelight.judgement/1"  # which is the first key of a file
+_SCHEMA = "limelight.judgement/2"  # which is the first key of a file
 
 
 def shown_end(x: float) -> str:
@@ -115,20 +121,28 @@ FIRST_SENTENCE = (
 )
 
 
+TIE_ORDERS = 64  # random orders of tied words that chance and ties are averaged over
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
     """One measure on one text: of every method, of guessing, and of people.
 
-    ``chance`` is exact, over all orders of the words; None where nothing is known of it.
+    ``chance`` is the mean over orders of the words; None where nothing is known of it.
     ``rationale`` is what the rationale itself reaches as scores of words (the part of each word's
     occurrences that is marked): less than 1 where a word is marked in one place and not in
     another. ``annotators`` is what annotators reach against each other.
+
+    Chance ties all words. If words are tied and one of them occurs more than once, a number is the
+    mean over 64 random orders of the tied words. ``stderr`` has the standard errors of such means;
+    None where a number is exact.
     """
 
     chance: float | None = None
     rationale: float | None = None
     annotators: float | None = None
     methods: tuple[float | None, ...] = ()
+    stderr: "Values | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,19 +173,25 @@ class PlausibleMethod:
     """One method over all texts, means with 95 % intervals.
 
     ``precision`` is average precision, ``above`` what it has more than guessing on the same texts.
-    An interval is None where fewer than ten texts have the measure.
+    An interval is None where fewer than ten texts have the measure. Each ``…_stderr`` is the
+    standard error that the drawn orders of tied words cause; None where there is none. That of
+    ``above`` is an upper limit. The intervals over texts contain these errors.
     """
 
     method: str
     texts: int = 0
     precision: float | None = None
     precision_interval: Interval | None = None
+    precision_stderr: float | None = None
     above: float | None = None
     above_interval: Interval | None = None
+    above_stderr: float | None = None
     r_precision: float | None = None
     r_precision_interval: Interval | None = None
+    r_precision_stderr: float | None = None
     token_f1: float | None = None
     token_f1_interval: Interval | None = None
+    token_f1_stderr: float | None = None
     iou_f1: float | None = None
     iou_f1_interval: Interval | None = None
 
@@ -185,7 +205,7 @@ class JudgedPair:
     pair alone, ``p_holm`` is corrected for the number of pairs. ``simultaneous`` is an interval
     that holds for all pairs at once, and ``p_simultaneous`` of the same test. Each p is below 0.05
     exactly where 0 is outside its interval. All five are None where fewer than ten texts have both
-    methods or fewer than six of them differ. In files of 0.2 the last two are always None.
+    methods or fewer than six of them differ.
     """
 
     methods: tuple[str, str]
@@ -229,7 +249,7 @@ class Plausibility:
         return sorted(self.methods, key=lambda m: (m.precision is None, -(m.precision or 0.0)))
 
 
-# Dictionaries by method and nothing that is empty: what files have had since 0.2, byte for byte.
+# Dictionaries by method and nothing that is empty: a file of a thousand texts stays small.
 class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Declared as a file has it: what has its default is left out."""
 
@@ -510,8 +530,7 @@ class Judgement(
 
         found = decoded(content, cls)
         # msgspec asks for the schema only where there are several.
-        if "schema" not in msgspec.json.decode(content, type=dict[str, msgspec.Raw]):
-            raise InputError("this is not a limelight judgement: it names no schema.")
+        check_schema(content, _SCHEMA, "this is not a limelight judgement")
         return found._each_setting(read_value)
 
     def _each_setting(self, how: Callable[[Any], Any]) -> "Judgement":
@@ -594,13 +613,21 @@ class Judgement(
                         self.plausibility.texts[number],
                         Values(methods=(None,) * (i + 1)),
                     )
-                    precision, r_precision = marked.precision or none, marked.r_precision or none
+                    for column, values in (
+                        ("average_precision", marked.precision or none),
+                        ("r_precision", marked.r_precision or none),
+                    ):
+                        stderr = values.stderr or none
+                        row |= {
+                            column: values.methods[i],
+                            f"{column}_stderr": stderr.methods[i],
+                            f"{column}_chance": values.chance,
+                            f"{column}_chance_stderr": stderr.chance,
+                        }
+                    f1 = marked.token_f1 or none
                     row |= {
-                        "average_precision": precision.methods[i],
-                        "average_precision_chance": precision.chance,
-                        "r_precision": r_precision.methods[i],
-                        "r_precision_chance": r_precision.chance,
-                        "token_f1": (marked.token_f1 or none).methods[i],
+                        "token_f1": f1.methods[i],
+                        "token_f1_stderr": (f1.stderr or none).methods[i],
                         "rationale_reason": marked.reason,
                     }
                 rows.append(row)

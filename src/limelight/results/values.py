@@ -7,10 +7,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from limelight.errors import InputError
 from limelight.shapes import Float
+from limelight.text import one_line
 
 _DEEPEST = 32  # values inside values; a file of brackets must not end in a recursion
 # JSON knows no infinity. A text that is spelled like one is wrapped in a file, so that both come
@@ -47,6 +49,24 @@ def plain_value(value: Any, where: str, depth: int = 0) -> Any:
     if value != value:
         raise InputError(f"{where} must not hold NaN, which is not a number.")
     return value
+
+
+def check_schema(content: str | bytes, schema: str, problem: str) -> None:
+    """Raise an error that begins with ``problem`` if a JSON object has another schema.
+
+    The version is the part of a schema after its "/". Content that is no JSON object passes.
+    """
+    try:
+        found = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("schema")
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return
+    if found is None:
+        raise InputError(f"{problem}: it names no schema.")
+    if (name := bytes(found).decode("utf-8", "replace").strip('"')) != schema:
+        raise InputError(
+            f"{problem} that this version reads: its schema is {one_line(name, 60)!r}, and this "
+            f"version reads {schema!r}."
+        )
 
 
 def whole_text(text: str, where: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,7 @@ from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import Chosen
 from limelight.explainers.registry import methods_and_budget
-from limelight.models import Capability, Capable, Model, check_needed, checked_model, has
+from limelight.models import Capability, Model, checked_model, has, require
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
@@ -41,7 +41,7 @@ from limelight.runs.engines import (
     usable_cores,
 )
 from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
-from limelight.runs.record import ModelRecord, RunRecord, ShardPlan
+from limelight.runs.record import SCHEMA, ModelRecord, RunRecord, ShardPlan
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
@@ -203,9 +203,8 @@ def planned(
     """Return the plan; the same question always has the same one."""
     # The source is for people; a run goes on with any model of the same fingerprint.
     size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
-    writes = has(model, "answers")
     return RunRecord(
-        schema="limelight.run/1",
+        schema=SCHEMA,
         version=__version__,
         model=ModelRecord(
             fingerprint=model.fingerprint,
@@ -222,8 +221,7 @@ def planned(
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
         # Also where answers are given: room for what the model may write is kept of its input.
-        writing=dict(cast(Capable, model).writing) if writes else None,
-        log_odds=True,
+        writing=dict(model.generation_settings) if has(model, "generation") else None,
     )
 
 
@@ -351,12 +349,12 @@ def explain_data(
     asked_column = at_column if answer_column is None else answer_column
     needed: tuple[tuple[str, bool, Capability], ...] = (
         ("at_column", at_column is not None, "spans"),
-        ("answer_column", answer_column is not None, "answers"),
-        ("sentences", sentences, "answers"),
+        ("answer_column", answer_column is not None, "generation"),
+        ("sentences", sentences, "generation"),
     )
     for name, given, needs in needed:
         if given:
-            check_needed(model, needs, name, " Leave it out.")
+            require(model, needs, name, " Leave it out.")
     # None and True mean the line here; False means nothing, and must not be called.
     shown = ProgressLine() if progress is None or progress is True else progress or None
     opened = opened_data(
@@ -437,7 +435,7 @@ def _worker(
         return 1, None  # Python lets no daemonic process start others
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        known = is_sent(work.model) and has(work.model, "games")
+        known = is_sent(work.model) and has(work.model, "exact_game")
         known = known and not callable(work.record.question.features)
         if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
             with contextlib.suppress(InputError):  # it cannot travel

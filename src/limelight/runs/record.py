@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -14,11 +14,13 @@ from limelight.files import bounded_bytes, write_whole
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.protocol import Link
 from limelight.question import Question
+from limelight.results.values import check_schema
 from limelight.text import unit_name
 
+SCHEMA: Final = "limelight.run/2"
 _MOST_BYTES = 1 << 28  # a data set may have many files
 # A run without random samples may continue under any of these versions: they compute the same
-# scores. Runs of 0.2 and 0.3 may not, because 0.4 changes scores of two-class networks.
+# scores.
 _AGREEING = ("0.4.",)
 
 
@@ -29,7 +31,7 @@ class ModelRecord(Record, frozen=True, kw_only=True):
     classes: list[str]
     link: Link
     source: str | None
-    identity: dict[str, Any] | None = None  # named parts of the fingerprint; runs of 0.3 have none
+    identity: dict[str, Any]  # named parts of the fingerprint
 
 
 class MethodRecord(Record, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ class ShardPlan(Record, frozen=True, kw_only=True):
 class RunRecord(Record, frozen=True, kw_only=True):
     """What ``run.json`` holds. Nothing in it depends on when, where or how the run is done."""
 
-    schema: Literal["limelight.run/1"]
+    schema: Literal["limelight.run/2"]
     version: str
     model: ModelRecord
     methods: list[MethodRecord]
@@ -61,25 +63,12 @@ class RunRecord(Record, frozen=True, kw_only=True):
     budget: str | None = None  # calls of the model that all methods together may spend on a text
     cutter: str | None = None  # the fingerprint of a function that cuts texts: what it does
     writing: dict[str, Any] | None = None  # how the model writes, where answers are not given
-    log_odds: bool = False  # whether the logit of two outputs is their difference: since 0.4
-    sha256: str | None = None  # of all the rest, as it was written; runs of 0.2 have none
+    sha256: str | None = None  # of all the rest; None where somebody has changed the plan
 
     @property
     def targets_per_text(self) -> int:
         """How many classes are explained of every text."""
         return len(self.model.classes) if self.question.all_classes else 1
-
-    @property
-    def may_explain_outputs(self) -> bool:
-        """Whether the "logit" of this run is one output of a model that has two: before 0.4."""
-        two = self.model.link == "softmax" and len(self.model.classes) == 2
-        question = self.question
-        was_logit = question.scale == "logit" and question.against is None
-        return two and was_logit and not self.log_odds
-
-    def scale_of(self, outputs: int) -> str:
-        """Return the scale of an explanation of this run, whose model has so many outputs."""
-        return "score" if outputs == 2 and self.may_explain_outputs else self.question.scale
 
     @property
     def rows_per_text(self) -> int:
@@ -124,6 +113,7 @@ def read_record(path: Path) -> RunRecord:
             )
         return record
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        check_schema(content, SCHEMA, f"'{path}' is not a limelight run")
         raise InputError(f"'{path}' is not a limelight run: {error}.") from None
 
 
@@ -142,7 +132,7 @@ def plan_identity(path: Path) -> str:
 def write_record(path: Path, record: RunRecord) -> None:
     """Write ``record``, whole or not at all."""
     written = msgspec.to_builtins(record, enc_hook=unit_name)
-    # Runs of 0.2 do not say so.
+    # What does not apply to this run is left out.
     data = written["data"]
     for part, name in (
         (data, "labels"), (data["columns"], "at"), (written, "cutter"), (written, "writing")
@@ -166,8 +156,6 @@ def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
     drawn = any("seed" in method.settings for method in old.methods)
     if old.version != new.version and (drawn or not agree):
         yield f"it was begun with limelight {old.version}, and this is {new.version}"
-    if old.may_explain_outputs != new.may_explain_outputs:
-        yield "it explains one output of two classes, and the logit is now their log-odds"
     had, asked = _compared(old), _compared(new)
     # A field that one of them lacks is None there: older plans have fewer.
     for name in had | asked:
@@ -197,7 +185,7 @@ def _compared(record: RunRecord) -> dict[str, Any]:
     return {
         # What has a name before the fingerprint, which covers it too.
         "list of classes": record.model.classes,
-        **{f"{name} of the model": value for name, value in (record.model.identity or {}).items()},
+        **{f"{name} of the model": value for name, value in record.model.identity.items()},
         "link": record.model.link,
         "model (by fingerprint)": record.model.fingerprint,
         "list of methods": ", ".join(_ids(record)),

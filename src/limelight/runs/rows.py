@@ -73,8 +73,6 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
 }
 # Their order is that of the file, which is known by its bytes.
 OWN_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
-# Older runs lack these.
-NEEDED = [name for name in OWN_COLUMNS if name not in ("bound_kind", "parts", "asked", "shown")]
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
 # side by side compress to two thirds.
 _SPLIT = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
@@ -144,7 +142,7 @@ def stamp_shard(content: bytes, identity: str, number: int) -> bytes:
 
 
 def is_as_written(content: bytes) -> bool:
-    """Return whether a shard has the digest it was written with, or none, as those of 0.2."""
+    """Return whether a shard has the digest it was written with, or none, as one by others."""
     place, digits = _digest(content)
     return content.startswith(digits, place)
 
@@ -169,8 +167,6 @@ def _digest(content: bytes | bytearray) -> tuple[int, bytes]:
     return place, digest.hexdigest().encode()
 
 
-# Versions whose shards name neither their run nor their number.
-_WITHOUT_PLACE = ("0.2.", "0.3.")
 _MOST_FOOTER = 1 << 28  # bytes; a footer grows with the columns of the data
 _MOST_UNSTAMPED = 1 << 32  # bytes of a shard that does not say how large it is
 
@@ -197,7 +193,7 @@ def check_shard_file(file: BinaryIO, size: int) -> None:
         stored = int(digits) if digits.isdigit() else 0
         if stored != size:
             raise pa.ArrowInvalid(f"it has {size:,} bytes, and its footer names {stored:,}")
-    elif size > _MOST_UNSTAMPED:  # of a version before, or written by others
+    elif size > _MOST_UNSTAMPED:  # written by others
         raise pa.ArrowInvalid(f"it has {size:,} bytes, and does not say how many it should have")
 
 
@@ -236,13 +232,12 @@ def check_shard(content: bytes, record: RunRecord, number: int, identity: str | 
     # Before the numbers of texts are compared: a plan may name more than memory holds.
     if metadata.num_rows != len(texts) * record.rows_per_text:
         raise pa.ArrowInvalid(f"it has {metadata.num_rows} rows")
-    if stamp is None and identity is not None and not record.version.startswith(_WITHOUT_PLACE):
+    if stamp is None and identity is not None:
         raise pa.ArrowInvalid("it does not say to which run it belongs")
     # Strings that repeat are checked once: this halves the time. The digest covers the pages.
     coded = [name for name in _REPEATED if name.partition(".")[0] in _CHECKED]
     with pq.ParquetFile(pa.BufferReader(content), metadata=metadata, read_dictionary=coded) as file:
-        checked = [name for name in _CHECKED if name in schema.names]  # "parts" is newer than 0.2
-        _check_rows(file.read(columns=checked, use_threads=False), record, texts)
+        _check_rows(file.read(columns=_CHECKED, use_threads=False), record, texts)
     return schema
 
 
@@ -257,15 +252,13 @@ def _check_stamp(stamp: bytes, number: int, identity: str | None) -> None:
 
 def _check_columns(schema: pa.Schema, record: RunRecord) -> None:
     """Refuse a shard that lacks a column, has one too many, or one of another type."""
-    for name in NEEDED:
+    for name in OWN_COLUMNS:
         if name not in schema.names:
             raise pa.ArrowInvalid(f"it has no column {name!r}")
-    expected = [name for name in OWN_COLUMNS if name in schema.names]
-    expected += stored_names(record.data.columns.carried)
-    if schema.names != expected:
+    if schema.names != [*OWN_COLUMNS, *stored_names(record.data.columns.carried)]:
         raise pa.ArrowInvalid("its columns are not those of the run")
     for name, kind in OWN_COLUMNS.items():
-        held = schema.field(name).type if name in schema.names else kind
+        held = schema.field(name).type
         if held != kind and _plain_type(held) != _plain_type(kind):
             raise pa.ArrowInvalid(f"its column {name!r} must hold {kind}; it holds {held}")
 
@@ -346,8 +339,6 @@ def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
     if not pc.all(pc.less_equal(*places), min_count=0).as_py():
         raise pa.ArrowInvalid("an occurrence of a feature ends before it begins")
     if record.data.columns.pair is not None:
-        if "parts" not in explained.column_names:
-            raise pa.ArrowInvalid("it has no column 'parts'")
         sides = explained["parts"].combine_chunks()
         edges = sides.flatten()
         two = [pc.list_value_length(values).fill_null(0) for values in (sides, edges)]
@@ -429,7 +420,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         scores=np.array(scores, dtype=np.float64),
         stderr=_map(_doubles, row["stderr"]),
         bound=row["bound"],
-        bound_kind=row.get("bound_kind") or "proven",
+        bound_kind=row["bound_kind"] or "proven",
         method=method.id,
         label=method.label,
         signed=method.signed,
@@ -437,7 +428,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         against=row["against"],
         classes=classes,
         link=record.model.link,
-        scale=record.scale_of(len(row["prediction"])),
+        scale=record.question.scale,
         # A single output is that of the last class.
         prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
         base_value=row["base_value"],
@@ -445,9 +436,9 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         pairs=_map(_pairs, row["pairs"]),
         anchor=_map(_anchor, row["anchor"]),
         cut=row["cut"],
-        parts=tuple(tuple(part) for part in row.get("parts") or ()),
-        asked=_map(lambda stored: read_asked(json.loads(stored)), row.get("asked")),
-        **shown_fields(row.get("shown")),
+        parts=tuple(tuple(part) for part in row["parts"] or ()),
+        asked=_map(lambda stored: read_asked(json.loads(stored)), row["asked"]),
+        **shown_fields(row["shown"]),
         notices=tuple(row["notices"]),
         settings=read_value(json.loads(row["settings"])),
         diagnostics=read_value(json.loads(row["diagnostics"] or "{}")),

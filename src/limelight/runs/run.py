@@ -180,10 +180,7 @@ class Run:
     @property
     def scale(self) -> str:
         """What is explained: "logit", "probability" or "score"."""
-        if not self.record.may_explain_outputs:
-            return self.record.question.scale
-        first = next(iter(self), None)
-        return self.record.question.scale if first is None else first.scale
+        return self.record.question.scale
 
     @property
     def total(self) -> int:

@@ -218,11 +218,9 @@ def _views(
     called, sure = predicted(len(classes)), confidence(record.model.link)
     method = _number([one.id for one in record.methods], "method")
     aim = _number(classes, "target")
-    own = [name for name in names if name in OWN_COLUMNS]
-    # Runs of 0.2 have no such column.
-    older = "" if "asked" in own else "NULL::VARCHAR AS asked,"
+    own = list(OWN_COLUMNS)
     # Their order in a shard, computed: a query must not rely on that in which files are read.
-    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quoted, own))}, {older}
+    yield f"""CREATE VIEW stored AS SELECT {", ".join(map(_quoted, own))},
         row * {record.rows_per_text} + {method} * {record.targets_per_text}
             + {aim if record.question.all_classes else 0} AS n FROM {source}"""
     named, second = "features", "NULL::UINTEGER"

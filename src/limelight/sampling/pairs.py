@@ -124,14 +124,14 @@ def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) 
     farthest = np.zeros(m)
     for keep, residual in left_out_residuals(sample):
         spreads = [
-            spread.plus(_influence(keep, residual[:, column] / n, draws.shares))
+            spread.plus(pair_influence(keep, residual[:, column] / n, draws.shares))
             for column, spread in enumerate(spreads)
         ]
         farthest = np.maximum(farthest, np.abs(residual).max(axis=0))
     size = np.maximum(known_range, sample.range)
     flat = farthest <= ROUNDING * size
     apart = 1 - np.eye(d)
-    errors = np.stack([_error(spread, n, d) for spread in spreads])
+    errors = np.stack([pair_error(spread, n, d) for spread in spreads])
     unseen = unseen_error(size * draws.typical / n)[:, None, None]
     return PairFit(
         scores=np.stack([spread.first for spread in spreads]),
@@ -141,14 +141,7 @@ def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) 
     )
 
 
-def pair_spread(keep: Indicators, left: PerMask, shares: PairShares) -> tuple[PerPair, PerPair]:
-    """Return the mean over masks of each pair's coefficient times ``left``, and its error."""
-    n, d = keep.shape
-    spread = _influence(keep, left / n, shares)
-    return spread.first, _error(spread, n, d)
-
-
-def _influence(keep: Indicators, share: PerMask, weights: PairShares) -> Spread:
+def pair_influence(keep: Indicators, share: PerMask, weights: PairShares) -> Spread:
     """Return what each mask adds to the interaction of each pair, as sums of powers."""
     first, second, fourth = (pair_sums(keep, share**power, weights**power) for power in (1, 2, 4))
     return Spread(first, second, fourth, _largest(keep, np.abs(share), weights))
@@ -170,7 +163,8 @@ def _largest(keep: Indicators, share: PerMask, weights: PairShares) -> PerPair:
     return largest
 
 
-def _error(spread: Spread, n: int, d: int) -> PerPair:
+def pair_error(spread: Spread, n: int, d: int) -> PerPair:
+    """Return the standard error of each pair from the sums of ``n`` masks of ``d`` words."""
     off = ~np.eye(d, dtype=bool)
     # Both sums are raised together: second and fourth powers must be of one law.
     low = spread.second < (mean := float(spread.second[off].mean()))

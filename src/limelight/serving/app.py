@@ -22,7 +22,7 @@ from limelight.explainers.explaining import together
 from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import chosen_way
 from limelight.explainers.registry import METHODS, default_method, exactness_on
-from limelight.models import Model, has, resolved_replacement
+from limelight.models import Model, get_property, has, resolved_replacement
 from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement import judgement_page
 from limelight.pages.markup import data_block, part, rendered, style_sheet
@@ -87,6 +87,11 @@ class ServedModel:
     model: Model
     learned: Learned | None = None
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether the model reads images, and no texts."""
+        return bool(get_property(self.model, "reads_images"))
+
     def methods(self, names: Sequence[str]) -> list[Any]:
         """Return the methods that a page names; it names no folder of this machine."""
         own = self.learned or LEARNED
@@ -108,7 +113,7 @@ class Served:
     @property
     def pictures(self) -> bool:
         """Whether its models read pictures; all of them do, or none."""
-        return any(has(one.model, "pictures") for one in self.models)
+        return any(one.reads_images for one in self.models)
 
 
 def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[str, Any]:
@@ -135,8 +140,8 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
     is_deep = _AT_ONCE in ways and ways["shapley"].calls is not None
     first = (_AT_ONCE, own) if is_deep or own not in _FIRST_SHOWN else _FIRST_SHOWN
     first = first if served.learned is None else _FIRST_SHOWN_LEARNED
-    pieces = ["tokens"] if has(model, "pieces") else []
-    pictures = has(model, "pictures")
+    pieces = ["tokens"] if get_property(model, "has_subwords") else []
+    pictures = served.reads_images
     units = OF_PICTURES if pictures else (*FEATURES, *pieces)
     return {
         "name": served.name,
@@ -262,7 +267,7 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
             )
         one = served.models[question.model]
         model = one.model
-        check_given(model, question.text)
+        check_given(question.text, is_image_model=one.reads_images)
         # Of a model that finds spans the first is asked about, until the reader chooses.
         at = question.asked.at
         at = 0 if at is None and has(model, "spans") else at

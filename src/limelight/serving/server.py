@@ -18,7 +18,7 @@ import uvicorn
 from limelight.errors import InputError, nearest
 from limelight.explainers.learned import Learned
 from limelight.files import bounded_bytes
-from limelight.models import Model, checked_model, has, load
+from limelight.models import Model, checked_model, load
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.loading import source_of
 from limelight.results.judgement import Judgement
@@ -96,7 +96,7 @@ def serve(
         ServedModel(name=_name(m, i, models), model=m, learned=own)
         for i, (m, own) in enumerate(zip(models, _learned(learned, models), strict=True))
     )
-    if len({has(one, "pictures") for one in models}) > 1:
+    if len({one.reads_images for one in named}) > 1:
         raise InputError(
             "a page compares two models of texts, or two of pictures; got one of each."
         )

@@ -20,7 +20,7 @@ from limelight.explainers.registry import configured, several_methods
 from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import SearchedText, search_together
-from limelight.models import Model, has, resolved_replacement
+from limelight.models import Model, resolved_replacement
 from limelight.models.protocol import spans_of
 from limelight.pages.html import attention_data, disagreement_section, head_tables, words
 from limelight.pages.markup import part
@@ -118,9 +118,9 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
     return question
 
 
-def check_given(model: Model, text: str) -> None:
+def check_given(text: str, *, is_image_model: bool) -> None:
     """Refuse a text for a picture; it would be taken for a path, of a file of this machine."""
-    if has(model, "pictures") and text and not is_address(text):
+    if is_image_model and text and not is_address(text):
         raise InputError("this model reads pictures; drop one on the page, or choose a file.")
 
 
@@ -128,7 +128,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     """Return the prediction of the text, or of what the changes make of it, and the explanations.
 
     A method that refuses the text or the question is left out with its reason. Every explanation is
-    JSON of schema ``limelight.explanation/1``.
+    JSON of schema ``limelight.explanation/2``.
     """
     before = question_reading(model, question)
     reading = changed_reading(before, question)

@@ -34,15 +34,21 @@ from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, wri
 from limelight.judging import judge
 from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
 from limelight.models import (
-    Capable,
     Model,
     are_opposite,
     checked_model,
     class_weights,
+    get_property,
     has,
     resolved_replacement,
 )
-from limelight.models.protocol import Capability, answered_once, asked_of_spans, asks
+from limelight.models.protocol import (
+    announce_calls,
+    answered_once,
+    asked_of_spans,
+    asks,
+    query_kind,
+)
 from limelight.models.text_game import TextGame
 from limelight.question import Question
 from limelight.results import Explanation
@@ -129,7 +135,7 @@ def learn(
     question = Question(features=features, answer=answer)
     model = question.grouped(checked_model(model))
     question = question.to(model)
-    if has(model, "games"):
+    if has(model, "exact_game"):
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
@@ -152,7 +158,7 @@ def learn(
             given, question = asked_items(model, given, question)
             plan = Plan(given, int(pairs), int(seed))
             plan = _planned(model, plan, question, budget, folder, estimate)
-            if has(model, "answers"):  # once, however often they are read
+            if has(model, "generation"):  # once, however often they are read
                 plan = replace(plan, texts=list(answered_once(model, plan.texts)))
             n = len(plan.texts)
             meter = Meter(progress or (lambda *_: None), total=n + -(-n // 4), estimated=True)
@@ -168,9 +174,9 @@ def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[lis
 
     A span that the model finds, or the answer, which is written later where it is not given.
     """
-    if has(model, "pictures"):
+    if get_property(model, "reads_images"):
         texts = [picture_of(one) for one in texts]
-    if has(model, "answers"):
+    if has(model, "generation"):
         each, question = question.of_each(texts)
         texts = [AskedText.of(one, question.answer) for one in each]
     texts = list(dict.fromkeys(texts))
@@ -338,12 +344,11 @@ def _planned(
                 f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
                 "give more, or shorter texts."
             )
-    if has(model, "answers"):
-        cast(Capable, model).ahead(calls(pairs, count))
+    announce_calls(model, calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
         takes = Estimate(calls(pairs, count), calls(pairs, count) * each)
-        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {learned_of(model)}"
+        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {query_kind(model)}"
         estimate(f"Drawing {what} takes {takes}")
     if file is not None:
         file.parent.mkdir(exist_ok=True)
@@ -477,7 +482,7 @@ def fitted(
     These are of all outputs of the model, or of those of ``aim``: a class, and its outputs.
     """
     signals: tuple[str, ...] = WITHOUT_STATES
-    if has(model, "signals"):
+    if has(model, "hidden_states"):
         signals = (*WITH_STATES, "attention") if asks(model) else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
@@ -498,7 +503,7 @@ def fitted(
         if meter is not None:
             meter.finished(len(drawn) + share * -(-len(drawn) // 4))
 
-    of = learned_of(model)
+    of = query_kind(model)
     learned = fit_examples(examples, held_out, seed=plan.seed, of=of, heard=heard)
     learned = replace(
         learned,
@@ -551,12 +556,6 @@ def without_common_part(model: Model, draws: Draws) -> Draws:
     if weights.shape != (2, 2) or not are_opposite(weights):
         return draws
     return np.einsum("oc,ncd->nod", weights.astype(draws.dtype) / 2, draws)
-
-
-def learned_of(model: Model) -> str:
-    """Return what a method of ``model`` is learned from."""
-    kinds: dict[Capability, str] = {"pictures": "pictures", "spans": "places", "answers": "answers"}
-    return next((kinds[one] for one in kinds if has(model, one)), "texts")
 
 
 def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Iterator[str]:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 import torch
 
 from limelight import InputError
-from limelight.models import Attended, Capability, Differentiated, Link, Weigh
+from limelight.models import Attention, Capability, Gradients, Link, Property, Weigh
 from limelight.models.attention.masked import deleted_windows, replaced_windows
 from limelight.shapes import Array, Bool, Float, Int
 from limelight.text import CLS, UNK, Document, Features, Tokens, Vocabulary, tokenize
@@ -24,21 +24,24 @@ _CHUNK = 1024  # masked texts at a time
 _WORDS = "the deep networks are explained word by word, whatever they read of a word"
 _CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
     {
-        "attends": None,
-        "relays": None,
-        "differentiates": None,
-        "freezes": "the deep networks are explained by the paper's methods",
-        "chooses": None,
-        "collapses": "what follows the attention of a deep network is not linear",
-        "games": "the layers of a deep network mix its words",
+        "attention": None,
+        "attention_only": None,
+        "gradients": None,
+        "lrp": "the deep networks are explained by the paper's methods",
+        "tables": "what follows the attention of a deep network is not linear",
+        "exact_game": "the layers of a deep network mix its words",
         "spans": "it classifies whole texts",
-        "pictures": "it reads texts",
-        "signals": "its states are not shown",
-        "answers": "it is a classifier",
-        "pieces": _WORDS,
-        "cuts": "the deep networks are explained on the window they were trained for",
-        "shuffles": "the deep networks are explained as they were trained",
-        "pairs": "the deep networks of the paper read one text",
+        "hidden_states": "its states are not shown",
+        "generation": "it is a classifier",
+    }
+)
+_LIMITATIONS: Mapping[Property, str] = MappingProxyType(
+    {
+        "has_subwords": _WORDS,
+        "max_tokens": "the deep networks are explained on the window they were trained for",
+        "shuffle_weights": "the deep networks are explained as they were trained",
+        "reads_pairs": "the deep networks of the paper read one text",
+        "reads_images": "it reads texts",
     }
 )
 
@@ -84,10 +87,9 @@ class DeepClassifier:
         """What may stand for a removed word: UNK in the place of each piece, or nothing."""
         return "unk", "delete"
 
-    @property
-    def capabilities(self) -> Mapping[Capability, str | None]:
-        """What this model can show, or why it cannot."""
-        return _CAPABILITIES
+    capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
+    is_exclusive: ClassVar[bool] = True
+    limitations: ClassVar[Mapping[Property, str]] = _LIMITATIONS
 
     @cached_property
     def fingerprint(self) -> str:
@@ -135,11 +137,11 @@ class DeepClassifier:
         window, of_place = self._window(document), self._placed(of_piece)
         return lambda keep: self._answers(replaced_windows(keep, window, of_place))
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the word at every place of the window, -1 at [cls] and padding."""
         return self._placed(_spelled(document).word)
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it."""
         e = self.network.embedded(self._sent(self._window(document)[None])).detach()
         layers: list[Any] = []
@@ -148,7 +150,7 @@ class DeepClassifier:
             f = self.network.of_embedded(e.requires_grad_(weigh is not None), layers)
             gradients = None if weigh is None else torch.autograd.grad(_aimed(f, weigh), layers)
         alpha = _stacked(layers)
-        yield Attended(
+        yield Attention(
             alpha=alpha,
             reads=np.eye(alpha.shape[-1])[0],  # the linear map after the last layer reads [cls]
             gradient=np.broadcast_to(np.nan, alpha.shape)
@@ -171,18 +173,18 @@ class DeepClassifier:
             (window,) = replaced_windows(np.zeros((1, len(features)), bool), window, of_place)
         return _numbers(self.network.embedded(self._sent(window[None]))[0])
 
-    def differentiated(
+    def gradients(
         self,
         document: Document,  # noqa: ARG002  (a window is all that the points need)
         points: Float[np.ndarray, "n T d_e"],
         weigh: Weigh | Float[np.ndarray, "n C"],
-    ) -> Differentiated:
+    ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``."""
         with torch.enable_grad():
             e = self._sent(points).to(self.network.embedding.dtype).requires_grad_()
             f = self.network.of_embedded(e)
             (gradient,) = torch.autograd.grad(_aimed(f, weigh), e)
-        return Differentiated(gradient=_numbers(gradient), outputs=_numbers(f))
+        return Gradients(gradient=_numbers(gradient), outputs=_numbers(f))
 
     @property
     def _T_max(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight import Model, explain
 from limelight.files import write_whole
-from limelight.models import Capable
+from limelight.models import require
 from limelight.shapes import Float
 from limelight.text import Pair, features_of
 from limelight_reproduction.experiment import compact
@@ -152,9 +152,9 @@ def _attention(model: Model, pair: Pair) -> dict[str, Any]:
     """Return where the position that is read looks, and how words of a pair look at each other."""
     document = model.read(pair)
     features = features_of(document)
-    attends = cast(Capable, model)
-    (attended,) = attends.attended(document)
-    feature = np.append(features.of_token, -1)[attends.places(document)]
+    reader = require(model, "attention", "the attention between two sentences")
+    (attended,) = reader.attention(document)
+    feature = np.append(features.of_token, -1)[reader.token_positions(document)]
     belongs = (feature[:, None] == np.arange(len(features))).astype(np.float64)
     read = np.einsum("s,lhst->lt", attended.reads, attended.alpha) / attended.alpha.shape[1]
     # What a piece of one word pays to all pieces of the other, either way, in every layer.

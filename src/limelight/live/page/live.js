@@ -36,7 +36,7 @@ let shown = null;
 
 const methodOf = (id) => data.methods.find((method) => method.id === id);
 
-// An explanation as limelight.explanation/1 has it, which is what the elements take.
+// An explanation as limelight.explanation/2 has it, which is what the elements take.
 function record(e) {
   const features = e.features.map((text, j) => ({ text, spans: e.spans[j], score: e.scores[j], stderr: null }));
   return { text: e.text, method: e.method, target: e.target, bound: e.bound, features, settings: { label: methodOf(e.method).label, signed: e.signed, cut_at: e.cutAt } };

@@ -32,7 +32,7 @@ from limelight.models.attention.weights import (
     shuffled_weights,
     weights_of,
 )
-from limelight.models.protocol import Capability, Link, class_probabilities
+from limelight.models.protocol import Capability, Link, Property, class_probabilities
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import UNK, Document, Features, Vocabulary, few_names
@@ -41,16 +41,20 @@ from limelight.theory.ratio_game import RatioGame
 from limelight.threads import cached_property
 
 _BY_TABLES = "the paper's classifier is explained from its tables, which need no such pass"
-ABILITIES: Mapping[Capability, str | None] = MappingProxyType(
+_CAPABILITIES: Mapping[Capability, str | None] = MappingProxyType(
     {
-        "collapses": None,
-        "games": None,
-        "chooses": None,
-        "shuffles": None,
-        **dict.fromkeys(("attends", "relays", "differentiates", "freezes"), _BY_TABLES),
-        "pieces": "the paper's classifier reads whole words, not pieces of them",
-        "cuts": "the paper's classifier is explained exactly, on the window it was trained for",
-        "pairs": "the paper's classifier reads one text; load a model that was trained on pairs",
+        "tables": None,
+        "exact_game": None,
+        **dict.fromkeys(("attention", "attention_only", "gradients", "lrp"), _BY_TABLES),
+    }
+)
+LIMITATIONS: Mapping[Property, str] = MappingProxyType(
+    {
+        "has_subwords": "the paper's classifier reads whole words, not pieces of them",
+        "max_tokens": "the paper's classifier is explained exactly, on the window it was trained "
+        "for",
+        "reads_pairs": "the paper's classifier reads one text; load a model that was trained on "
+        "pairs",
     }
 )
 # Largest spread of logits whose exponentials keep all their digits; beyond, the caller takes the
@@ -100,11 +104,13 @@ class AttentionClassifier:
     record: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None  # of torch, on which lists of texts are explained; None: NumPy
 
-    # Of every model of this family, and asked often: what outputs become probabilities by, what may
-    # stand for a removed word, and what can be shown.
+    # Of every model of this family, and read often: what outputs become probabilities by, what may
+    # stand for a removed word, and what the model offers.
     link: ClassVar[Link] = "softmax"
     replacements: ClassVar[tuple[str, ...]] = ("unk", "delete")
-    capabilities: ClassVar[Mapping[Capability, str | None]] = ABILITIES
+    capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
+    is_exclusive: ClassVar[bool] = True
+    limitations: ClassVar[Mapping[Property, str]] = LIMITATIONS
     embedding_error: ClassVar[np.ndarray | None] = None  # of embeddings that were computed
 
     def __post_init__(self) -> None:
@@ -206,13 +212,13 @@ class AttentionClassifier:
         rounded: dict[str, Any] = {n: x.astype(dtype) for n, x in weights_of(self).items()}
         return replace(self, **rounded)
 
-    def shuffled(self, seed: int) -> "AttentionClassifier":
+    def shuffle_weights(self, seed: int) -> "AttentionClassifier":
         """Return the model with the numbers of every weight in random places."""
         weights: dict[str, Any] = shuffled_weights(weights_of(self), seed)
         return replace(self, **weights)
 
     @property
-    def together(self) -> int:
+    def documents_per_batch(self) -> int:
         """How many documents are worth collapsing at a time."""
         return _TOGETHER if self.device is None else _TOGETHER_ON_DEVICE
 
@@ -232,7 +238,7 @@ class AttentionClassifier:
     def read(self, text: str, *, pieces: bool = False) -> Document:
         """Return ``text`` as this model sees it."""
         if pieces:
-            raise InputError(f"{ABILITIES['pieces']}; read words.")
+            raise InputError(f"{self.limitations['has_subwords']}; read words.")
         return read_document(text, self.vocabulary, T_max=self.T_max)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
@@ -275,7 +281,8 @@ class AttentionClassifier:
         _ = self.tables  # known before, and not anew for every question
         # No copy by `replace`, which would check all weights again.
         asked = object.__new__(type(self))
-        known = {**self.capabilities, "games": "probabilities are no quotients of sums over words"}
+        why = "probabilities are no quotients of sums over words"
+        known = {**self.capabilities, "exact_game": why}
         vars(asked).update(vars(self), capabilities=MappingProxyType(known))
         return asked
 

@@ -39,7 +39,6 @@ from limelight.text import Vocabulary, one_line
 from limelight.text.characters import LONE_SURROGATE
 
 FORMAT = "limelight.attention/3"
-_OLD_FORMATS = ("limelight.attention/1", "limelight.attention/2")
 # A folder may come from anybody: nothing of it is read without a limit.
 _MOST_BYTES = {"config.json": 1 << 24, "vocab.txt": 1 << 28, "model.safetensors": 1 << 36}
 _LARGEST_INTEGER = 2**53  # what a float64 can count to
@@ -193,8 +192,6 @@ def _config(content: bytes) -> dict[str, Any]:
     """Return the configuration, after checking that it is one of ours."""
     config = bounded_json(content, "config.json")
     form = config.pop("format", None) if isinstance(config, dict) else None
-    if form in _OLD_FORMATS:
-        raise InputError("it was written by limelight 0.3 or before; train it again.")
     if form != FORMAT:
         raise InputError(f"config.json must have the format {FORMAT!r}; it has {form!r}.")
     digests = config.get("sha256")

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError, nearest
-from limelight.models.attention.classifier import ABILITIES, AttentionClassifier
+from limelight.models.attention.classifier import LIMITATIONS, AttentionClassifier
 from limelight.models.attention.collapsed import CollapsedDocuments
 from limelight.models.attention.documents import Encoded
 from limelight.models.attention.masked import replacement_game
 from limelight.models.attention.tables import in_chunks, sinusoidal_positions
-from limelight.models.protocol import Capability
+from limelight.models.protocol import Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Num
 from limelight.text import UNK, Document, Features, Pictured, few_names, picture_of
@@ -56,12 +56,12 @@ class PictureClassifier(AttentionClassifier):
     channels: int = 1
     removal: str = "mean"
     tokenizer: str = "patches"
-    capabilities: ClassVar[Mapping[Capability, str | None]] = MappingProxyType(
+    reads_images: ClassVar[bool] = True
+    limitations: ClassVar[Mapping[Property, str]] = MappingProxyType(
         {
-            **ABILITIES,
-            "pictures": None,
-            "pieces": "the paper's classifier reads whole patches",
-            "pairs": "the paper's classifier reads one picture",
+            **LIMITATIONS,
+            "has_subwords": "the paper's classifier reads whole patches",
+            "reads_pairs": "the paper's classifier reads one picture",
         }
     )
 
@@ -121,7 +121,7 @@ class PictureClassifier(AttentionClassifier):
     def read(self, text: Any, *, pieces: bool = False) -> Document:
         """Return a picture as this model sees it: brought to its size, and cut into patches."""
         if pieces:
-            raise InputError(f"{self.capabilities['pieces']}; leave pieces out.")
+            raise InputError(f"{self.limitations['has_subwords']}; leave pieces out.")
         picture = picture_of(text)
         rows, columns = self.grid
         cut = Pictured(picture, grid_boxes((0, 0, *picture.size), rows, columns))

@@ -17,7 +17,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import Engine, answers_of
-from limelight.models.protocol import Capability
+from limelight.models.protocol import Capability, Property
 from limelight.shapes import Bool, Float, Int
 from limelight.threads import ForkSafeLock
 
@@ -316,11 +316,12 @@ class AnotherHead(torch.nn.Module):  # type: ignore[misc]
     """
 
     held = "network"
-    # What differs by head, here as a classifier without another one has it: its capabilities, what
-    # is said where nothing is asked of one that needs it, at which positions it says what is asked
-    # (see layers), what is said of a text that is cut, and what may stand for a removed word, the
-    # best first.
+    # What differs by head, here as a classifier without another one has it: its capabilities, why
+    # it lacks properties, what is said where nothing is asked of one that needs it, at which
+    # positions it says what is asked (see layers), what is said of a text that is cut, and what may
+    # stand for a removed word, the best first.
     capabilities: Mapping[Capability, str | None] = {}
+    limitations: Mapping[Property, str] = {}
     unasked = ""
     reads = ""
     if_cut = "; window='auto' (--window auto) explains all"

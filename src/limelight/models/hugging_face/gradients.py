@@ -13,7 +13,7 @@ from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import Row, Rows
 from limelight.models.hugging_face.lrp import FrozenWeights, check_affine
 from limelight.models.hugging_face.pieces import rows_read
-from limelight.models.protocol import Differentiated, Points, Slopes, TimesInput
+from limelight.models.protocol import Gradients, InputProducts, Points, Slopes
 from limelight.shapes import Float
 from limelight.text import Document
 
@@ -45,7 +45,7 @@ def _embedding(network: Any, given: dict[str, Any]) -> Any:
 
 def differentiated(
     network: Any, ids: Row, points: Points, weigh: Slopes, *, frozen: bool = False
-) -> Differentiated:
+) -> Gradients:
     """Return the gradient of F at ``points``, put in place of the embedded ``ids``.
 
     ``weigh`` is ∂F/∂f as a function of f, or its values where f is not all that F depends on. With
@@ -62,7 +62,7 @@ def differentiated(
         gradients.append(gradient.cpu().numpy())
         outputs.append(found)
         done += len(here)
-    return Differentiated(np.concatenate(gradients), np.concatenate(outputs))
+    return Gradients(np.concatenate(gradients), np.concatenate(outputs))
 
 
 def _gradient(
@@ -83,7 +83,7 @@ def frozen_times_input(
     documents: Sequence[Document],
     weights: Float[np.ndarray, "n C"],
     engine: Engine,
-) -> TimesInput:
+) -> InputProducts:
     """Return e_t · ∇F of the network with frozen weights, at the texts themselves."""
     several = [rows_read(document) for document in documents]
     rows = [row for some in several for row in some]
@@ -108,7 +108,7 @@ def frozen_times_input(
         for (product,), row in zip(found, rows, strict=True)
     ]
     own = [np.flatnonzero(whose == number) for number in range(len(several))]
-    return TimesInput(
+    return InputProducts(
         [np.concatenate([products[i] for i in places]) for places in own],
         np.array([outputs[places].mean(axis=0) for places in own]),
     )

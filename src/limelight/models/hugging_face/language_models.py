@@ -28,6 +28,7 @@ from limelight.models.protocol import (
     NOTHING_WRITTEN,
     OTHER_TOKENS,
     Capability,
+    Property,
     adjoins,
     check_writing,
     cut_after,
@@ -271,9 +272,11 @@ class AnswerForSequenceClassification(AskedLanguageModel):
     """
 
     capabilities: Mapping[Capability, str | None] = {
-        "answers": None,
+        "generation": None,
         "spans": "this one writes an answer",
-        "cuts": "an answer is written after one text, not after the windows of one",
+    }
+    limitations: Mapping[Property, str] = {
+        "max_tokens": "an answer is written after one text, not after the windows of one",
     }
     reads = "before"
     unasked = (

@@ -13,7 +13,7 @@ from limelight.models.hugging_face import forward
 from limelight.models.hugging_face.forward import ForwardPass, Pixels, Row, Rows
 from limelight.models.hugging_face.gradients import aimed, given_ids, slopes
 from limelight.models.hugging_face.language_models import COUNTS
-from limelight.models.protocol import Attended, Signalled, Slopes
+from limelight.models.protocol import Attention, HiddenStates, Slopes
 from limelight.shapes import Float, Int
 
 _ROUNDING = 1e-4  # of the largest hidden number
@@ -25,7 +25,7 @@ _SOFTMAXES = (torch.softmax, torch.Tensor.softmax, torch.nn.functional.softmax)
 _STATES, _ATTENDING = 4, 32
 
 
-def attended(network: Any, ids: Row, weigh: Slopes | None) -> Attended:
+def attended(network: Any, ids: Row, weigh: Slopes | None) -> Attention:
     """Return the attention on ``ids``, which positions the head reads, and ∂F/∂α for ``weigh``."""
     with (
         torch.inference_mode(mode=False),
@@ -40,7 +40,7 @@ def attended(network: Any, ids: Row, weigh: Slopes | None) -> Attended:
         gradient = np.broadcast_to(np.nan, alpha.shape)  # takes no memory
         if weigh is not None:
             gradient = _stacked(torch.autograd.grad(aimed(out.logits, weigh), layers))
-    return Attended(alpha, reads, gradient)
+    return Attention(alpha, reads, gradient)
 
 
 def _begin(_module: Any, _given: Any, rows: Any) -> Any:
@@ -185,7 +185,7 @@ def signals(
     *,
     reads: str,
     attends: bool,
-) -> Signalled:
+) -> HiddenStates:
     """Return states of the embedded text, the middle layer and the last one, feature by feature.
 
     ``owners`` has the feature at every position of a row, -1 where there is none. The state of a
@@ -208,7 +208,7 @@ def signals(
     cost = (_ATTENDING if attends else _STATES) if asked.network.device.type == "cuda" else 1
     found, outputs = forward.found_by_row(engine, [cost * len(row) for row in rows], ask)
     words = [own[:size] for (own, _), size in zip(found, sizes, strict=True)]
-    return Signalled(words, np.array([read for _, read in found]), outputs)
+    return HiddenStates(words, np.array([read for _, read in found]), outputs)
 
 
 def _pass(

@@ -7,7 +7,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -39,14 +38,15 @@ from limelight.models.hugging_face.pieces import (
 )
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification
 from limelight.models.protocol import (
-    Attended,
+    Attention,
     Capability,
-    Differentiated,
+    Gradients,
+    HiddenStates,
+    InputProducts,
     Link,
     Points,
-    Signalled,
+    Property,
     Slopes,
-    TimesInput,
     Weigh,
     class_probabilities,
 )
@@ -66,27 +66,24 @@ from limelight.text import (
 from limelight.threads import cached_property
 
 _CAPABILITIES: Mapping[Capability, str | None] = {
-    "attends": None,
-    "relays": None,
-    "differentiates": None,
-    "freezes": None,
-    "signals": None,
-    "pieces": None,
-    "cuts": None,
-    "shuffles": None,
-    "collapses": "the layers of a deep network do not",
-    "games": "the layers of a deep network mix its words",
+    "attention": None,
+    "attention_only": None,
+    "gradients": None,
+    "lrp": None,
+    "hidden_states": None,
+    "tables": "the layers of a deep network do not",
+    "exact_game": "the layers of a deep network mix its words",
     "spans": "this one classifies whole texts",
-    "answers": "this one classifies texts and writes nothing",
+    "generation": "this one classifies texts and writes nothing",
 }
 _NO_CHOICE = {
     "sigmoid": "each label of this one is a yes or no of its own",
     "none": "this one predicts scores and not a class",
 }
-_IN_WINDOWS: Mapping[Capability, str] = {
-    "cuts": "this one reads its texts in windows already",
-    "pairs": "a pair is read whole, not in windows; leave window out",
-    "signals": "a word is seen in its own window alone; leave window out",
+_NO_WINDOWED_STATES = "a word is seen in its own window alone; leave window out"
+_IN_WINDOWS: Mapping[Property, str] = {
+    "max_tokens": "this one reads its texts in windows already",
+    "reads_pairs": "a pair is read whole, not in windows; leave window out",
 }
 _ONE_OUTPUT = (
     "The model has one output and no problem_type, so the output is explained as a score. If it is "
@@ -115,6 +112,9 @@ class HuggingFace:
 
     # In a batch, to begin with. A core is busy with few, and few of alike length pad little.
     positions: ClassVar[Mapping[str, int]] = {"cpu": 1024, "cuda": 262_144}
+
+    _usual_capabilities: ClassVar[Mapping[Capability, str | None]] = _CAPABILITIES
+    has_subwords: ClassVar[bool] = True
 
     network: Any
     tokenizer: Any
@@ -187,17 +187,37 @@ class HuggingFace:
             return self.check.notices
         return (*self.check.notices, _ONE_OUTPUT)
 
-    @property
+    @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
-        """What the network shows, as far as it was seen to; its configuration says the rest."""
-        own = {
-            "chooses": _NO_CHOICE.get(self.link),
-            "pairs": getattr(self.tokenizer, "why_no_pairs", None),
-        }
-        windows = _IN_WINDOWS if self.window is not None else {}
+        """What the network shows, as far as it was seen to."""
         # What was seen wins over what the family usually has.
-        seen = {**self._head.capabilities, **self.check.refused}
-        return MappingProxyType({**_CAPABILITIES, **own, **seen, **windows})
+        seen = {**self._usual_capabilities, **self._head.capabilities, **self.check.refused}
+        return seen if self.window is None else seen | {"hidden_states": _NO_WINDOWED_STATES}
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether the model predicts one of its classes."""
+        return self.link not in _NO_CHOICE
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How many pieces a window may have, special ones included."""
+        return None if "max_tokens" in self.limitations else self.limit
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the model reads tuples of two texts."""
+        return "reads_pairs" not in self.limitations
+
+    @property
+    def limitations(self) -> Mapping[Property, str]:
+        """Why the model lacks a property."""
+        reasons: dict[Property, str] = {}
+        if not self.is_exclusive:
+            reasons["is_exclusive"] = _NO_CHOICE[self.link]
+        if why := getattr(self.tokenizer, "why_no_pairs", ""):
+            reasons["reads_pairs"] = why
+        return {**reasons, **self._head.limitations, **(_IN_WINDOWS if self.window else {})}
 
     @cached_property
     def check(self) -> selfcheck.NetworkCheck:
@@ -247,14 +267,14 @@ class HuggingFace:
         return self.network if isinstance(self.network, AnotherHead) else AnotherHead
 
     @property
-    def writing(self) -> Mapping[str, Any]:
+    def generation_settings(self) -> Mapping[str, Any]:
         """How it writes an answer that is not given."""
         return {"max_new_tokens": self.network.max_new_tokens}
 
-    def ahead(self, calls: int) -> None:
+    def announce_calls(self, calls: int) -> None:
         """Calls of a model in memory cost nothing that must be said."""
 
-    def written(self, text: Given) -> Answer:
+    def generate(self, text: Given) -> Answer:
         """Return what the model writes after a text, the likeliest token each time."""
         document = self.read(text)
         with self._naming(document):
@@ -373,13 +393,13 @@ class HuggingFace:
     @property
     def replacements(self) -> tuple[str, ...]:
         """What may stand for a removed word: the mask token if any, unknown, nothing, padding."""
-        usable = {"delete", *self._tokens} - set(self.check.withdrawn)
+        usable = {"delete", *self._tokens} - set(self.check.unusable_replacements)
         return tuple(one for one in self._head.removals if one in usable)
 
     @property
-    def withdrawn(self) -> Mapping[str, str]:
+    def unusable_replacements(self) -> Mapping[str, str]:
         """Replacements that the network would have if it could read them, and why it cannot."""
-        return self.check.withdrawn
+        return self.check.unusable_replacements
 
     @property
     def _tokens(self) -> dict[str, int]:
@@ -426,11 +446,11 @@ class HuggingFace:
             nothing=self._nothing if other is None else 0,
         )
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, -1 at special pieces."""
         return np.concatenate([pieces.token[pieces.inside] for pieces in windows_in(document)])
 
-    def attended(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attended]:
+    def attention(self, document: Document, weigh: Weigh | None = None) -> Iterator[Attention]:
         """Yield the attention of all layers, and with ``weigh`` the gradient with respect to it.
 
         In full precision, whatever the engine uses.
@@ -460,13 +480,13 @@ class HuggingFace:
         tokens = {name: i for name, i in self._tokens.items() if name in self.replacements}
         return [ids_moved(one, features, tokens, replacement) for one in windows_in(document)]
 
-    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Differentiated:
+    def frozen_gradient(self, document: Document, points: Points, weigh: Slopes) -> Gradients:
         """Return the gradient at embedded ``points`` of the network with frozen weights."""
-        return self.differentiated(document, points, weigh, frozen=True)
+        return self.gradients(document, points, weigh, frozen=True)
 
-    def differentiated(
+    def gradients(
         self, document: Document, points: Points, weigh: Slopes, *, frozen: bool = False
-    ) -> Differentiated:
+    ) -> Gradients:
         """Return the gradient of the explained number at embedded ``points``.
 
         In one window after the other: graphs of all may not fit.
@@ -483,13 +503,13 @@ class HuggingFace:
                 gradients.differentiated(self.network, row, here, weigh, frozen=frozen)
                 for row, here in parts
             ]
-        return Differentiated(
+        return Gradients(
             np.concatenate([one.gradient for one in each], axis=1),
             np.mean([one.outputs for one in each], axis=0),
         )
 
     @property
-    def together(self) -> int:
+    def documents_per_batch(self) -> int:
         """How many texts or pictures are differentiated at a time."""
         # A core gains nothing by more than one.
         several = forward.takes_batches(self.network) and self.network.device.type == "cuda"
@@ -497,18 +517,20 @@ class HuggingFace:
 
     def frozen_times_input(
         self, documents: Sequence[Document], weights: Float[np.ndarray, "n C"]
-    ) -> TimesInput:
+    ) -> InputProducts:
         """Return the gradient of the network with frozen weights times its embedded input."""
         return gradients.frozen_times_input(self.network, documents, weights, self.engine)
 
-    def signals(self, documents: Sequence[Document], features: Sequence[Features]) -> Signalled:
+    def hidden_states(
+        self, documents: Sequence[Document], features: Sequence[Features]
+    ) -> HiddenStates:
         """Return the states of all features at three layers, and the outputs, in one pass.
 
         Where something is asked of the documents, also the attention of the places that say it.
         """
         self._forward.renew()
         owners = [
-            np.append(own.of_token, -1)[self.places(document)]
+            np.append(own.of_token, -1)[self.token_positions(document)]
             for document, own in zip(documents, features, strict=True)
         ]
         asked = any(document.asked for document in documents)
@@ -519,7 +541,7 @@ class HuggingFace:
             owners,
             [len(own) for own in features],
             reads=self._head.reads or self.check.reads,
-            attends=asked and "attends" not in self.check.refused,
+            attends=asked and "attention" not in self.check.refused,
         )
 
     def _naming(self, document: Document) -> AbstractContextManager[None]:
@@ -536,9 +558,10 @@ class HuggingFace:
             )
         same = copy.copy(self)  # with what was seen of the network, and is not looked at again
         vars(same)["window"] = size
+        vars(same).pop("capabilities", None)  # which depend on the window
         return same
 
-    def shuffled(self, seed: int) -> "HuggingFace":
+    def shuffle_weights(self, seed: int) -> "HuggingFace":
         """Return a copy of the model in which every weight holds its own numbers in random places.
 
         The sizes of the weights stay what they were, so the network answers numbers of the usual

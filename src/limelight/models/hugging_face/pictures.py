@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from limelight.models.hugging_face.forward import Pixels
 from limelight.models.hugging_face.gradients import embedded
 from limelight.models.hugging_face.model import HuggingFace
 from limelight.models.hugging_face.selfcheck import ExampleIds
-from limelight.models.protocol import Capability
+from limelight.models.protocol import Capability, Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int, Num
 from limelight.text import Box, Document, Features, Picture, Pictured, picture_of
@@ -24,14 +23,10 @@ from limelight.text.pictures import blurred, grid_boxes
 from limelight.threads import cached_property
 
 _GRID = 7  # patches a side, of a network that shows none of its own
-_CAPABILITIES: Mapping[Capability, str | None] = {
-    "pictures": None,
-    "pieces": "a picture has no pieces of words",
-    "cuts": "a picture is read whole",
-    "pairs": "this one reads one picture",
-    "spans": "this one classifies whole pictures",
-    "answers": "this one classifies pictures and writes nothing",
-    "games": "the layers of a deep network mix its patches",
+_LIMITATIONS: Mapping[Property, str] = {
+    "has_subwords": "a picture has no pieces of words",
+    "max_tokens": "a picture is read whole",
+    "reads_pairs": "this one reads one picture",
 }
 
 
@@ -51,6 +46,15 @@ class HuggingFacePictures(HuggingFace):
     # Half as many as of texts: a picture is masked on the device, pixel by pixel.
     positions: ClassVar[Mapping[str, int]] = {"cpu": 1024, "cuda": 131_072}
 
+    _usual_capabilities: ClassVar[Mapping[Capability, str | None]] = {
+        **HuggingFace._usual_capabilities,
+        "spans": "this one classifies whole pictures",
+        "generation": "this one classifies pictures and writes nothing",
+        "exact_game": "the layers of a deep network mix its patches",
+    }
+    has_subwords: ClassVar[bool] = False
+    reads_images: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not callable(self.tokenizer) or not hasattr(self.tokenizer, "to_dict"):
             raise InputError(
@@ -64,9 +68,9 @@ class HuggingFacePictures(HuggingFace):
             )
 
     @property
-    def capabilities(self) -> Mapping[Capability, str | None]:
-        """What the network shows, as far as it was seen to."""
-        return MappingProxyType({**super().capabilities, **_CAPABILITIES})
+    def limitations(self) -> Mapping[Property, str]:
+        """Why the model lacks a property."""
+        return {**super().limitations, **_LIMITATIONS}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -257,7 +261,7 @@ class HuggingFacePictures(HuggingFace):
             np.full(len(keep), document.input.size), lambda some: asked(keep[some])
         )
 
-    def places(self, document: Document) -> Int[np.ndarray, " T"]:
+    def token_positions(self, document: Document) -> Int[np.ndarray, " T"]:
         """Return the token at every position of the input, by the middle of its patch."""
         tokens, (rows, columns, special, _) = self._token_at(document), self._grid
         y = ((np.arange(rows) + 0.5) * len(tokens) / rows).astype(int)

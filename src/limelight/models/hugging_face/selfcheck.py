@@ -15,7 +15,7 @@ from limelight.models.hugging_face.forward import MASKED_OUT, Row, Rows
 from limelight.models.hugging_face.gradients import differentiated, embedded, outputs_at
 from limelight.models.hugging_face.layers import attended, states, why_not_attention_alone
 from limelight.models.hugging_face.pieces import pieces_of
-from limelight.models.protocol import Attended, Capability
+from limelight.models.protocol import Attention, Capability
 from limelight.shapes import Float, Int
 
 _TEXT = "The plot is bad, but the acting is good."
@@ -31,13 +31,14 @@ Ask = Callable[[Rows], Float[np.ndarray, "n C"]]
 class NetworkCheck:
     """What a network was seen to do with a few tokens.
 
-    ``refused`` says why a capability is withdrawn, ``withdrawn`` why a replacement is, ``alike``
+    ``refused`` says why a capability is withdrawn, ``unusable_replacements`` why
+    a replacement cannot be used, ``alike``
     that texts of different lengths must not stand in one batch, and ``reads`` which position the
     head reads: the "first" or "last"; of several, or where it cannot be seen, "mean".
     """
 
     refused: Mapping[Capability, str]
-    withdrawn: Mapping[str, str]
+    unusable_replacements: Mapping[str, str]
     alike: bool
     reads: str
     notices: tuple[str, ...]
@@ -79,7 +80,7 @@ def checked_network(
     refused, reads = _refused(network, example, rounding)
     return NetworkCheck(
         refused=MappingProxyType(refused),
-        withdrawn=MappingProxyType(_withdrawn(network, example, tokens, rounding)),
+        unusable_replacements=MappingProxyType(_withdrawn(network, example, tokens, rounding)),
         alike=alike,
         reads=reads,
         notices=(*notices, *_precision_notice(network, asked(example.ids[None]), whole)),
@@ -200,7 +201,7 @@ def _refused(
     network: Any, example: ExampleIds, rounding: float
 ) -> tuple[dict[Capability, str], str]:
     """Say what the network cannot show, and why; and which position its head reads."""
-    ids, reads, seen = example.ids, "mean", list[Attended]()
+    ids, reads, seen = example.ids, "mean", list[Attention]()
 
     def look() -> None:
         embedded(network, ids)  # or else it says why not: I-BERT's come with a scale
@@ -217,11 +218,11 @@ def _refused(
         else:
             reads = {0: "first", len(ids) - 1: "last"}.get(int(read[0]), "mean")
     found: dict[Capability, str | None] = {
-        "differentiates": differs,
-        "freezes": differs or _tried(lambda: _frozen(network, ids)),
-        "attends": attends,
-        "relays": relays,
-        "signals": _tried(lambda: states(network, ids[None], len(ids))),
+        "gradients": differs,
+        "lrp": differs or _tried(lambda: _frozen(network, ids)),
+        "attention": attends,
+        "attention_only": relays,
+        "hidden_states": _tried(lambda: states(network, ids[None], len(ids))),
     }
     return {name: why for name, why in found.items() if why is not None}, reads
 

@@ -53,10 +53,10 @@ class PlaceForSequenceClassification(AnotherHead):
         told = {"other_label": "another answer"} if answers else {}
         super().__init__(network, classes, place=classes, **told)
         self.tags, self.types = tags, {} if answers else read
-        self.capabilities = {
-            "spans": None,
-            "cuts": "this one is asked about a place in what it reads of a text",
-            "pairs": None if answers else "a tagger reads one text",
+        self.capabilities = {"spans": None}
+        self.limitations = {
+            "max_tokens": "this one is asked about a place in what it reads of a text",
+            **({} if answers else {"reads_pairs": "a tagger reads one text"}),
         }
 
     def forward(

@@ -1,6 +1,6 @@
 // <limelight-legend>: what the colours of explanations mean, in the words of the reports.
 //
-//   legend.explanation = {…}        one explanation, as limelight.explanation/1 has it
+//   legend.explanation = {…}        one explanation, as limelight.explanation/2 has it
 //   legend.explanations = [{…}, …]  several of one text, each with its own scale
 
 import { defined, made } from "./nodes.js";

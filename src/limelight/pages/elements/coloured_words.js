@@ -1,6 +1,6 @@
 // <limelight-words>: a text with its words coloured by their scores.
 //
-//   words.explanation = {…}   one explanation, as limelight.explanation/1 has it
+//   words.explanation = {…}   one explanation, as limelight.explanation/2 has it
 //   words.drawing = "<svg…"   of a picture, before: what pages/pictures.py made of it
 //
 // The markup is that of the reports (pages/html.py), so one style sheet serves both. Words

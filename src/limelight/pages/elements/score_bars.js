@@ -1,6 +1,6 @@
 // <limelight-bars>: the strongest features with their scores, errors and bars, as a table.
 //
-//   bars.explanation = {…}    one explanation, as limelight.explanation/1 has it
+//   bars.explanation = {…}    one explanation, as limelight.explanation/2 has it
 //   bars.most = 20            rows that are shown
 //
 // Sends "limelight-point" with {feature} when a row is pointed at.

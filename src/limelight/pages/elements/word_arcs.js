@@ -1,6 +1,6 @@
 // <limelight-arcs>: a text with its strongest pairs of words as arcs above the line.
 //
-//   arcs.explanation = {…}    one explanation with pairs, as limelight.explanation/1 has it
+//   arcs.explanation = {…}    one explanation with pairs, as limelight.explanation/2 has it
 //   arcs.most = 12            pairs that are drawn
 //
 // An arc's hue is its sign and its width its size; every pair is said as text in the list below,

@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.sampling.all_masks import shapley_of_all_masks
-from limelight.sampling.ratio_games import (
+from limelight.theory.enumeration import (
+    all_keeps,
+    banzhaf_weights,
+    lime_weights,
+    ridge_solution,
+    shapley_weights,
+)
+from limelight.theory.ratio_game import value
+from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.fitted_ratio_games import (
     LeftOut,
     RatioFit,
     _coefficients,
@@ -23,15 +32,6 @@ from limelight.sampling.ratio_games import (
     paired_masks,
     word_errors,
 )
-from limelight.theory.enumeration import (
-    all_keeps,
-    banzhaf_weights,
-    lime_weights,
-    ridge_solution,
-    shapley_weights,
-)
-from limelight.theory.ratio_game import value
-from limelight.theory.shapley import shapley
 
 quick = settings(deadline=None, max_examples=15)
 
@@ -88,8 +88,8 @@ def loss_of(fit, keep, y, penalties):
 
 def test_steps_lead_to_a_minimum_of_the_penalised_loss(monkeypatch):
     """Given enough of them: by default they stop when little is left to gain."""
-    monkeypatch.setattr("limelight.sampling.ratio_games._STEPS", 200)
-    monkeypatch.setattr("limelight.sampling.ratio_games._SETTLED", 1e-12)
+    monkeypatch.setattr("limelight_reproduction.studies.fitted_ratio_games._STEPS", 200)
+    monkeypatch.setattr("limelight_reproduction.studies.fitted_ratio_games._SETTLED", 1e-12)
     rng = np.random.default_rng(2)
     d, penalties = 5, np.array([0.5, 0.7])
     keep = all_keeps(d)

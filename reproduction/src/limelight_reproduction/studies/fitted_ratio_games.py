@@ -6,7 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.sampling.masks import Indicators, Masks, PerMask, Rng, sized_masks
-from limelight.sampling.pairs import PerPair, PerSize, pair_spread, shapley_shares
+from limelight.sampling.pairs import (
+    PerPair,
+    PerSize,
+    pair_error,
+    pair_influence,
+    shapley_shares,
+)
 from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, explained, unseen_error
 from limelight.shapes import Float, Int
 from limelight.theory.lime_weights import lime_design
@@ -238,7 +244,9 @@ def pair_errors(out: LeftOut, own: PerPair, of_parts: Float[np.ndarray, "FOLDS d
     """Return standard errors of Shapley interactions, as :func:`word_errors` has those of words."""
     d = len(own)
     shares = (d + 1) * shapley_shares(d)
-    added, error = pair_spread(out.keep.astype(np.float64), out.left, shares)
+    n = len(out.left)
+    spread = pair_influence(out.keep.astype(np.float64), out.left / n, shares)
+    added, error = spread.first, pair_error(spread, n, d)
     off = ~np.eye(d, dtype=bool)
     if out.flat:
         error = off * unseen_error(np.sqrt(np.mean(shares**2)) * out.size)

@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ratio_games import quick
 
-import limelight
 from limelight.errors import InputError
-from limelight.theory.attention_pooling import pooling_game
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration, shapley_by_enumeration
 from limelight.theory.interactions import shapley_interactions
 from limelight.theory.lime import lime
 from limelight.theory.owen import owen
 from limelight.theory.ratio_game import value
 from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.attention_pooling import pooling_game
 
 K, C, T = 3, 2, 7
 
@@ -97,7 +96,7 @@ def test_exact_methods_take_additive_attention_over_instances():
     query, read = rng.normal(size=4), rng.normal(size=4)
     seed = np.random.default_rng(1)
     logit = additive_attention(seed, np.concatenate([bag, blank]), query)
-    game = limelight.pooling_game(
+    game = pooling_game(
         logit[:8],
         bag @ read,
         removed_logit=np.full(8, logit[8]),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from limelight.errors import InputError
+from limelight import InputError
 from limelight.shapes import Array
 from limelight.theory.ratio_game import RatioGame, denominator_range
 from limelight.theory.table_rounding import ROUNDING, average_error

@@ -1,7 +1,8 @@
 """What else could stand for a transformer around one text: lines, pairs, boosting, SLALOM.
 
-python benchmarks/surrogate_rivals.py --model ../shared/models/minilm-imdb --reviews 2
-python benchmarks/surrogate_rivals.py --device cuda --data carry/reviews.jsonl.gz \
+export PYTHONPATH=benchmarks
+python reproduction/studies/surrogate_rivals.py --model ../shared/models/minilm-imdb --reviews 2
+python reproduction/studies/surrogate_rivals.py --device cuda --data carry/reviews.jsonl.gz \
     --sentences carry/sst2.jsonl.gz --model carry/minilm-imdb --reviews 24
 
 Every kind of model is fitted to the same n masks of a text and the transformer's answers to them,
@@ -15,7 +16,7 @@ the least error on the same two fifths of the masks, left out in turn; then it i
 * SLALOM (Leemann et al., TMLR 2025): Σ Z_j e^{s_j} v_j/Σ Z_j e^{s_j}, a softmax of the words that
   are there. Fitted by L-BFGS without a penalty, as published, or with one of our own where the
   masks left out prefer it; the empty text, of which it says nothing, gets a number of its own.
-* the ratio game of `limelight.surrogate`.
+* a ratio game, fitted by `limelight_reproduction.studies.fitted_ratio_games`.
 
 Words are masked, and in a second run deleted, which is what SLALOM is made for.
 
@@ -35,15 +36,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from judging import device_of, short_texts
+from results import Measure, command_line, report
+from surrogate import set_output
 
 import limelight
-from judging import device_of, short_texts
-from limelight.sampling.ratio_games import cross_fits, paired_masks
 from limelight.text import token_strings
 from limelight.theory.ratio_game import value
-from results import Measure, command_line, report
+from limelight_reproduction.studies.fitted_ratio_games import cross_fits, paired_masks
 
-FOLDER = Path(__file__).resolve().parents[2] / "shared" / "models" / "minilm-imdb"
+FOLDER = Path(__file__).resolve().parents[3] / "shared" / "models" / "minilm-imdb"
 SIZES = (200, 1000)
 LENGTHS = (10, 14)  # words of a sentence
 RIDGES = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -89,6 +91,7 @@ def main() -> None:
     name = "surrogate_rivals"
     name += "" if device_of(model) == "deep" else f"_{device_of(model)}"
     data = ", ".join(described(asked)) + f"; {len(asked[0].f)} unseen masks of a review"
+    set_output(arguments, name)
     report(name, [*measures(found)], arguments, data=data)
 
 

@@ -1,8 +1,10 @@
 """How far a ratio game fitted to a transformer around one text is the transformer.
 
-python benchmarks/surrogate.py --reviews 2                    ../shared/models/minilm-imdb
-python benchmarks/surrogate.py --device cuda --data carry/reviews.jsonl.gz --model carry/minilm-imdb
-python benchmarks/surrogate.py --coverage                     standard errors, on games of 14 words
+export PYTHONPATH=benchmarks
+python reproduction/studies/surrogate.py --reviews 2      with ../shared/models/minilm-imdb
+python reproduction/studies/surrogate.py --device cuda --data carry/reviews.jsonl.gz \
+    --model carry/minilm-imdb
+python reproduction/studies/surrogate.py --coverage       standard errors, on games of 14 words
 
 For reviews of about 100 words and n masks: R² on masks that nobody has seen, of the best line, of
 one head, of three, and of what the masks left out choose; the error of Shapley values against long
@@ -18,21 +20,32 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from coverage_study import (
+    FAMILIES,
+    WANTED,
+    D,
+    Family,
+    Method,
+    exact_values,
+    warns_of_rare_effects,
+)
+from judging import device_of, short_texts
+from results import Measure, command_line, report
 
 import limelight
-from judging import device_of, short_texts
 from limelight.sampling.orders import permutation_shapley
-from limelight.sampling.ratio_games import (
+from limelight.theory.ratio_game import RatioGame, value
+from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.fitted_ratio_games import (
     cross_fits,
     fitted_ratios,
     paired_masks,
     word_errors,
 )
-from limelight.theory.ratio_game import RatioGame, value
-from limelight.theory.shapley import shapley
-from results import Measure, command_line, report
+from limelight_reproduction.studies.surrogate_values import compute_surrogate_values
 
-FOLDER = Path(__file__).resolve().parents[2] / "shared" / "models" / "minilm-imdb"
+FOLDER = Path(__file__).resolve().parents[3] / "shared" / "models" / "minilm-imdb"
+RESULTS = Path(__file__).parent / "results"
 SIZES = (200, 500, 1000)
 RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 Answer = Callable[[np.ndarray], np.ndarray]
@@ -43,6 +56,7 @@ def main() -> None:
     """Measure reviews one by one, or the coverage of the standard errors."""
     arguments = parsed()
     if arguments.coverage:
+        set_output(arguments, "surrogate_coverage")
         report("surrogate_coverage", [*covered(arguments)], arguments, data="games of 14 words")
         return
     model = limelight.load(arguments.model, device=arguments.device)
@@ -57,7 +71,14 @@ def main() -> None:
     measures = [one for n in sizes(arguments) for one in of_size(found, n)]
     data = f"{len(texts)} reviews of {words} words, {arguments.unseen} unseen masks, "
     data += f"{arguments.pairs} pairs of orders for the long runs"
+    set_output(arguments, name)
     report(name, measures, arguments, data=data)
+
+
+def set_output(arguments: argparse.Namespace, name: str) -> None:
+    """Store the result of a study beside the other studies, unless the user names a file."""
+    if arguments.output is None and not arguments.smoke:
+        arguments.output = RESULTS / f"{name}.json"
 
 
 def parsed() -> argparse.Namespace:
@@ -214,23 +235,44 @@ def of_size(found: dict[str, list[float]], n: int) -> Iterator[Measure]:
 
 def covered(arguments: argparse.Namespace) -> Iterator[Measure]:
     """Yield how often ±2 standard errors hold exact values of games of 14 words."""
-    from coverage_study import FAMILIES, WANTED, Method, coverage
-
     games, seeds = (1, 1) if arguments.smoke else (arguments.games, 2)
     for samples in (300,) if arguments.smoke else (300, 1000):
-        for values in ("shapley", "lime", "banzhaf", "interactions"):
-            method = Method("surrogate", {"samples": samples, "values": values})
+        for kind in ("shapley", "lime", "banzhaf", "interactions"):
             for name, family in FAMILIES.items():
-                found = coverage(method, family, games, seeds)
-                note = f"notices {found.noticed:.2f}; standard error over error {found.width:.2f}"
+                runs = np.array(
+                    [
+                        run_coverage(family, kind, samples, number, 1000 * number + seed)
+                        for number in range(games)
+                        for seed in range(seeds)
+                    ]
+                )
+                coverage, has_warning, error, width = runs.mean(axis=0)
+                ratio = math.sqrt(width / max(error, 1e-300))
                 promised = samples >= 1000 and not family.hidden
                 yield Measure(
-                    id=f"{method.id}_{name}",
-                    what=f"{values}, samples {samples}: {family.what}",
-                    value=round(found.held, 3),
+                    id=f"surrogate_{samples}_{kind}_{name}",
+                    what=f"{kind}, samples {samples}: {family.what}",
+                    value=round(float(coverage), 3),
                     at_least=WANTED if promised else None,
-                    note=note,
+                    note=f"warnings {has_warning:.2f}; standard error over error {ratio:.2f}",
                 )
+
+
+def run_coverage(
+    family: Family, kind: str, samples: int, number: int, seed: int
+) -> tuple[float, bool, float, float]:
+    """Return coverage, whether rare effects are warned of, mean squared error and variance."""
+    table = family.draw(np.random.default_rng([number, 7]))
+    keep = paired_masks(D, samples, np.random.default_rng(seed))
+    outputs = table[keep @ (1 << np.arange(D))]
+    known_range = 1.0 if family.probability else abs(float(table[-1] - table[0]))
+    found = compute_surrogate_values(cross_fits(keep, outputs, known_range=known_range), kind)
+    place = np.triu_indices(D, 1) if kind == "interactions" else slice(None)
+    error = (found.scores - exact_values(Method(kind, {}), table))[place]
+    stderr = found.stderr[place]
+    is_inside = np.abs(error) <= 2 * stderr + 1e-9
+    has_warning = warns_of_rare_effects(found.warnings)
+    return float(is_inside.mean()), has_warning, float(np.mean(error**2)), float(np.mean(stderr**2))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Studies that support a statement of the article or a choice of the library, with their code."""

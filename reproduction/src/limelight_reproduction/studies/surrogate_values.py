@@ -1,0 +1,69 @@
+"""Values of a ratio game fitted to a model's outputs, with standard errors for the model."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from limelight.explainers.target_game import unseen_effects
+from limelight.shapes import Float
+from limelight.theory.banzhaf import banzhaf
+from limelight.theory.interactions import shapley_interactions
+from limelight.theory.lime import lime
+from limelight.theory.ratio_game import RatioGame
+from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.fitted_ratio_games import (
+    CrossFits,
+    pair_errors,
+    word_errors,
+)
+
+_POOR_FIT = 0.5  # R² below which the fitted game is another game
+_EQUAL_FIT = 0.001  # difference of R² below which two fits explain the same
+_TOLERANCE = 1e-6  # of the range of f: far below any standard error
+_VALUES: dict[str, Callable[[RatioGame], Any]] = {
+    "shapley": partial(shapley, tolerance=_TOLERANCE),
+    "lime": partial(lime, tolerance=_TOLERANCE),
+    "banzhaf": partial(banzhaf, tolerance=_TOLERANCE),
+    "interactions": partial(shapley_interactions, tolerance=_TOLERANCE),
+}
+
+
+class SurrogateValues(NamedTuple):
+    """Scores of words, or a matrix of interactions, with standard errors and warnings."""
+
+    scores: Float[np.ndarray, "*d"]
+    stderr: Float[np.ndarray, "*d"]
+    warnings: tuple[str, ...]
+
+
+def compute_surrogate_values(fits: CrossFits, kind: str) -> SurrogateValues:
+    """Compute exact values of a fitted ratio game as estimates of the model's values.
+
+    ``kind`` is "shapley", "lime", "banzhaf" or "interactions".
+    """
+    scores, *scores_of_parts = _VALUES[kind](fits.games).scores[:, 0]
+    if kind == "interactions":
+        stderr, spike = pair_errors(fits.out, scores, np.stack(scores_of_parts)), 0.0
+    else:
+        stderr, spike = word_errors(fits.out, scores, np.stack(scores_of_parts), kind)
+    out = fits.out
+    unseen = unseen_effects(flat=out.flat, spike=spike, size=out.size, draws=out.draws)
+    return SurrogateValues(scores, stderr, fit_warnings(fits) + unseen)
+
+
+def fit_warnings(fits: CrossFits) -> tuple[str, ...]:
+    """Warn if the fitted game is not the model, or if a linear model is nearer to it."""
+    warnings = []
+    if fits.r2 < _POOR_FIT:
+        warnings.append(
+            f"The fitted game explains {max(fits.r2, 0.0):.0%} of the model's changes (R² on masks "
+            "left out). Its scores are those of another game."
+        )
+    if fits.r2 < fits.r2_linear - _EQUAL_FIT:
+        warnings.append(
+            f"The fitted game explains less than a linear model does (R² {fits.r2:.3f} against "
+            f"{fits.r2_linear:.3f} on the same masks left out)."
+        )
+    return tuple(warnings)

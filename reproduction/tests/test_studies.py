@@ -1,0 +1,75 @@
+"""Studies run on tiny inputs, and the page of the studies has the numbers of their results."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDIES = ROOT / "reproduction" / "studies"
+RESULTS = sorted((STUDIES / "results").glob("*.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "options", "ids"),
+    [
+        ("surrogate", [], {"r2_linear_100", "error_surrogate_100", "fit_seconds_100"}),
+        ("surrogate", ["--coverage"], {"surrogate_300_lime_rare"}),
+        ("surrogate_rivals", [], {"r2_reviews_mask_60_slalom"}),
+    ],
+)
+def test_a_tiny_run_writes_its_measures(program, options, ids, tmp_path):
+    pytest.importorskip("transformers")
+    pytest.importorskip("sklearn")
+    from tiny_transformers import tiny
+
+    for part in tiny("bert", labels=2):
+        part.save_pretrained(tmp_path / "model")
+    output = tmp_path / "result.json"
+    command = [sys.executable, STUDIES / f"{program}.py", "--smoke", "--output", output]
+    command += [*options, "--model", tmp_path / "model"]
+    done = subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "benchmarks")},
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(output.read_text("utf-8"))
+    assert result["stamp"].keys() == {"limelight", "commit"}
+    assert ids <= {measure["id"] for measure in result["measures"]}
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_a_stored_result_is_of_a_whole_run_and_has_its_stamp(path):
+    result = json.loads(path.read_text("utf-8"))
+    assert result["benchmark"] == path.stem
+    assert result["smoke"] is False
+    assert result["stamp"].keys() == {"limelight", "commit"}
+
+
+def values_of(name):
+    result = json.loads((STUDIES / "results" / f"{name}.json").read_text("utf-8"))
+    return {measure["id"]: measure["value"] for measure in result["measures"]}
+
+
+@pytest.mark.parametrize("kind", ["reviews", "sentences"])
+def test_the_page_has_the_measured_fit_of_local_models(kind):
+    value = values_of("surrogate_rivals_cuda")
+    names = ("line", "pairs", "boosting", "slalom", "ratio_game")
+    cells = (f"{value[f'r2_{kind}_mask_1000_{name}']:.2f}" for name in names)
+    assert f"| {kind} | {' | '.join(cells)} |" in (STUDIES / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("calls", [200, 500, 1000])
+def test_the_page_has_the_measured_fit_of_ratio_games(calls):
+    value = values_of("surrogate_cuda")
+    names = [f"r2_{name}" for name in ("linear", "one_head", "three_heads", "chosen")]
+    names += ["error_surrogate", "error_permutations"]
+    cells = (f"{value[f'{name}_{calls}']:.2f}" for name in names)
+    assert f"| {calls:,} | {' | '.join(cells)} |" in (STUDIES / "README.md").read_text("utf-8")
