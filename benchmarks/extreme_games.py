@@ -28,21 +28,21 @@ from limelight.theory.faithfulness import (
 from limelight.theory.interactions import banzhaf_interactions, shapley_interactions
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
 from limelight.theory.owen import owen
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.second_order import (
+from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.attention_pooling import pooling_game
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
+from limelight_reproduction.theory.paper import lime_theorem
+from limelight_reproduction.theory.second_order import (
     distance_bound,
     lime_distance_bound,
     lime_second_order,
     shapley_second_order,
 )
-from limelight.theory.shapley import shapley
-from limelight_reproduction.studies.attention_pooling import pooling_game
 from results import Measure, command_line, report
 
 DIGITS = 60

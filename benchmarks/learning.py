@@ -44,6 +44,7 @@ import limelight
 from limelight.explainers import Shapley
 from limelight.explainers.learned import WITH_STATES, Learned
 from limelight.explainers.reading import pooled_pieces, reading_of
+from limelight.progress import ProgressTracker
 from limelight.question import Question
 from limelight.text import token_strings
 from limelight.training import fitting, learning
@@ -519,8 +520,8 @@ def ablated(
     """Yield R² of fits without some of the signals, and to values that were shuffled."""
     items, _ = learning.asked_items(model, texts, question)
     plan = learning.Plan(items, asked.pairs, 0)
-    meter = learning.Meter(lambda *_: None, total=1, estimated=True)
-    drawn = learning._all_drawn(model, plan, question, asked.output / name, meter)
+    tracker = ProgressTracker(None, total=1)
+    drawn = learning._all_drawn(model, plan, question, asked.output / name, tracker)
     known = [i for i, one in enumerate(drawn) if one is not None]
     signals = learned.record["signals"]
     examples = learning.examples_of(

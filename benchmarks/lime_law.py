@@ -21,9 +21,9 @@ import numpy as np
 from limelight.sampling.masks import lime_masks
 from limelight.theory.lime import lime
 from limelight.theory.lime_shift import lime_shift, shift_scatter
-from limelight.theory.lime_variance import lime_variance
 from limelight.theory.lime_weights import size_weight
 from limelight.theory.ratio_game import RatioGame, value
+from limelight_reproduction.theory.lime_variance import lime_variance
 from results import Measure, command_line, report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "theorems"))

@@ -21,6 +21,10 @@ BY_ASKING = (
 )
 
 
+# Without those of other packages that are installed, such as the reproduction's.
+OURS = [name for name, row in METHODS.items() if row.settings.__module__.startswith("limelight.")]
+
+
 def needing(*capabilities):
     """Return the methods whose last way, that of the most models, needs one of these."""
     return [name for name, row in METHODS.items() if row.ways[-1].needs in capabilities]

@@ -173,12 +173,6 @@ RAISED = [
         *(of(TEXT, method) for method in ("shapley", "lime", "loo")),
     ),
     row(
-        "has a formula for logits only; ask for the logit, or use 'lime-sampled'",
-        of("A dull script.", "lime-theorem", SHIPPED, scale="probability"),
-        of("A dull script.", "lime-theorem", SHIPPED, scale="logit"),
-        of("A dull script.", "lime-sampled", SHIPPED, scale="probability"),
-    ),
-    row(
         "Leave out all but one of them",
         of(TWICE, "owen", SHIPPED, within="sentences in paragraphs"),
         of(TWICE, "owen", SHIPPED, within="sentences"),
@@ -195,17 +189,6 @@ RAISED = [
         of(SENTENCES, "zoom", samples="{1}"),
         of(SENTENCES, "zoom", budget="{2} calls"),
         of(SENTENCES, "zoom", samples=20, within="paragraphs"),
-    ),
-    row(
-        r"per_head and fit need replacement '(\w+)'",
-        of("A dull script.", "lime", SHIPPED, fit=True, replacement="delete"),
-        of("A dull script.", "lime", SHIPPED, fit=True, replacement="{1}"),
-    ),
-    row(
-        "Use method 'lime-sampled', or replacement 'unk'",
-        of(TWICE, "lime", SHIPPED, replacement="delete"),
-        of(TWICE, "lime-sampled", SHIPPED, replacement="delete"),
-        of(TWICE, "lime", SHIPPED, replacement="unk"),
     ),
     row(
         r"no replacement 'gone'. Choose from: \w+, (\w+)",
@@ -281,11 +264,6 @@ RAISED = [
         judging("w1 w2 w3", budget="5 calls"),
         judging("w1 w2 w3", budget=30),
         judging("w1 w2 w3", budget="30s"),
-    ),
-    row(
-        r"a pilot for 15 features needs at least (\d+) samples",
-        of(TEXT, verb=lime_light.plan, pilot=3),
-        of(TEXT, verb=lime_light.plan, pilot="{1}"),
     ),
 ]
 
@@ -407,11 +385,6 @@ SHELL = [
         ("explain", "A dull script.", "-m", "lime,loo"),
         ("compare", "A dull script.", "-m", "lime,loo"),
         ("explain-data", "data.csv", "-m", "lime,loo", "--engine", "here", "--output", "run6"),
-    ),
-    row(
-        "a plan is about one text; got 2. Put it in quotes",
-        ("plan", "A", "dull script."),
-        ("plan", "A dull script."),
     ),
     row(
         "--key-variable is about a server; add --endpoint URL",
@@ -575,9 +548,9 @@ NOT_TRIED = {
     "there is a method": AUTHOR,
     "with its weights frozen the model must": "takes a network whose gradients fail the check",
     "this model no longer answers as it did": "takes a network that changes",
-    "of the pilot were answered alike": "a larger pilot helps only if the model moves at all",
     "rationales are marked in one text": "takes data of pairs with rationales",
-    "the paper's experiments are a package": "takes an environment without that package",
+    "has a formula for logits only": "takes a method of the reproduction, whose tests try it",
+    "is in limelight-reproduction": "takes an environment without that package",
     "no text was given": "takes a terminal as standard input",
     "standard output is closed": "takes a closed stream: tests/cli/test_closed_streams.py",
     "standard input is closed": "takes a closed stream: tests/cli/test_closed_streams.py",

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import shlex
 import sys
+import tomllib
 import unicodedata
 from collections import Counter
 from functools import cache
@@ -20,7 +21,13 @@ from limelight.cli import COMMANDS
 from limelight.explainers import METHODS
 from limelight.explainers.learned import LEARNED
 
+from known import OURS
+
 ROOT = Path(__file__).resolve().parents[1]
+_REPRODUCTION = tomllib.loads((ROOT / "reproduction" / "pyproject.toml").read_text("utf-8"))
+BROUGHT = _REPRODUCTION["project"]["entry-points"]  # commands and methods of the reproduction
+RESEARCH = set(BROUGHT["limelight.methods"])
+KNOWN_COMMANDS = {*COMMANDS, *BROUGHT["limelight.commands"]}
 DOCS = [
     ROOT / "README.md",
     *sorted(
@@ -74,8 +81,8 @@ def known_methods():
 def test_every_method_has_its_page_and_every_page_a_method():
     stems = {page.stem for page in METHOD_PAGES}
     # One that is learned is a row of its own for every model.
-    assert set(METHODS) <= stems <= known_methods() | {LEARNED}
-    assert LEARNED in stems
+    assert set(METHODS) <= stems <= known_methods() | {LEARNED} | RESEARCH
+    assert {LEARNED, *RESEARCH} <= stems
 
 
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
@@ -126,7 +133,7 @@ def test_an_oracle_that_a_page_names_is_there(page):
     (section,) = re.findall(r"^## Oracle\n(.*?)^## ", page.read_text("utf-8"), re.M | re.S)
     if same := re.search(r"The same as for \[.*\]\((.*)\)", section):
         section = (page.parent / same[1]).read_text("utf-8")
-    named = re.findall(r"`(tests/[\w/.]+)`", section)
+    named = re.findall(r"`((?:reproduction/)?tests/[\w/.]+)`", section)
     assert named
     for path in named:
         assert (ROOT / path).exists(), path
@@ -135,12 +142,13 @@ def test_an_oracle_that_a_page_names_is_there(page):
 def test_two_pages_name_every_registered_method():
     for page in (ROOT / "docs" / "choosing.md", ROOT / "docs" / "index.md"):
         named = set(re.findall(r"methods/([\w-]+)\.md\)", page.read_text("utf-8")))
-        assert set(METHODS) <= named, page
+        assert set(OURS) <= named, page
+        assert (named >= RESEARCH) == (page.stem == "index"), page
 
 
 def test_the_page_of_commands_has_a_row_for_each():
     text = (ROOT / "docs" / "commands.md").read_text("utf-8")
-    assert set(re.findall(r"^\| `limelight ([\w-]+)", text, re.M)) == set(COMMANDS)
+    assert set(re.findall(r"^\| `limelight ([\w-]+)", text, re.M)) == KNOWN_COMMANDS
 
 
 def test_readme_counts_the_methods_right():
@@ -149,7 +157,7 @@ def test_readme_counts_the_methods_right():
         for i, one in enumerate(("one", "two", "three", "four", "five", "six", "seven"), 1)
     }
     words = {18: "eighteen", 19: "nineteen", 20: "twenty", **tens}
-    assert f"with {words[len(METHODS)]} methods" in (ROOT / "README.md").read_text("utf-8")
+    assert f"with {words[len(OURS)]} methods" in (ROOT / "README.md").read_text("utf-8")
 
 
 def slug(heading):
@@ -345,7 +353,7 @@ def lines(output):
 @pages
 def test_named_commands_exist(page):
     for command in re.findall(r"`limelight ([a-z]+)", page.read_text("utf-8")):
-        assert command in COMMANDS, command
+        assert command in KNOWN_COMMANDS, command
 
 
 def test_the_readme_answers_in_the_order_of_its_readers_questions():

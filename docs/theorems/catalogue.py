@@ -26,6 +26,8 @@ class Theorem:
 
 _T = "limelight.theory"
 _TESTS = "tests/theory"
+_PAPER = "limelight_reproduction.theory"  # what only the paper needs
+_PAPER_TESTS = "reproduction/tests"
 
 THEOREMS = (
     Theorem(
@@ -152,8 +154,8 @@ THEOREMS = (
         title="The standard error of sampled LIME",
         source="limelight",
         statement="n Var β̂_j → E[ψ² κ_j(Z_j, s)² (f − ℓ)²]",
-        function=f"{_T}.lime_variance:lime_variance",
-        test=f"{_TESTS}/test_lime_variance.py::test_matches_the_sandwich_of_all_subsets",
+        function=f"{_PAPER}.lime_variance:lime_variance",
+        test=f"{_PAPER_TESTS}/test_lime_variance.py::test_matches_the_sandwich_of_all_subsets",
         regime="the limit n → ∞ exact to quadrature precision, d ≥ 2",
     ),
     Theorem(
@@ -161,8 +163,8 @@ THEOREMS = (
         title="The limit of LIME when words are deleted and positions shift",
         source="limelight",
         statement="the chain over words and numbers kept knows each kept word's position",
-        function=f"{_T}.deletion:lime_under_deletion",
-        test=f"{_TESTS}/test_deletion.py::test_matches_all_subsets",
+        function=f"{_PAPER}.deletion:lime_under_deletion",
+        test=f"{_PAPER_TESTS}/test_deletion.py::test_matches_all_subsets",
         regime="exact with bound, no repeated word, d ≥ 2",
     ),
     Theorem(
@@ -224,8 +226,8 @@ THEOREMS = (
         title="Theorem 5.1: LIME meets attention, as printed",
         source="paper, Eq. 19",
         statement="β_j ≈ (3/2K) Σ_i Σ_t (α_t u_t − α_{h,t} u_{h,t}) 1{ξ_t = j}",
-        function=f"{_T}.paper:lime_theorem",
-        test=f"{_TESTS}/test_lime_theorem.py::test_without_an_offset_the_printed_form_errs_by_its_factor_alone",
+        function=f"{_PAPER}.paper:lime_theorem",
+        test=f"{_PAPER_TESTS}/test_lime_theorem.py::test_without_an_offset_the_printed_form_errs_by_its_factor_alone",
         regime="off by at least the factor 3/2, in its own regime too; a bound in any game",
     ),
     Theorem(
@@ -233,8 +235,8 @@ THEOREMS = (
         title="Theorem 5.1 corrected",
         source="limelight, after Eq. 19 of the paper",
         statement="β_j ≈ h_j = (1/K) Σ_i [A_j − B_j − f_i (a_j − b_j)]/D_i(1), f_i at full text",
-        function=f"{_T}.lime_first_order:lime_first_order",
-        test=f"{_TESTS}/test_lime_theorem.py::test_the_corrected_form_gains_a_power_of_the_window",
+        function=f"{_PAPER}.lime_first_order:lime_first_order",
+        test=f"{_PAPER_TESTS}/test_lime_theorem.py::test_the_corrected_form_gains_a_power_of_the_window",
         regime="Σ|β_j − h_j| = O(T_max^{ε−1}) Σ|h_j| for each head; a bound in any game",
     ),
     Theorem(
@@ -242,8 +244,8 @@ THEOREMS = (
         title="Mean-field LIME and Shapley values",
         source="limelight; what Eq. 31 of the paper aims at",
         statement="β_j ≈ ∫ κ [(A_j − B_j)/D̄ − (a_j − b_j) N̄/D̄²] dx + a common shift",
-        function=f"{_T}.mean_field:lime_mean_field",
-        test=f"{_TESTS}/test_mean_field.py::test_matches_the_integrals_in_twenty_digits",
+        function=f"{_PAPER}.mean_field:lime_mean_field",
+        test=f"{_PAPER_TESTS}/test_mean_field.py::test_matches_the_integrals_in_twenty_digits",
         regime="error O(T_max⁻²) in the regime of Theorem 5.1; a bound in any game",
     ),
     Theorem(
@@ -251,8 +253,8 @@ THEOREMS = (
         title="LIME and Shapley values to second order, with a bound",
         source="limelight",
         statement="f = f̄ + L − Lη/D̄ + Lη²/(D̄D) about the mean text of each size; v_j by moments",
-        function=f"{_T}.second_order:second_order",
-        test=f"{_TESTS}/test_second_order.py::test_scores_and_bound_are_those_of_all_subsets",
+        function=f"{_PAPER}.second_order:second_order",
+        test=f"{_PAPER_TESTS}/test_second_order.py::test_scores_and_bound_are_those_of_all_subsets",
         regime="a bound in any game; error O(T_max^{ε−3}) in the regime of Theorem 5.1",
     ),
     Theorem(

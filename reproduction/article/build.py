@@ -185,7 +185,7 @@ def _command_of(page: Path, entry: dict[str, Any]) -> str:
     heading = re.findall(r"^## (.*)$", text[:place], re.MULTILINE)[-1]
     if heading == "Figure":
         return f"python docs/theorems/figures.py {page.stem}"
-    test = re.findall(r"`(tests/\S+?\.py[^`]*)`", text)
+    test = re.findall(r"`((?:reproduction/)?tests/\S+?\.py[^`]*)`", text)
     return f"python -m pytest {test[0]}"
 
 

@@ -52,7 +52,7 @@ def shipped():
 @pytest.fixture
 def declared(monkeypatch):
     """The commands that pyproject.toml declares, found as if this checkout were installed."""
-    from limelight.cli import reproduce as reproduce_paper
+    from limelight.cli import app, plugins
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     found = [
@@ -61,8 +61,9 @@ def declared(monkeypatch):
         for name, value in named.items()
     ]
     monkeypatch.setattr(
-        reproduce_paper, "entry_points", lambda *, group: [e for e in found if e.group == group]
+        plugins, "entry_points", lambda *, group: [e for e in found if e.group == group]
     )
+    monkeypatch.setattr(app, "_commands", dict(app._commands))
     return found
 
 

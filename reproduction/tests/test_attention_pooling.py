@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ratio_games import quick
 
 from limelight.errors import InputError
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration, shapley_by_enumeration
@@ -16,6 +15,8 @@ from limelight.theory.owen import owen
 from limelight.theory.ratio_game import value
 from limelight.theory.shapley import shapley
 from limelight_reproduction.studies.attention_pooling import pooling_game
+
+from ratio_games import quick
 
 K, C, T = 3, 2, 7
 

@@ -15,12 +15,12 @@ import limelight
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.gradient import head_gradients
 from limelight.theory.lime import lime
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, value
 from limelight_reproduction.one_layer import claims, comments, comments_gradient, comments_lime
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.dilution import diluting_game, dilution
 from limelight_reproduction.spread import adjusted_r2, correlation, spread
+from limelight_reproduction.theory.paper import lime_theorem
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ["w1 w2 w3 w4 w5 w6 w2", "w7 w8 w9 w10 w11 w1 w2 w12 w13 w14"]

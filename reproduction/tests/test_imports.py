@@ -1,4 +1,7 @@
-"""What the reproduction takes from the library: public names, theory, and a list of exceptions."""
+"""What the reproduction takes from the library: public names, theory, and a list of exceptions.
+
+Public are the names of ``limelight`` and of ``limelight.explainers``.
+"""
 
 import ast
 from collections import Counter
@@ -8,14 +11,25 @@ import pytest
 
 import limelight
 import limelight_reproduction
+from limelight import explainers
 
 HOME = Path(limelight_reproduction.__file__).parent
-# Whole, since its modules are the theorems by name.
+# All of it, since its modules are the theorems by name.
 THEORY = "limelight.theory."
 # What has no public name, and why it is needed all the same.
 EXCEPTIONS = {
     # sentences for mistakes, files that are never half written, markup that is escaped: as there
     "limelight.errors": {"nearest"},
+    # a command with the options of the library's commands
+    "limelight.cli.console": {"put_one"},
+    "limelight.cli.options": {"ModelOptions", "QuestionOptions", "Seed", "WholeNumber"},
+    "limelight.cli.texts": {"OneText"},
+    # a result that prints itself, becomes a table and a file as the library's results do
+    "limelight.pages.terminal": {"ALL", "SHOWN_FEATURES", "Look", "on_terminal", "table_text"},
+    "limelight.results.codec": {"decoded", "encoded"},
+    "limelight.results.faces": {"Tabular"},
+    "limelight.results.table": {"Column", "Table", "plain_rows"},
+    "limelight.results.values": {"EqualByFields", "own_numbers"},
     # the version and the commit of a run
     "limelight.provenance": {"describe_stamps", "source_stamp"},
     "limelight.files": {"whole_folder", "write_whole"},
@@ -43,16 +57,21 @@ EXCEPTIONS = {
     "limelight.shapes": {"Array", "Bool", "Float", "Int"},
     "limelight.text": {
         "CLS",
+        "SIDES",
         "UNK",
         "Document",
         "Features",
+        "Given",
         "Pair",
         "Picture",
         "Tokens",
         "Vocabulary",
         "features_of",
+        "one_line",
+        "side_names",
         "token_strings",
         "tokenize",
+        "with_sides",
     },
     # the paper's classifier over patches, and pictures with labels
     "limelight.models.attention": {"PictureClassifier"},
@@ -109,6 +128,7 @@ def refused(found):
         for module, name in found
         if not (
             (module == "limelight" and name in limelight.__all__)
+            or (module == "limelight.explainers" and name in explainers.__all__)
             or (module.startswith(THEORY) and name is not None and not name.startswith("_"))
             or name in EXCEPTIONS.get(module, ())
         )
@@ -121,6 +141,13 @@ def every_import():
 
 def test_nothing_is_imported_but_public_names_theory_and_the_exceptions():
     assert refused(every_import()) == set()
+
+
+def test_methods_need_no_exception():
+    for path in (HOME / "methods").glob("*.py"):
+        found = of_library(path.read_text("utf-8"))
+        assert {module for module, _ in found} <= {"limelight", "limelight.explainers"}
+        assert refused(found) == set()
 
 
 def test_every_exception_is_needed():

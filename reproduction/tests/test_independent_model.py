@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import limelight
+from limelight_reproduction.deletion_limit import limit_under_deletion
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 
 from own_classifier import OwnClassifier, game, lime_by_all_masks
@@ -158,7 +159,8 @@ def test_the_r2_of_lime(pair, played):
 def test_lime_where_words_are_really_deleted(pair):
     model, own = pair
     words = PLAIN.split()
-    found = scores(model, "lime", PLAIN, replacement="delete", tolerance=1e-10)
+    asked = {"target": model.classes[-1], "scale": "score"}
+    found = limit_under_deletion(model, PLAIN, tolerance=1e-10, **asked).scores
     near(found, lime_by_all_masks(*game(own, words, delete=True), 0.25)[0], 1e-8)
 
 

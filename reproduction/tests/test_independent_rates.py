@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.mean_field import lime_mean_field
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame
-from limelight.theory.second_order import lime_distance_bound
 from limelight_reproduction.lemmas import approximate_conditionals
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field
+from limelight_reproduction.theory.paper import lime_theorem
+from limelight_reproduction.theory.second_order import lime_distance_bound
 
 from own_classifier import lime_by_all_masks
 

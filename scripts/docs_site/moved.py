@@ -8,7 +8,7 @@ MOVED = {
     "eraser.html": "judging.html#measured-erasers-movie-reviews",
     "live.html": "serve.html#a-page-without-python",
     "more-models.html": "training.html#options-of-the-classifier",
-    "planning.html": "standard-errors.html#how-many-samples-does-lime-need",
+    "planning.html": "plan.html",
     "plausibility.html": "judging.html#would-people-mark-the-same-words",
     "summaries.html": "datasets.html#what-drives-a-model",
     "transformers.html": "choosing.html#which-method-on-my-transformer",

@@ -7,14 +7,12 @@ if TYPE_CHECKING:
     from limelight.data import Evaluation, LabelledTexts, evaluate, read_labelled
     from limelight.errors import DomainError, InputError
     from limelight.explainers.learned import Learned
-    from limelight.explainers.lime import plan
     from limelight.explainers.registry import register
     from limelight.judging import Judgement, judge
     from limelight.models import Model, load, wrap
     from limelight.models.attention import AttentionClassifier, save_folder
     from limelight.models.endpoint import Endpoint as wrap_endpoint  # noqa: N813  (its verb)
     from limelight.results import Comparison, Explanation, SpanExplanations
-    from limelight.results.plan import SamplingPlan
     from limelight.runs import Run, explain_data
     from limelight.serving import Serving, serve
     from limelight.training import learn, train
@@ -38,14 +36,12 @@ _HOME = {
         "checks": "Check verify",
         "data": "Evaluation LabelledTexts evaluate read_labelled",
         "errors": "DomainError InputError",
-        "explainers.lime": "plan",
         "explainers.registry": "register",
         "judging": "Judgement judge",
         "models": "Model load wrap",
         "models.attention": "AttentionClassifier save_folder",
         "models.endpoint": "wrap_endpoint",
         "results": "Comparison Explanation SpanExplanations",
-        "results.plan": "SamplingPlan",
         "runs": "Run explain_data",
         "serving": "Serving serve",
         "explainers.learned": "Learned",
@@ -58,10 +54,10 @@ _HOME = {
 _EXTRAS = {"torch": "train", "pyarrow": "data", "starlette": "serve", "uvicorn": "serve"}
 __all__ = [  # noqa: RUF022  (the verbs first)
     "load", "wrap", "wrap_endpoint", "explain", "explain_classes", "explain_sentences",
-    "explain_spans", "explain_data", "compare", "judge", "predict", "plan", "game",
+    "explain_spans", "explain_data", "compare", "judge", "predict", "game",
     "methods", "register", "verify",
     "evaluate", "train", "learn", "serve", "Explanation", "Comparison", "SpanExplanations",
-    "Judgement", "Learned", "SamplingPlan", "Run", "Serving", "Check", "Evaluation",
+    "Judgement", "Learned", "Run", "Serving", "Check", "Evaluation",
     "LabelledTexts", "Model", "AttentionClassifier", "read_labelled", "save_folder",
     "InputError", "DomainError", "__version__",
 ]  # fmt: skip

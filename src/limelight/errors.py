@@ -39,6 +39,10 @@ class DomainError(InputError):
 
 # The package is on no index yet.
 INSTALL_EXTRA = 'pip install ".[{}]"'
+IN_REPRODUCTION = (
+    "{} is in limelight-reproduction, which is not installed; in a checkout of limelight, run: "
+    "pip install ./reproduction."
+)
 
 
 class MissingExtraError(InputError):

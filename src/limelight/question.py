@@ -464,7 +464,6 @@ class JudgedSettings(TypedDict, total=False):
     delta: float
     feature_selection: str
     fit: bool
-    heads: int | None
     index: str
     layer: str | int
     max_pairs: int
@@ -489,7 +488,6 @@ class JudgedSettings(TypedDict, total=False):
     threshold: float
     tolerance: float | None
     top: int | None
-    values: str
     within: str
 
 

@@ -1,6 +1,7 @@
 """What limelight does: explain, compare, play the game behind it, list the methods."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack, cast, overload
@@ -11,14 +12,13 @@ import numpy as np
 from limelight.errors import about_text
 from limelight.explainers.budget import Budget, BudgetGiven, allotted, checked_counts
 from limelight.explainers.explaining import (
-    Progress,
     Texts,
     compared,
     explanations,
     listed,
-    metered,
     one_reading,
     readings,
+    track_progress,
 )
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
@@ -33,6 +33,7 @@ from limelight.models import (
 )
 from limelight.models.protocol import document_by, parts_of, spans_of
 from limelight.models.text_game import TextGame
+from limelight.progress import ProgressCallback, open_progress
 from limelight.question import (
     Asked,
     Question,
@@ -49,7 +50,7 @@ class Keywords(Asked, Settings, total=False):
     """What may be given by name to every verb that explains."""
 
     budget: BudgetGiven | None
-    progress: Progress | None
+    progress: ProgressCallback | bool | None
 
 
 _SPENT = {name: Keywords.__annotations__[name] for name in ("budget", "progress")}
@@ -68,7 +69,7 @@ class _Request(NamedTuple):
     question: Question
     several: list[Chosen]
     budget: Budget | None
-    progress: Progress | None
+    progress: ProgressCallback | bool | None
 
 
 def _asked(
@@ -164,7 +165,7 @@ def explain(
         nothing need none of it. By default every method's own counts hold.
     progress
         Called with (texts done, texts in all); while a model is asked many times about a text,
-        with the part of it that is done.
+        with the part of it that is done. True shows a line on standard error.
     settings
         Settings of the method, such as ``tolerance``.
     """
@@ -191,24 +192,25 @@ def _answers(
     texts, found = listed(text), list[Any]()
     warning = warning or _list_warning(request, texts)
     refuses = budget is not None or any(one.way.feasible for one in several)
-    for reading in readings(
-        model,
-        texts,
-        question,
-        progress=progress,
-        chosen=several,
-        feasible=partial(checked_counts, budget, several) if strict and refuses else None,
-        alone=budget is not None,
-    ):
-        if warning:
-            first, *others = reading.documents
-            first = replace(first, notices=(*first.notices, warning))
-            reading, warning = replace(reading, documents=(first, *others)), ""
-        within = allotted(budget, several, reading)
-        with metered(progress, within, reading, total=len(texts)):
-            found += answers(within, reading)
-        if budget is not None:  # it is for each text
-            budget = budget.begun()
+    with open_progress(progress, "explaining") if progress else nullcontext() as callback:
+        for reading in readings(
+            model,
+            texts,
+            question,
+            progress=callback,
+            chosen=several,
+            feasible=partial(checked_counts, budget, several) if strict and refuses else None,
+            alone=budget is not None,
+        ):
+            if warning:
+                first, *others = reading.documents
+                first = replace(first, notices=(*first.notices, warning))
+                reading, warning = replace(reading, documents=(first, *others)), ""
+            within = allotted(budget, several, reading)
+            with track_progress(callback, within, reading, total=len(texts)):
+                found += answers(within, reading)
+            if budget is not None:  # it is for each text
+                budget = budget.begun()
     return found[0] if is_one(text) else found
 
 
@@ -311,20 +313,21 @@ def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExpla
     of_each, question = request.question.of_each(texts)
     warning = _list_warning(request, texts)
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
-    for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
-        with about_text(number if len(texts) > 1 else None):
-            parts = parts_of(model, question.about(given))
-            several: list[list[Explanation]] = [[]]
-            if parts.asked:
-                heard = None if progress is None else _after(progress, number, len(texts))
-                asked = request._replace(question=question, progress=heard)
-                several, warning = _answers(asked, [parts], of_text, warning=warning), ""
-            found.append(SpanExplanations(joined(one)[0], tuple(several[0])))
+    with open_progress(progress, "explaining") if progress else nullcontext() as callback:
+        for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
+            with about_text(number if len(texts) > 1 else None):
+                parts = parts_of(model, question.about(given))
+                several: list[list[Explanation]] = [[]]
+                if parts.asked:
+                    heard = None if callback is None else _after(callback, number, len(texts))
+                    asked = request._replace(question=question, progress=heard)
+                    several, warning = _answers(asked, [parts], of_text, warning=warning), ""
+                found.append(SpanExplanations(joined(one)[0], tuple(several[0])))
     return found[0] if is_one(text) else found
 
 
-def _after(progress: Progress, done: int, total: int) -> Progress:
-    return lambda part, _: progress(done + part, total)
+def _after(callback: ProgressCallback, done: int, total: int) -> ProgressCallback:
+    return lambda part, _: callback(done + part, total)
 
 
 def predict(model: Model, text: Given | PictureLike | Texts) -> Any:

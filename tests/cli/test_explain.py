@@ -12,7 +12,6 @@ from limelight.models.attention import save_folder
 from limelight.pages.figures import bar_chart
 from limelight.results import Comparison, Explanation
 from limelight.results.codec import SCHEMAS
-from limelight.results.plan import SamplingPlan
 
 from tiny_models import tiny_model
 
@@ -137,7 +136,7 @@ def test_targets_by_number_and_all(limelight):
             "no scale 'probabilty'. Did you mean 'probability'? "
             "Choose from: logit, probability, score.",
         ),
-        (["word", "--method", "lime-theorem"], "needs at least 2 words"),
+        (["word", "--method", "lime-sampled"], "needs at least 2 features"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_code_2(limelight, arguments, sentence, tmp_path):
@@ -233,13 +232,6 @@ def test_a_pair_comes_by_an_option_or_by_lines_with_tabs(limelight, tmp_path):
     assert Explanation.from_json(second.out).features == ("bad",)
     said = limelight("predict", "a film", "--pair", "bad", "--model", folder, "--format", "json")
     assert json.loads(said.out)["parts"] == [[0, 6], [7, 10]]
-    plan = ("plan", "a film", "--pair", "a bad film", "--side", "second", "--pilot", "40")
-    planned = limelight(*plan, "--model", folder, "--format", "json")
-    assert SamplingPlan.from_json(planned.out).names == (
-        "a (second)",
-        "bad (second)",
-        "film (second)",
-    )
 
 
 @pytest.mark.parametrize(

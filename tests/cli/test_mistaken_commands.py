@@ -80,7 +80,7 @@ def test_quoted_texts_are_several_texts(limelight):
 
 
 @pytest.mark.parametrize(
-    "command", [("explain",), ("compare",), ("predict",), ("plan",), ("predict", "--lines")]
+    "command", [("explain",), ("compare",), ("predict",), ("predict", "--lines")]
 )
 def test_the_name_of_a_file_is_not_a_text(limelight, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)

@@ -4,7 +4,6 @@ import pytest
 
 from limelight.cli import COMMANDS, app, groups
 
-OWN_HELP = {"plan", "reproduce"}  # commands of limelight_reproduction
 MOST = {"explain": 30, "explain-data": 40, "compare": 30, "judge": 31}  # options
 MOST_OF_OTHERS = 20
 
@@ -15,12 +14,12 @@ def options(command):
     return [argument for argument in arguments if argument.name.startswith("-") and argument.show]
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - OWN_HELP))
+@pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_a_command_has_few_options(command):
     assert 0 < len(options(command)) <= MOST.get(command, MOST_OF_OTHERS)
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - OWN_HELP))
+@pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_option_is_in_a_group_and_has_a_text(command):
     known = {id(group) for group in vars(groups).values() if isinstance(group, groups.Group)}
     for argument in app[command].assemble_argument_collection(parse_docstring=True):
@@ -32,7 +31,7 @@ def test_every_option_is_in_a_group_and_has_a_text(command):
         assert text.endswith((".", ").")), (argument.name, text)
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - OWN_HELP))
+@pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_the_help_has_no_default_that_says_nothing(command, limelight):
     page = limelight(command, "--help").out
     for default in ("()", "False", "True", "None"):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from limelight.cli.console import ProgressShown
-from limelight.explainers.budget import duration
+from limelight.cli.console import show_progress
+from limelight.progress import format_duration
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("limelight.cli.console.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("limelight.progress.time.monotonic", lambda: now[0])
     return now
 
 
@@ -19,10 +19,10 @@ def told(clock, capsys):
 
     def told(calls, total, **how):
         said = []
-        with ProgressShown("explaining", **how) as moved:
+        with show_progress("explaining", **how) as display:
             for seconds, done in calls:
                 clock[0] = 100.0 + seconds
-                moved(done, total)
+                display(done, total)
                 said.append(capsys.readouterr().err)
         return said
 
@@ -41,7 +41,7 @@ def test_what_ends_within_ten_seconds_says_nothing(told):
 
 
 def test_what_was_said_before_is_not_said_again(told):
-    assert told([(0.0, 0), (5.0, 5)], 1000, estimated=True) == ["", ""]
+    assert told([(0.0, 0), (5.0, 5)], 1000, announced=True) == ["", ""]
 
 
 def test_a_run_that_goes_on_says_what_is_left(told):
@@ -53,4 +53,4 @@ def test_a_run_that_goes_on_says_what_is_left(told):
     [(12.3, "12 seconds"), (89, "89 seconds"), (100, "2 minutes"), (7000, "2 hours")],
 )
 def test_durations_are_said_in_words(seconds, words):
-    assert duration(seconds) == words
+    assert format_duration(seconds) == words

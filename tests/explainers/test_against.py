@@ -25,8 +25,6 @@ LINEAR = (
     "ig",
     "lrp",
     "lime",
-    "lime-theorem",
-    "lime-first-order",
     "loo",
     "shapley",
     "banzhaf",

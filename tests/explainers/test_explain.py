@@ -1,6 +1,5 @@
 """What all methods promise. A new method is in METHODS and so is tested here."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -19,7 +18,7 @@ TEXT = "w1 w5 never w5 w8"
 MODEL = tiny_model(2, outputs=3, scale=0.6)
 BINARY = tiny_model(2, outputs=1, scale=0.6)
 SIGNED = [name for name, row in METHODS.items() if row.signed]
-LINEAR = ["g-avg", "gxi", "ig", "loo", "shapley", "banzhaf", "lime", "lime-first-order"]
+LINEAR = ["g-avg", "gxi", "ig", "loo", "shapley", "banzhaf", "lime"]
 EVERY = list(METHODS)
 every_method = pytest.mark.parametrize("method", EVERY)
 
@@ -197,38 +196,6 @@ def test_the_fit_of_lime_comes_with_its_bound():
     assert "not known: R² is 1.00 ± 1.00" in _poor_fit(1.0, 1.0)[0]
 
 
-def test_lime_under_deletion_really_deletes():
-    from math import comb
-
-    text = "w1 w5 never w8 w9"
-    e = limelight.explain(
-        MODEL, text, "lime", target=2, tolerance=1e-10, replacement="delete", bandwidth=1.0
-    )
-    words = text.split()
-    d = len(words)
-    rows, values, weights = [], [], []
-    for kept in range(d):
-        for inside in combinations(range(d), kept):
-            psi = np.exp(-((1 - np.sqrt(kept / d)) ** 2) / 2)
-            ids = MODEL.vocabulary.encode([words[j] for j in inside])
-            rows.append([1.0, *(float(j in inside) for j in range(d))])
-            values.append(MODEL.logits_of_ids([ids])[0, 2])
-            weights.append(psi / comb(d, kept))
-    X, y, w = map(np.array, (rows, values, weights))
-    beta = np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y))
-    np.testing.assert_allclose(e.scores, beta[1:], atol=e.bound + 1e-9)
-    assert e.bound < 1e-8
-    for options, why in (
-        ({}, "'w5' repeats"),
-        ({"protect": ["w1"]}, "not every token is a feature of its own"),
-        ({"features": "sentences"}, "not every token is a feature of its own"),
-    ):
-        with pytest.raises(InputError, match=why):
-            limelight.explain(MODEL, TEXT + " . w9", "lime", replacement="delete", **options)
-    with pytest.raises(InputError, match="the last words were cut off"):
-        limelight.explain(MODEL, "w1 w2 " * 9, "lime", replacement="delete")
-
-
 @pytest.mark.parametrize("method", ["shapley", "banzhaf", "lime"])
 def test_the_mean_of_the_heads_is_the_score(method):
     e = limelight.explain(MODEL, TEXT, method, per_head=True, tolerance=1e-9)
@@ -328,25 +295,12 @@ def test_targets_by_name_by_number_predicted_and_all():
             "tolerance must be positive; got 0.0.",
         ),
         ({"method": "lime", "bandwidth": -0.25}, "bandwidth must be positive; got -0.25."),
-        (
-            {"method": "lime-theorem", "scale": "probability"},
-            "method 'lime-theorem' has a formula for logits only; ask for the logit, or use "
-            "'lime-sampled', which samples probabilities.",
-        ),
     ],
 )
 def test_a_wrong_argument_gets_one_sentence(options, sentence):
     with pytest.raises(InputError) as error:
         limelight.explain(MODEL, TEXT, **options)
     assert str(error.value) == sentence
-
-
-def test_formulas_for_lime_say_what_to_use_for_a_single_word():
-    for method in ("lime-theorem", "lime-first-order", "lime-mean-field"):
-        with pytest.raises(limelight.DomainError, match="at least 2 words, unlike 'lime' itself"):
-            limelight.explain(MODEL, "w1", method)
-    with pytest.raises(limelight.DomainError):
-        limelight.compare(MODEL, "w1", methods=["lime-theorem", "gxi"])
 
 
 @pytest.mark.parametrize("text", ["w1 w2", "! ?", "nobody knows", "İ \x1b[31m ‮ w1", "w1 " * 500])
@@ -394,16 +348,6 @@ def test_progress_is_told():
 def test_the_readings_own_outputs_are_the_models():
     reading = read(MODEL, random_texts(9))
     np.testing.assert_allclose(reading.outputs, MODEL.logits(random_texts(9)), rtol=1e-9)
-
-
-def test_a_head_far_below_the_others_does_not_vanish_under_deletion():
-    model, text = tiny_model(), "w1 w2 w3"
-    want = limelight.explain(model, text, "lime", replacement="delete").scores
-    tables = model.tables
-    low = tables.position_logit - np.array([0.0, 900.0, 0.0])  # no softmax notices a constant
-    model.__dict__["tables"] = replace(tables, position_logit=low)
-    lowered = limelight.explain(model, text, "lime", replacement="delete").scores
-    np.testing.assert_allclose(lowered, want, rtol=1e-6)
 
 
 def test_a_list_of_explanations_is_a_list_and_a_table(shipped):

@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 import limelight
 from findings import findings
 from limelight.errors import DomainError, InputError
-from limelight.explainers import METHODS, LimeSampled, read
+from limelight.explainers import METHODS, Lime, LimeSampled, read
 from limelight.explainers.registry import configured
 from limelight.theory.lime_weights import size_weight
 
@@ -268,3 +268,29 @@ def test_the_row_of_the_catalogue():
     assert (row.label, row.settings) == ("LIME (sampled)", LimeSampled)
     chosen = configured("lime-sampled", tiny_model(5), {"samples": 7})
     assert chosen.settings == LimeSampled(samples=7, replacement="unk")
+
+
+def test_lime_under_deletion_is_sampled_with_standard_errors(short_texts_are_sampled):
+    model, text = tiny_model(5, scale=0.5), "w1 w5 never w5 w8 w2 w3"
+    exact = limelight.explain(model, text, "lime", replacement="unk")
+    assert (exact.bound is not None, exact.stderr) == (True, None)
+    e = limelight.explain(model, text, "lime", replacement="delete", samples=40, seed=3)
+    assert e.bound is None
+    assert (e.stderr > 0).all()
+    assert (e.settings["replacement"], e.settings["samples"]) == ("delete", 40)
+    same = limelight.explain(model, text, Lime(replacement="delete", samples=40, seed=3))
+    np.testing.assert_array_equal(same.scores, e.scores)
+    found = limelight.compare(
+        model, text, methods=["lime", "loo"], replacement="delete", samples=40, seed=3
+    )
+    np.testing.assert_array_equal(found["lime"].scores, e.scores)
+    judged = limelight.judge(model, [text], ["lime"], replacement="delete", samples=40)
+    assert judged["lime"].texts == 1
+
+
+def test_settings_of_the_exact_limit_do_nothing_under_deletion():
+    with pytest.raises(InputError) as caught:
+        limelight.explain(tiny_model(5), "w1 w2 w3", "lime", replacement="delete", fit=True)
+    assert str(caught.value).startswith(
+        "the setting 'fit' of method 'lime' does nothing with this replacement; here it takes "
+    )

@@ -1,12 +1,10 @@
 """What a caller may get wrong, and the sentence that comes back."""
 
 import copy
-import json
 import math
 import pickle
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ import limelight
 from limelight import DomainError, InputError
 from limelight.explainers.method import chosen, chosen_way
 from limelight.explainers.registry import METHODS
-from limelight.results.plan import SamplingPlan
 
 from tiny_models import tiny_model
 
@@ -215,19 +212,3 @@ def test_a_command_refuses_a_number_that_nothing_can_hold(request, rows, said):
     sentence = " ".join(outcome.err.split())
     assert "the setting 'rows' must" in sentence
     assert said in sentence
-
-
-@pytest.mark.parametrize("sizes", ["uniform", "balanced", "importance"])
-def test_a_plan_stands_where_the_weight_of_most_sizes_vanishes(shipped, sizes):
-    text = "the plot is predictable but the acting is superb and this film was a joy"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        plan = limelight.plan(shipped, text, bandwidth=0.02, sizes=sizes)
-    assert plan.needed >= 2 * plan.overhead > 0
-
-
-@pytest.mark.parametrize("overhead", [10**30, 10**400, 2**62, 0, -1])
-def test_a_plan_whose_overhead_nobody_draws_is_refused(shipped, overhead):
-    plan = json.loads(limelight.plan(shipped, "a superb film").to_json())
-    with pytest.raises(InputError, match="overhead must be a number of samples"):
-        SamplingPlan.from_json(json.dumps(plan | {"overhead": overhead}))

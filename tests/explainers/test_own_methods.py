@@ -47,6 +47,24 @@ def alone(tmp_path, monkeypatch):
     return limelight_alone.ALONE
 
 
+@pytest.mark.parametrize(
+    "name", ["lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field"]
+)
+def test_without_the_reproduction_the_message_says_how_to_get_its_methods(methods, name):
+    for ask in (
+        lambda: limelight.explain(tiny_model(), "w1 w2", name),
+        lambda: limelight.compare(tiny_model(), "w1 w2", methods=["loo", name]),
+        lambda: limelight.judge(tiny_model(), ["w1 w2"], [name]),
+    ):
+        with pytest.raises(InputError) as caught:
+            ask()
+        assert str(caught.value) == (
+            f"the method {name!r} is in limelight-reproduction, which is not installed; in a "
+            "checkout of limelight, run: pip install ./reproduction."
+        )
+    assert name not in limelight.methods().to_csv()
+
+
 def test_a_method_that_is_registered_explains(methods, alone):
     limelight.register(alone)
     model = tiny_model()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.sampling.sample import answered, expect
+from limelight.progress import count_calls, expect_calls
 
 from tiny_models import tiny_model
 
@@ -95,6 +95,27 @@ def test_the_papers_classifier_is_too_quick_for_parts():
     assert seen == [(1, 1)]
 
 
+@pytest.mark.parametrize(
+    ("verb", "settings", "task"),
+    [
+        (limelight.explain, {"method": "loo"}, "explaining"),
+        (limelight.compare, {"methods": ["loo"]}, "explaining"),
+        (limelight.judge, {"methods": ["loo"]}, "judging"),
+    ],
+)
+def test_true_shows_a_line_on_a_terminal_and_nothing_elsewhere(
+    capsys, monkeypatch, verb, settings, task
+):
+    verb(model(), [TEXT] * 2, progress=False, **settings)
+    verb(model(), [TEXT] * 2, progress=True, **settings)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    verb(model(), [TEXT] * 2, progress=True, **settings)
+    line, end = capsys.readouterr().err.split("\n")
+    assert line.split("\r")[-1].startswith(f"{task}: 100%")
+    assert end == ""
+
+
 def test_nobody_hears_of_it_after_an_error():
     seen = []
 
@@ -107,8 +128,8 @@ def test_nobody_hears_of_it_after_an_error():
     with pytest.raises(limelight.InputError, match="broken"):
         limelight.explain(bad, TEXT, "lime", progress=lambda *at: seen.append(at))
     before = list(seen)
-    answered(5)
-    expect(5)
+    count_calls(5)
+    expect_calls(5)
     assert seen == before
 
 

@@ -45,7 +45,6 @@ VERBS = {
     "explain_classes": OF_ONE_TEXT - AIM,
     "compare": OF_ONE_TEXT,
     "game": OF_ONE_TEXT - AIM - {"scale"},
-    "plan": OF_ONE_TEXT,
     "explain_data": FIELDS.keys(),
 }
 

@@ -12,10 +12,10 @@ from limelight import InputError, Judgement, judge
 from limelight.explainers import read
 from limelight.judging import estimate as estimating
 from limelight.judging.candidates import ScoredText
-from limelight.judging.estimate import Estimate
 from limelight.judging.removals import Areas, GreedySearch, JudgedOrder, removals_of
 from limelight.judging.texts import SearchedText, search_together
 from limelight.models.text_game import TextGame
+from limelight.progress import Estimate
 
 from tiny_models import random_texts, tiny_model
 
@@ -276,12 +276,12 @@ def test_an_estimate_comes_first_and_is_near_what_is_asked():
     )
     ((estimate, before),) = told
     assert before < 100  # a few texts were read and a few masks tried
-    assert 0.4 < estimate.questions / sum(asked) < 2.5
+    assert 0.4 < estimate.calls / sum(asked) < 2.5
     assert estimate.seconds > 0
-    assert str(Estimate(613_482, 5_000.0)) == (
+    assert str(Estimate.from_calls(613_482, 5_000.0)) == (
         "about 610,000 questions to the model, about 83 minutes"
     )
-    assert str(Estimate(7, 0.2)) == "about 7 questions to the model, about 1 second"
+    assert str(Estimate.from_calls(7, 0.2)) == "about 7 questions to the model, about 1 second"
     judge(MODEL, TEXTS, ["loo"], estimate=lambda _: pytest.fail("nothing is asked here"))
 
 
@@ -295,7 +295,7 @@ def test_a_budget_ends_the_search_and_the_estimate_knows_that_it_ends_nothing_el
     assert enough == without
     assert some.seconds == pytest.approx(none.seconds + 1)
     assert 0 < none.seconds < without.seconds - 1
-    assert none.questions == pytest.approx(none.seconds / 0.01, abs=1)
+    assert none.calls == pytest.approx(none.seconds / 0.01, abs=1)
 
 
 def test_progress_never_runs_backwards_and_ends_at_the_end():

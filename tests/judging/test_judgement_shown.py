@@ -11,8 +11,8 @@ from rich.console import Console
 from limelight import Judgement, judge, wrap
 from limelight.data import read_texts
 from limelight.errors import InputError
-from limelight.judging.estimate import Estimate
 from limelight.pages.figures import judgement_figure
+from limelight.progress import Estimate
 
 from tiny_models import random_texts, tiny_model
 
@@ -136,7 +136,7 @@ def test_rows_are_spread_evenly(tmp_path, data):
 )
 def test_a_terminal_hears_what_it_will_take(limelight, data, monkeypatch, budget, advice):
     def estimated(*_, estimate, **__):
-        estimate(Estimate(613_482, 5_000.0))
+        estimate(Estimate.from_calls(613_482, 5_000.0))
         raise InputError("that is enough.")
 
     monkeypatch.setattr("limelight.judging.judge", estimated)

@@ -8,7 +8,7 @@ from limelight.errors import DomainError, InputError
 from limelight.explainers import IG, METHODS, AlphaAvg, Lime, Shapley, usable_methods
 from limelight.models import Function, reason_missing
 
-from known import BY_ASKING, DEEP, ONLY_EXACT
+from known import BY_ASKING, DEEP
 from tiny_models import tiny_model
 
 FUNCTION = limelight.wrap(lambda texts: np.full((len(texts), 2), 0.5), classes=["a", "b"])
@@ -26,7 +26,6 @@ def test_each_family_gets_the_methods_of_its_capabilities():
     assert usable_methods(tiny_model()) == list(METHODS)
     assert usable_methods(FUNCTION) == [*BY_ASKING]
     assert usable_methods(transformer()) == DEEP
-    assert {"lime-theorem", "lime-first-order"} <= set(ONLY_EXACT)
 
 
 def test_the_table_for_a_model_says_how_or_why_not():

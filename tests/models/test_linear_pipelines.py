@@ -1,6 +1,7 @@
 """TF-IDF, counts and hashes under linear classifiers: exact values against the pipeline itself."""
 
 import itertools
+import math
 import os
 import pickle
 import subprocess
@@ -28,6 +29,7 @@ from sklearn.feature_extraction.text import (
 )
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import (
+    LinearRegression,
     LogisticRegression,
     Perceptron,
     Ridge,
@@ -574,3 +576,17 @@ def test_without_skops_its_files_name_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     with pytest.raises(limelight.InputError, match="pip install skops"):
         limelight.load(tmp_path / "pipeline.skops")
+
+
+def test_the_r2_of_lime_is_that_of_the_regression_on_all_subsets():
+    model = limelight.wrap(fitted(TfidfVectorizer(), LogisticRegression()))
+    text = "good film, dull plot, good end"
+    e = limelight.explain(model, text, "lime", fit=True, per_head=True)
+    keep = all_keeps(len(e.features))[:-1]  # the untouched text is never drawn
+    d, removed = keep.shape[1], (~keep).sum(axis=1)
+    psi = np.exp(-((1 - np.sqrt(1 - removed / d)) ** 2) / (2 * 0.25**2))
+    weights = psi / np.array([math.comb(d, int(s)) for s in removed])
+    f = limelight.game(model, text)(keep)[:, 0]
+    r2 = LinearRegression().fit(keep, f, weights).score(keep, f, weights)
+    assert abs(e.diagnostics["r2"] - r2) <= e.diagnostics["r2_bound"] < 0.1 * (1 - r2)
+    np.testing.assert_allclose(e.heads[0], e.scores, atol=e.bound)  # a pipeline has one head

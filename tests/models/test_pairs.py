@@ -2,23 +2,19 @@
 
 import functools
 import inspect
-import io
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from tokenizers import processors
 
 import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS, usable_methods
 from limelight.models.hugging_face.pieces import rooms
-from limelight.results.plan import SamplingPlan
 
 import known
 from tiny_models import tiny_model
@@ -220,27 +216,6 @@ def test_one_side_may_be_left_alone():
         limelight.explain(model, PAIR, "loo", side="premise")
     with pytest.raises(InputError, match="this is a single text"):
         limelight.explain(model, "a film", "loo", side="first")
-
-
-def test_a_plan_says_in_which_text_of_the_pair_a_word_stands():
-    plan = limelight.plan(loaded(), PAIR, pilot=60)
-    assert (plan.features, plan.sides) == (WORDS, ("first",) * 3 + ("second",) * 4)
-    assert plan.names[2] == "film (first)"
-    assert plan.names[4] == "film (second)"
-    assert SamplingPlan.from_json(plan.to_json()) == plan
-    assert plan.to_csv().splitlines()[3].endswith(",first")
-    shown = Console(file=io.StringIO(), width=80)
-    shown.print(plan)
-    assert "film (second)" in shown.file.getvalue()
-    second = limelight.plan(loaded(), PAIR, side="second", pilot=60)
-    assert second.sides == ("second",) * 4
-
-
-@pytest.mark.parametrize("sides", [("first",), ("third",) * 7, ("first",) * 6 + ("",)])
-def test_a_plan_with_other_sides_than_a_pair_has_is_refused(sides):
-    plan = limelight.plan(loaded(), PAIR, pilot=60)
-    with pytest.raises(InputError, match="sides must be 'first' or 'second' for each of the 7"):
-        replace(plan, sides=sides)
 
 
 def test_features_do_not_cross_from_one_side_to_the_other():

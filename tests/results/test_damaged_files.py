@@ -11,7 +11,6 @@ from rich.console import Console
 
 import limelight
 from limelight import Comparison, Explanation, InputError, Judgement, judge
-from limelight.results.plan import SamplingPlan
 
 from tiny_models import random_texts, tiny_model
 
@@ -32,7 +31,6 @@ def results():
         Judgement: judge(MODEL, TEXTS, methods, **more),
         Explanation: limelight.explain(MODEL, TEXTS[0], "interactions"),
         Comparison: limelight.compare(MODEL, TEXTS[0], methods=["loo", "lime"]),
-        SamplingPlan: limelight.plan(MODEL, TEXTS[0], error=0.5),
     }
 
 
@@ -73,7 +71,7 @@ def use(value):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # 1e308 overflows where it is drawn
-@pytest.mark.parametrize("kind", [Judgement, Explanation, Comparison, SamplingPlan])
+@pytest.mark.parametrize("kind", [Judgement, Explanation, Comparison])
 def test_a_damaged_file_is_refused_in_a_sentence_or_is_a_result_like_others(results, kind):
     rng, whole = random.Random(7), results[kind].to_json()
     contents = [whole[: rng.randrange(len(whole))] for _ in range(20)]

@@ -15,13 +15,12 @@ from limelight.results.explanation import SpanExplanations
 from limelight.results.faces import Page, Shown, Stored, Tabular, named
 from limelight.results.judgement import Judgement
 from limelight.results.method_table import MethodTable
-from limelight.results.plan import SamplingPlan
 from limelight.results.summary import RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Table
 
 RESULTS = [
     Explanation, Explanations, Comparison, Judgement, MethodTable, RunComparison, RunSummary,
-    SamplingPlan, SpanExplanations,
+    SpanExplanations,
 ]  # fmt: skip
 
 

@@ -194,9 +194,9 @@ def test_a_protected_word_that_a_change_removes_is_no_error(shipped):
 
 
 def test_a_method_that_is_not_defined_here_says_why_and_the_others_answer(shipped):
-    told = shown(shipped, "superb", methods=["lime-theorem", "loo"])
+    told = shown(shipped, "superb", methods=["lime-sampled", "loo"])
     assert [one["method"] for one in told["explanations"]] == ["loo"]
-    assert "needs at least 2 words" in told["refused"]["lime-theorem"]
+    assert "needs at least 2 features" in told["refused"]["lime-sampled"]
 
 
 def test_a_text_without_words_is_refused_in_a_sentence(shipped):
@@ -293,9 +293,9 @@ def test_only_questions_that_ask_the_same_are_alike():
 
 
 def test_a_text_for_which_a_method_is_not_defined_is_left_to_be_asked_alone(shipped):
-    with pytest.raises(InputError, match="at least 2 words"):
+    with pytest.raises(InputError, match="at least 2 features"):
         shown_texts(
-            shipped, [asked(text, methods=["lime-theorem"]) for text in ("two words", "one")]
+            shipped, [asked(text, methods=["lime-sampled"]) for text in ("two words", "one")]
         )
 
 

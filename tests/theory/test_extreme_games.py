@@ -13,10 +13,10 @@ from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.faithfulness import deletion_area, deletion_curves, greedy_order
 from limelight.theory.lime import lime
 from limelight.theory.lime_fit import lime_fit
-from limelight.theory.lime_variance import lime_variance
-from limelight.theory.second_order import lime_second_order, shapley_second_order
 from limelight.theory.shapley import shapley
 from limelight_reproduction.studies.attention_pooling import pooling_game
+from limelight_reproduction.theory.lime_variance import lime_variance
+from limelight_reproduction.theory.second_order import lime_second_order, shapley_second_order
 
 HOME = Path(__file__).resolve().parents[2] / "benchmarks"
 

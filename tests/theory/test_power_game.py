@@ -27,10 +27,10 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.lime_fit import lime_fit
-from limelight.theory.lime_variance import lime_variance
 from limelight.theory.owen import owen
 from limelight.theory.ratio_game import RatioGame, full_value, of_outputs, value
 from limelight.theory.shapley import shapley
+from limelight_reproduction.theory.lime_variance import lime_variance
 
 
 def power_game(seed, *, d=6, C=2, power=0.5, decades=2.0, stays=False, batch=()):

@@ -9,18 +9,18 @@ import pytest
 
 from limelight.explainers import read
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_recurrence import lime_by_recurrence
-from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import denominator_range, of_documents, sizes_of
-from limelight.theory.second_order import (
+from limelight.theory.shapley import shapley
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
+from limelight_reproduction.theory.paper import lime_theorem
+from limelight_reproduction.theory.second_order import (
     distance_bound,
     lime_distance_bound,
     lime_second_order,
     shapley_second_order,
 )
-from limelight.theory.shapley import shapley
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "theorems" / "second-order.md"
 REVIEWS, BATCH = 40, 10

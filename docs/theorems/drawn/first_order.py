@@ -10,8 +10,6 @@ from limelight.theory.conditionals import expectations
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.heavy_form import heavy_form
 from limelight.theory.lime import ends, lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, denominator_range
 from limelight.theory.removal_mixture import removal_mixture
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
@@ -20,6 +18,8 @@ from limelight_reproduction.lemmas import (
     limit_at_finite_d,
     limit_of_many_words,
 )
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.paper import lime_theorem
 
 WINDOWS = np.array([256, 1024, 4096, 16384])
 SEEDS = range(3)

@@ -8,13 +8,14 @@ from drawn.games import LONG, UNREPEATED, distance, review, review_game, uneven_
 from drawn.picture import Picture, below, exponent, legend, logarithmic, panels, share
 from limelight.explainers import LimeSampled
 from limelight.explainers.lime import regression
-from limelight.theory.deletion import lime_under_deletion
 from limelight.theory.enumeration import all_keeps, lime_by_enumeration
 from limelight.theory.lime import lime, lime_plan
 from limelight.theory.lime_fit import lime_fit
 from limelight.theory.lime_recurrence import lime_by_recurrence
 from limelight.theory.ratio_game import RatioGame, of_heads, value
+from limelight_reproduction.deletion_limit import deletion_game
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
+from limelight_reproduction.theory.deletion import lime_under_deletion
 
 COUNTS = np.array([500, 1500, 5000, 15000])
 TIGHT = 1e-9
@@ -164,8 +165,7 @@ def explained() -> Picture:
 def deleted() -> Picture:
     """LIME that deletes words, against its own limit and against that for replaced words."""
     reading = review(UNREPEATED)
-    game = reading.collapsed.deletion_game(0, reading.target_weights)
-    exact = lime_under_deletion(game, tolerance=1e-9)
+    exact = lime_under_deletion(deletion_game(reading, 0), tolerance=1e-9)
     unknown = lime(review_game(UNREPEATED), tolerance=1e-9).scores[0]
     ours, other = _sampled_distances(UNREPEATED, "delete", [exact.scores[0], unknown])
     figure, (left, right) = panels(

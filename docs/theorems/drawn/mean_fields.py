@@ -7,12 +7,12 @@ import numpy as np
 from drawn.games import LONG, SHORT, UNREPEATED, distance, review_game, uneven_game
 from drawn.picture import Picture, legend, logarithmic, number, panels, share
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, denominator_range
 from limelight.theory.shapley import shapley
 from limelight_reproduction.drawing import BLUE, GREY, ORANGE, VERMILLION
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
+from limelight_reproduction.theory.paper import lime_theorem
 
 
 def near_and_far() -> Picture:

@@ -7,10 +7,10 @@ import numpy as np
 from drawn.games import LONG, review_game, uneven_game
 from drawn.picture import Picture, legend, logarithmic, number, panels
 from limelight.sampling.masks import lime_masks
-from limelight.theory.lime_variance import lime_variance
 from limelight.theory.lime_weights import size_weight
 from limelight.theory.ratio_game import RatioGame, value
 from limelight_reproduction.drawing import BLUE, GREY, ORANGE
+from limelight_reproduction.theory.lime_variance import lime_variance
 
 _RUNS = 60
 

@@ -9,11 +9,11 @@ import numpy as np
 from drawn.games import LONG, SHORT, UNREPEATED, bounded_game, review_game, uneven_game
 from drawn.picture import Picture, exponent, legend, logarithmic, panels, share
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.mean_field import lime_mean_field
 from limelight.theory.ratio_game import RatioGame, denominator_range
-from limelight.theory.second_order import lime_distance_bound, lime_second_order
 from limelight_reproduction.drawing import BLUE, GREEN, GREY, ORANGE, VERMILLION
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field
+from limelight_reproduction.theory.second_order import lime_distance_bound, lime_second_order
 
 WINDOWS = np.array([256, 1024, 4096, 16384])
 FORMS = (("first order", ORANGE, "s"), ("mean field", BLUE, "o"), ("second order", GREEN, "^"))

@@ -26,7 +26,6 @@ from limelight.models.protocol import document_by
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
 from limelight.text import UNK, Given, features_of
-from limelight.theory.attention import attention
 from limelight.theory.enumeration import all_keeps
 from limelight.verbs import explain
 
@@ -76,9 +75,6 @@ def _checks(model: Model, text: str, seed: int) -> Iterator[Check]:
         yield from _attention(reading)
         yield from gradient_checks(reading)
     yield from _left_out(reading)
-    if reading.has_tables:
-        yield from _first_order(reading) if several else ()
-        yield from mean_field_checks(reading)
     words = reading.documents[0].tokens
     short = text[: words.spans[min(SHORT, len(words)) - 1][1]]
     if len(read(model, [short]).features[0]) > 1:
@@ -205,62 +201,6 @@ def _integrated(reading: Reading) -> Iterator[Check]:
     yield _compared("ig", what, scores, sums, allowed=1e-6, over=over, unit="relative")
 
 
-_STEPS = 2_000
-
-
-def mean_field_checks(reading: Reading) -> Iterator[Check]:
-    """Both formulas by even steps in y, x = 1/(1 + e^{−2 sinh y}), from every token's attention."""
-    y, step = np.linspace(-4, 4, _STEPS, retstep=True)
-    x, rest = 1 / (1 + np.exp(-2 * np.sinh(y))), 1 / (1 + np.exp(2 * np.sinh(y)))
-    weight = 2 * np.cosh(y) * x * rest * step
-    psi = weight * np.exp(-((1 - np.sqrt(x)) ** 2) / (2 * 0.25**2))
-    d = len(reading.features[0])
-    kernels = {"shapley-mean-field": weight}
-    if d > 1:
-        kernels["lime-mean-field"] = psi * x * rest
-    for method, kernel in kernels.items():
-        heads = _heads(reading, x, rest, kernel / kernel.sum())
-        expected = np.mean([scores for scores, _ in heads], axis=0)
-        if method == "lime-mean-field":
-            left = x - psi @ x / psi.sum()
-            slopes = [(psi * left) @ f / ((psi * left) @ x) for _, f in heads]
-            expected = expected + (np.mean(slopes) - expected.sum()) / d
-        scores = explained(reading, method).scores
-        yield _compared(method, f"its integral in {_STEPS} steps", scores, expected)
-
-
-def _heads(
-    reading: Reading,
-    x: Float[np.ndarray, " n"],
-    rest: Float[np.ndarray, " n"],
-    kernel: Float[np.ndarray, " n"],
-) -> list[tuple[Float[np.ndarray, " d"], Float[np.ndarray, " n"]]]:
-    """Of every head ∫ κ h_j for each word and f̄ at the shares ``x``."""
-    arrays, weights = reading.collapsed, reading.target_weights[0]
-    of_token = np.concatenate([[-1], reading.features[0].of_token])
-    words = np.flatnonzero(of_token >= 0)
-    found = []
-    for head in range(arrays.logit.shape[1]):
-        kept, removed = arrays.logit[0, head], arrays.base_logit[0, head]
-        top = max(kept.max(), removed.max())
-        g, h = np.exp(kept - top), np.exp(removed - top)
-        u, v = weights @ arrays.u[0, :, head], weights @ arrays.base_u[0, :, head]
-        D = x * g.sum() + rest * h.sum()
-        f = (x * (g @ u) + rest * (h @ v)) / D
-        by_token = (g * u - h * v) * (kernel @ (1 / D)) - (g - h) * (kernel @ (f / D))
-        found.append((np.bincount(of_token[words], by_token[words]), f))
-    return found
-
-
-# Formulas that bound their own distance to another method.
-_NEAR = {
-    "lime-theorem": "lime",
-    "lime-first-order": "lime",
-    "lime-mean-field": "lime",
-    "shapley-mean-field": "shapley",
-}
-
-
 def subset_checks(model: Model, short: str) -> Iterator[Check]:
     """Yield what all subsets of the words of ``short`` say about the exact methods."""
     reading = read(model, [short])
@@ -277,10 +217,6 @@ def subset_checks(model: Model, short: str) -> Iterator[Check]:
             e = explained(reading, method, tolerance=tolerance)
             allowed = (e.bound or 0) + rounding
             yield _compared(method, f"{subsets}{what}", e.scores, expected, allowed=allowed)
-    for method, value in _NEAR.items() if reading.has_tables else ():
-        e = explained(reading, method)
-        what, allowed = f"{value} by {subsets}, its bound", (e.bound or 0) + ROUNDING
-        yield _compared(method, what, e.scores, oracles[value], allowed=allowed)
     e = explained(reading, "interactions", tolerance=1e-9, top=None)
     pairs, allowed = cast(Pairs, e.pairs), (e.bound or 0) + ROUNDING
     together = (keep.T * (added / np.maximum(size - 1, 1))) @ keep
@@ -385,26 +321,6 @@ def _left_out(reading: Reading) -> Iterator[Check]:
     )
     allowed = (e.bound or 0) + ROUNDING
     yield _compared("loo", "predictions without each word", e.scores, lost, allowed=allowed)
-
-
-def _first_order(reading: Reading) -> Iterator[Check]:
-    """Both first-order formulas, position by position."""
-    arrays, weights = reading.collapsed, reading.target_weights[0]
-    alpha, u = arrays.alpha[0], np.einsum("c,ckt->kt", weights, arrays.u[0])
-    logit, base_logit = arrays.logit[0], arrays.base_logit[0]
-    alpha_h, u_h = attention(base_logit), np.einsum("c,ckt->kt", weights, arrays.base_u[0])
-    largest = logit.max(axis=1, keepdims=True)
-    full = np.exp(logit - largest).sum(axis=1, keepdims=True)
-    replaced = np.exp(base_logit - largest) / full  # over the denominator of the full text
-    f = (alpha * u).sum(axis=1, keepdims=True)
-    formulas = {
-        "lime-theorem": 1.5 * (alpha * u - alpha_h * u_h),
-        "lime-first-order": alpha * (u - f) - replaced * (u_h - f),
-    }
-    for method, rows in formulas.items():
-        (expected,) = arrays.pooled(rows.mean(axis=0)[None, 1:])
-        scores = explained(reading, method).scores
-        yield _compared(method, "its formula, token by token", scores, expected)
 
 
 def _sampled(model: Model, text: str, seed: int) -> Iterator[Check]:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnknownOptionError
 
 from limelight import __version__
+from limelight.cli import plugins
 from limelight.cli.console import heard, tell
 from limelight.errors import InputError, nearest
 
@@ -25,7 +26,6 @@ COMMANDS = {
     "compare": "Compare the explanations of several methods for the same text.",
     "judge": "Measure which methods are most faithful to a model on your texts.",
     "explain-data": "Explain every text of a data set and store the explanations in a folder.",
-    "plan": "Say how many samples LIME needs on a text to come within an error of its limit.",
     "summarize": (
         "Summarize the explanations of a data set: important words, mistakes, groups of texts."
     ),
@@ -38,11 +38,9 @@ COMMANDS = {
     "learn": "Train a fast method for a model: it explains a text in one forward pass.",
     "export": "Write a model as an offline web page that explains while you type.",
     "data": "Download a public data set, check it, and unpack it.",
-    "reproduce": "Run the paper's experiments again and write a report.",
 }
 _SHARED = {  # commands that live in the module of another
     "compare": "explain",
-    "plan": "explain",
     "evaluate": "predict",
     "learn": "train",
     "data": "train",
@@ -92,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if any("\0" in argument for argument in given):
             raise InputError("an argument must not hold the character NUL; no path or text has it.")
         with _ends_heard():
+            _find_plugins(given)
             code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
@@ -105,6 +104,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tell(f"Error: {' '.join(said)}")
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _find_plugins(arguments: Sequence[str]) -> None:
+    """Look for commands of other packages if the arguments name none of ours."""
+    # Only then, since looking through all that is installed takes longer than some commands.
+    name = arguments[0] if arguments else "--help"
+    if name in app.help_flags:
+        plugins.add_every_command(app)
+    elif name not in COMMANDS and not name.startswith("-"):
+        plugins.add_command(app, name)
 
 
 class _ClosedOutput(io.FileIO):
@@ -167,7 +176,9 @@ def _shortened(found: re.Match[str]) -> str:
 def _sentence(error: Exception) -> str:
     """Say an operating-system error as a sentence; the others are one already."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
-        return nearest("command", error.unused_tokens[0], COMMANDS)  # without importing them all
+        # By name, without importing them all.
+        names = [*COMMANDS, *plugins.installed_commands()]
+        return nearest("command", error.unused_tokens[0], names)
     if isinstance(error, UnknownOptionError):
         if (error.command_chain or ("",))[0] in ("explain", "explain-data"):
             option = (error.token.keyword or error.token.value).partition("=")[0]

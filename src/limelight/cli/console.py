@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -17,11 +16,10 @@ from rich.console import Console, RenderableType
 
 from limelight.errors import InputError, shown
 from limelight.files import growing_file, is_device, remove_abandoned_parts, whole_file
+from limelight.progress import ProgressDisplay, RunProgress
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-    from limelight.runs.estimate import RunProgress, Watcher
 
 Result = TypeVar("Result")
 FIGURES = ("png", "svg", "pdf")
@@ -61,68 +59,27 @@ def tell(sentence: str, *, style: str | None = None) -> None:
     error_console().print(shown(sentence), style=style)
 
 
-_LONG, _ENOUGH = 10.0, 1.0  # seconds: what is worth a word, and what is measured before it
+def show_progress(task: str, *, announced: bool = False) -> ProgressDisplay:
+    """Return a display with a bar, which appears when something is still to come.
 
-
-class ProgressShown:
-    """A context whose value is a callback of work done, work in all, and words beside the bar.
-
-    On a terminal a bar appears when something is still to come at the first call, so quick answers
-    have none. Anywhere, work that will take long says so once, as soon as it is known how long,
-    unless ``estimated``, for somebody who knows better says it. The pace is taken after the first
-    call: what comes before it is reading and warming up.
+    Somebody else says how long the task takes if that is ``announced``.
     """
+    console = error_console()
 
-    def __init__(self, doing: str, *, estimated: bool = False) -> None:
-        self._doing, self.estimated = doing, estimated
-        self._console = error_console()
-        self.on_terminal = self._console.file.isatty()
-
-    def __enter__(self) -> Callable[..., None]:
-        self._first: tuple[float, float] | None = None
-        self._bar: Progress | None = None
-        return self._moved
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def _moved(self, done: int | float, total: int | float, said: str = "") -> None:
-        self._estimate(done, total)
-        if self._bar is None and self.on_terminal and done < total:
-            self._bar = self._started()
-        if self._bar is not None:
-            (task,) = self._bar.task_ids
-            described = said or self._doing
-            self._bar.update(task, completed=done, total=total, description=described)
-
-    def _estimate(self, done: int | float, total: int | float) -> None:
-        if self._first is None:
-            self._first = time.monotonic(), float(done)
-        start, before = self._first
-        spent, gained = time.monotonic() - start, done - before
-        if self.estimated or spent < _ENOUGH or not gained:
-            return
-        if (left := spent / gained * (total - before)) > _LONG:
-            self.estimated = True
-            from limelight.explainers.budget import duration
-
-            self.say(f"{self._doing.capitalize()} takes about {duration(left)}.")
-
-    def say(self, sentence: str) -> None:
-        """Print a sentence for people, above the bar where there is one."""
-        self._console.print(sentence)
-
-    def _started(self) -> "Progress":
+    def start_bar() -> "Progress":
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
         from rich.progress import TimeRemainingColumn as TimeLeft
 
         name = TextColumn("{task.description}", markup=False)
         columns = (name, BarColumn(), TaskProgressColumn(), TimeLeft(), TextColumn("left"))
-        bar = Progress(*columns, console=self._console, transient=True)
-        bar.add_task(self._doing)
+        bar = Progress(*columns, console=console, transient=True)
+        bar.add_task(task)
         bar.start()
         return bar
+
+    return ProgressDisplay(
+        task, start_bar=start_bar, print_sentence=console.print, announced=announced
+    )
 
 
 @contextlib.contextmanager
@@ -138,32 +95,29 @@ def noted(kept: Callable[[], str], *beside: type[BaseException]) -> Iterator[Non
 
 
 @contextlib.contextmanager
-def run_shown(output: Path, log: str | None) -> Iterator["Watcher"]:
+def run_shown(output: Path, log: str | None) -> Iterator[Callable[[RunProgress], None]]:
     """Yield a callback that shows progress; an interrupt is told what is stored by then."""
-    last = list["RunProgress"]()
+    last = list[RunProgress]()
 
     def kept() -> str:
         done = f"About {last[0].done:,} of {last[0].total:,}" if last else "No"
         stored = f"{done} texts are done, and finished shards are kept in '{output}'."
         return f"{stored} The same command goes on."
 
-    with noted(kept), (shown := ProgressShown("explaining", estimated=True)) as moved:
+    with noted(kept), show_progress("explaining", announced=True) as display:
 
-        def told(progress: "RunProgress") -> None:
+        def report(progress: RunProgress) -> None:
             last[:] = [progress] if not progress.finding else []
             if log == "json":
                 for line in _lines(progress):
                     print(json.dumps(line, ensure_ascii=False), file=sys.stderr, flush=True)
-                return
-            for said in (progress.estimate and progress.estimate.sentence, progress.notice):
-                if said:
-                    shown.say(said)
-            moved(progress.done, progress.total, progress.sentence)
+            else:
+                display.show_run(progress)
 
-        yield told
+        yield report
 
 
-def _lines(progress: "RunProgress") -> Iterator[dict[str, Any]]:
+def _lines(progress: RunProgress) -> Iterator[dict[str, Any]]:
     """Yield what is worth a line: the estimate, notices, and every shard."""
     if progress.estimate is not None:
         yield {"event": "estimate", "seconds": round(progress.estimate.seconds, 1)}

@@ -1,30 +1,25 @@
-"""``limelight explain``, ``compare`` and ``plan``."""
+"""``limelight explain`` and ``compare``."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from limelight import verbs
-from limelight.cli.console import noted, put, put_one
+from limelight.cli.console import noted, put
 from limelight.cli.groups import TARGET
 from limelight.cli.options import (
     Argument,
     Asking,
     Method,
     Methods,
-    ModelOptions,
     QuestionOptions,
-    Seed,
-    WholeNumber,
     explanations_in,
     names_in,
 )
-from limelight.cli.texts import Answers, OneText
+from limelight.cli.texts import Answers
 from limelight.errors import InputError
-from limelight.explainers.lime import plan as planned
 from limelight.results import Comparison, SpanExplanations
 from limelight.results.explanation import explanations_csv
 
@@ -100,58 +95,3 @@ def compare(
     asked = question.keywords() | {"methods": names_in(methods), "attention": form == "html"}
     answers = asking.asked(verbs.compare, text, **asked)
     _show(answers, form, asking.out.output)
-
-
-def plan(
-    *text: str,
-    error: float = 0.01,
-    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
-    bandwidth: float = 0.25,
-    ridge: float = 1.0,
-    row0: bool = True,
-    sizes: str = "uniform",
-    pilot: Annotated[WholeNumber, Parameter(validator=Number(gte=1))] = 1000,
-    seed: Seed = 0,
-    one: OneText = OneText(),  # noqa: B008
-    model: ModelOptions = ModelOptions(),  # noqa: B008
-    format: Literal["terminal", "json", "csv"] = "terminal",
-) -> None:
-    """Say how many samples LIME needs on a text to come within an error of its limit.
-
-    Parameters
-    ----------
-    text
-        The text; "-" reads standard input.
-    error
-        The error that no score may exceed: the root of its mean square, scatter and bias together.
-    bandwidth
-        Width of LIME's kernel; 0.25 is the lime package's.
-    ridge
-        The regression's penalty, which shrinks the scores where samples are few; 1 is the lime
-        package's, 0 is none.
-    row0
-        Whether the untouched text is one of the samples, as in the lime package.
-    sizes
-        How many words a mask removes: "uniform" (as the lime package), "balanced" or "importance".
-    pilot
-        Samples from which the errors are estimated where they cannot be computed.
-    format
-        A table for people, one JSON object for programs, or CSV with a row per word.
-    """
-    texts = one.whole(text)
-    if len(texts) != 1:
-        raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
-    (given,) = one.with_second(texts)
-    found = planned(
-        model.load(),
-        given,
-        error=error,
-        **question.keywords(),
-        bandwidth=bandwidth,
-        ridge=ridge,
-        row0=row0,
-        sizes=sizes,
-        pilot=pilot,
-        seed=seed,
-    )
-    put_one(found, format, None)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limelight.cli.console import ProgressShown, parsed_settings, put_one, tell
+from limelight.cli.console import parsed_settings, put_one, show_progress, tell
 from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, OUTPUT, TARGET
 from limelight.cli.options import (
     AnswerColumn,
@@ -105,9 +105,9 @@ def judge(
         said = str(ahead)
         advice = "." if budget is not None else "; --budget TIME shortens the search."
         tell(f"{said[:1].upper()}{said[1:]}{advice}")
-        shown.estimated = True
+        progress.announced = True
 
-    with (shown := ProgressShown("judging")) as progress:
+    with show_progress("judging") as progress:
         judgement = judging.judge(
             classifier,
             texts,

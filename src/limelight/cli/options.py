@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from limelight.cli.console import ProgressShown, chosen_format, parsed_settings
+from limelight.cli.console import chosen_format, parsed_settings, show_progress
 from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, MODEL, OUTPUT, TARGET
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
@@ -323,12 +323,12 @@ class Asking:
         self.texts.check()
         if self.budget is not None:
             Budget.of(self.budget)  # refuses what is no budget before the model is loaded
-        model, shown = self.model.load(), ProgressShown("explaining")
+        model, display = self.model.load(), show_progress("explaining")
 
         def ask(texts: list[Given]) -> Any:
             settings = parsed_settings(self.set, verb)
-            with shown as progress:
-                how = {"budget": self.budget, "progress": progress, **more, **settings}
+            with display:
+                how = {"budget": self.budget, "progress": display, **more, **settings}
                 return verb(model, texts, *rest, **how)
 
         return self.texts.answers(text, ask, notices=_notices, together=together(model))

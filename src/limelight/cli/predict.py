@@ -4,7 +4,7 @@ import itertools
 import json
 from typing import Any
 
-from limelight.cli.console import ProgressShown, output_console, tell, write
+from limelight.cli.console import output_console, show_progress, tell, write
 from limelight.cli.options import (
     Argument,
     Format,
@@ -108,7 +108,7 @@ def evaluate(
         label_column=label_column,
         labels=model.data_labels,
     )
-    with ProgressShown("evaluating") as progress:
+    with show_progress("evaluating") as progress:
         evaluation = datasets.evaluate(classifier, texts, progress=progress)
     result = evaluation.to_dict()
     if format == "json":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
-from limelight.cli.console import ProgressShown, named_values, noted, parsed_value, tell
+from limelight.cli.console import named_values, noted, parsed_value, show_progress, tell
 from limelight.cli.groups import BUDGET, INPUT, MODEL, OUTPUT, TRAINING
 from limelight.cli.options import (
     AnswerColumn,
@@ -112,11 +112,11 @@ def train(
     def told(at: "Progress") -> None:
         """Move the bar on a terminal; elsewhere say one line per epoch."""
         best = "" if at.best is None else f", best accuracy {at.best:.1%}"
-        moved(at.step, at.steps, f"epoch {at.epoch}{best}")
-        if at.epoch_ended and not shown.on_terminal:
-            shown.say(_line(at))
+        display(at.step, at.steps, f"epoch {at.epoch}{best}")
+        if at.epoch_ended and not display.is_live:
+            display.announce(_line(at))
 
-    with noted(kept), (shown := ProgressShown("training")) as moved:
+    with noted(kept), show_progress("training") as display:
         model = trained(
             texts,
             recipe=settings,
@@ -185,7 +185,7 @@ def learn(
         drawn = any(output.glob("drawn/part-*"))
         return f"Values drawn so far are kept in '{output}'. The same command goes on." * drawn
 
-    with noted(kept), (shown := ProgressShown("learning", estimated=True)) as moved:
+    with noted(kept), show_progress("learning", announced=True) as display:
         found = learned(
             model.load(),
             given,
@@ -195,8 +195,8 @@ def learn(
             budget=budget,
             judged=judged,
             seed=seed,
-            progress=moved,
-            estimate=lambda ahead: shown.say(f"{ahead} (--budget {budget})."),
+            progress=display,
+            estimate=lambda sentence: display.announce(f"{sentence} (--budget {budget})."),
         )
     print(f"{output}: {found}")  # a notice comes first
 
@@ -244,10 +244,10 @@ def data(
         Folder in which to create the folder of the data set.
     """
     archive = imdb.IMDB if url is None else replace(imdb.IMDB, url=url)
-    with ProgressShown("download", estimated=True) as moved:
+    with show_progress("download", announced=True) as display:
 
         def report(stage: str, done: int, total: int) -> None:
-            moved(done, total, f"{stage} {done / 1e6:.0f} of {total / 1e6:.0f} MB")
+            display(done, total, f"{stage} {done / 1e6:.0f} of {total / 1e6:.0f} MB")
 
         folder = {"imdb": imdb.fetch_imdb}[name](output, archive=archive, progress=report)
     print(folder)

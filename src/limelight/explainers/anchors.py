@@ -11,6 +11,7 @@ from limelight.explainers.method import Method, Share, Way, at_least, each, sett
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.models import PROPERTIES, reason_missing
+from limelight.progress import expect_calls
 from limelight.results import Anchor, Finding
 from limelight.sampling.all_masks import affordable
 from limelight.sampling.anchors import (
@@ -22,7 +23,6 @@ from limelight.sampling.anchors import (
     sign_bracket,
 )
 from limelight.sampling.masks import coin_masks, text_rng
-from limelight.sampling.sample import expect
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.namespace import host_array
@@ -219,7 +219,7 @@ def _gains(
     precision(A) − precision(A without j) = ½ [P(holds | A) − P(holds | A without j, j removed)].
     """
     gain, stderr = np.zeros(masks.shape[1]), np.zeros(masks.shape[1])
-    expect(len(masks) * len(words))
+    expect_calls(len(masks) * len(words))
     for j in words:
         without = masks.copy()
         without[:, j] = False

@@ -253,14 +253,6 @@ def agreed_budget(
     return budget
 
 
-def duration(seconds: int | float) -> str:
-    """Return "1 second", "83 minutes", "2 hours" or "3 days": the unit that one would say."""
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}s"
-    return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
-
-
 def seconds_of(given: BudgetGiven | None) -> float | None:
     """Return a budget that must be a time, in seconds; None is without end."""
     if given is None:

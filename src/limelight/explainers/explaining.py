@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Any, final
+from typing import Any
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
@@ -15,10 +15,10 @@ from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.models import Model, checked_model, has
 from limelight.models.protocol import AskInsteadError, batch_size
 from limelight.models.text_game import NO_BASE
+from limelight.progress import ProgressCallback, ProgressTracker
 from limelight.question import Question, split
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.deadline import drawing_until
-from limelight.sampling.sample import watched
 from limelight.text import Given, Pair, checked_text_or_pair, is_one, one_line
 
 # What a result has as it was found.
@@ -122,70 +122,46 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
     )
 
 
-Progress = Callable[[int | float, int], None]
-_UNMETERED = contextlib.nullcontext()
+_UNTRACKED = contextlib.nullcontext()
 
 
-def metered(
-    progress: Progress | None, chosen: Sequence[Chosen], reading: Reading, *, total: int = 1
+def track_progress(
+    callback: ProgressCallback | None,
+    methods: Sequence[Chosen],
+    reading: Reading,
+    *,
+    total: int = 1,
 ) -> AbstractContextManager[None]:
-    """Let ``progress`` hear of parts of the texts of ``reading`` while a block explains them.
+    """Report parts of the texts of ``reading`` while a block explains them.
 
-    Methods that ask the model say how often; ``total`` is the number of texts in all. A model whose
-    calls cost money hears of them ``ahead``.
+    Before that, announce the expected calls to a model whose calls cost money.
+
+    Parameters
+    ----------
+    callback
+        Called with the texts done and all texts. None reports nothing.
+    methods
+        The methods that explain the texts. Those that call the model say how often.
+    reading
+        The texts.
+    total
+        The number of all texts, those of other readings included.
     """
     writer = reading.model if has(reading.model, "generation") else None
-    if progress is None and writer is None:
-        return _UNMETERED
+    if callback is None and writer is None:
+        return _UNTRACKED
     sizes = [len(features) for features in reading.features]
     # Methods ask anew about each class, and what the model has answered is counted again.
-    aims = len(reading.model.classes) if reading.question.all_classes else 1
-    each = [aims * sum(one.expected_calls(d) for one in chosen) for d in sizes]
-    expected = sum(each)
+    classes = len(reading.model.classes) if reading.question.all_classes else 1
+    calls = [classes * sum(method.expected_calls(d) for method in methods) for d in sizes]
+    expected = sum(calls)
     if writer is not None and expected:
         # A text of d features has 2^d versions, and all methods share the answer to each.
-        writer.announce_calls(sum(min(calls, 2**d) for calls, d in zip(each, sizes, strict=True)))
-    if progress is None or not expected:
-        return _UNMETERED
-    meter = Meter(progress, total=total)
-    meter.begin(reading.first or 0, texts=len(sizes), questions=expected)
-    return watched(meter)
-
-
-@final
-class Meter:
-    """Turns questions that a model has answered into the number of texts done.
-
-    A part runs backwards when more has to be asked than was known, as for a tolerance that is not
-    met: then more is to come. Where what texts take is ``estimated`` as a whole, it never does, and
-    a part of them never is all of them.
-    """
-
-    def __init__(self, progress: Progress, *, total: int, estimated: bool = False) -> None:
-        self._progress, self._total = progress, total
-        self._estimated, self._said = estimated, 0.0
-        self.begin(0, texts=0, questions=1)
-
-    def begin(self, first: int, *, texts: int, questions: int | float) -> None:
-        """Begin with so many texts, ``first`` being done, which will take about ``questions``."""
-        self._first, self._texts = first, texts
-        self._expected, self._answers = float(questions), 0.0
-
-    def expect(self, masks: int | float) -> None:
-        """Hear that this many more masks will be asked than was known."""
-        self._expected += masks
-
-    def answered(self, masks: int | float) -> None:
-        """Hear that the model has answered this many more masks."""
-        self._answers += masks
-        share = min(self._answers / self._expected, 0.99 if self._estimated else 1.0)
-        self.finished(self._first + self._texts * share)
-
-    def finished(self, texts: int | float) -> None:
-        """Say that so many texts are done."""
-        if texts >= self._said or not self._estimated:
-            self._said = float(texts)
-            self._progress(texts, self._total)
+        writer.announce_calls(sum(min(count, 2**d) for count, d in zip(calls, sizes, strict=True)))
+    if callback is None or not expected:
+        return _UNTRACKED
+    tracker = ProgressTracker(callback, total=total)
+    return tracker.track(reading.first or 0, texts=len(sizes), calls=expected)
 
 
 Texts = list[str] | list[Pair] | list[Given] | list[Any]
@@ -213,7 +189,7 @@ def readings(
     texts: list[Any],
     question: Question,
     *,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     chosen: Sequence[Chosen] = (),
     feasible: Callable[[int], None] | None = None,
     alone: bool = False,

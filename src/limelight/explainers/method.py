@@ -277,7 +277,8 @@ class Chosen(NamedTuple):
         """Return the same for ``model``, which may have to be asked about a text."""
         if model is self.model:
             return self
-        if (way := chosen_way(self.method, model)) is None:
+        replacement = getattr(self.settings, "replacement", "auto")
+        if (way := chosen_way(self.method, model, replacement)) is None:
             raise InputError(refusal(self.method, model))
         if way is self.way:
             return self
@@ -342,12 +343,15 @@ class Chosen(NamedTuple):
         return own if self.allowance is None else own | {"budget": self.allowance.said}
 
 
-def chosen_way(method: Method, model: Model) -> Way | None:
-    """Return the first way whose capability ``model`` has; None where there is none."""
+def chosen_way(method: Method, model: Model, replacement: Any = "auto") -> Way | None:
+    """Return the first way that ``model`` allows with ``replacement``; None if there is none."""
     known = model.capabilities
     for way in method.ways:
         if way.needs is None or known.get(way.needs, "") is None:
-            return way
+            # The exact game of a model removes words as the model does, by its first replacement.
+            is_exact = way.needs == "exact_game" and "replacement" in way.settings
+            if not is_exact or replacement in ("auto", model.replacements[0]):
+                return way
     return None
 
 
@@ -370,7 +374,8 @@ def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any
         values = {name: getattr(given, name) for name in usual}
         own = {name: value for name, value in values.items() if value != usual[name]}
     if own:
-        _check_names(method, way, own)
+        is_usual = way is chosen_way(method, model)
+        _check_names(method, way, own, "for this model" if is_usual else "with this replacement")
     values = usual | own
     own |= {name: value for name, value in way.defaults.items() if values[name] is None}
     # What is no word is refused as every setting is.
@@ -384,14 +389,14 @@ def setting_defaults(method: Method) -> dict[str, Any]:
     return {one.name: one.default for one in method.settings.declared}
 
 
-def _check_names(method: Method, way: Way, names: Iterable[str]) -> None:
+def _check_names(method: Method, way: Way, names: Iterable[str], case: str) -> None:
     for name in names:
         if name in way.settings:
             continue
         if name in setting_defaults(method) or not way.settings:
             here = _listed(list(way.settings)) if way.settings else "no setting"
             raise InputError(
-                f"the setting {name!r} of method {method.id!r} does nothing for this model; "
+                f"the setting {name!r} of method {method.id!r} does nothing {case}; "
                 f"here it takes {here}."
             )
         raise InputError(nearest(f"setting of method {method.id!r} named", name, way.settings))

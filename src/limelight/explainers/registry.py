@@ -6,7 +6,7 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
-from limelight.errors import InputError, nearest
+from limelight.errors import IN_REPRODUCTION, InputError, nearest
 from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.learned import PREFIX, Learned
 from limelight.explainers.method import (
@@ -27,14 +27,15 @@ from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, 
 MODULES = {
     "attention": ("alpha-avg", "alpha-max", "alpha-grad", "rollout", "flow", "generic-attention"),
     "gradients": ("g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"),
-    "lime": ("lime", "lime-sampled", "lime-theorem", "lime-first-order", "lime-mean-field"),
-    "shapley": ("shapley-mean-field", "loo", "shapley"),
+    "lime": ("lime", "lime-sampled"),
+    "shapley": ("loo", "shapley"),
     "nested": ("owen", "zoom"),
     "banzhaf": ("banzhaf", "interactions", "context-cite"),
     "anchors": ("anchors",),
 }
 _HOME = {name: module for module, names in MODULES.items() for name in names}
 ENTRY_POINTS = "limelight.methods"
+_REPRODUCTION = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # Keywords of the verbs that no setting may be called: a value would go to the one or to the other.
 _TAKEN = {one.name for one in fields(Question)} | {
@@ -181,6 +182,8 @@ def find_method(name: Any) -> Method:
             return method
         if name in METHODS.broken:
             raise InputError(METHODS.broken[name])
+        if name in _REPRODUCTION:
+            raise InputError(IN_REPRODUCTION.format(f"the method {name!r}"))
         if name == PREFIX[:-1]:
             raise InputError(
                 "a learned method is fitted to its model first: limelight.learn(model, texts), or "
@@ -206,7 +209,7 @@ def usable_methods(model: Model) -> list[str]:
 def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
     """Return a method ready for ``model``: its name with settings, or a settings object alone."""
     method = find_method(name)
-    way = way_of(method, model)
+    way = way_of(method, model, _replacement(name, settings))
     if is_named(name):
         return chosen(method, way, model, settings)
     for given in settings:
@@ -216,9 +219,16 @@ def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
     return chosen(method, way, model, name)
 
 
-def way_of(method: Method, model: Model) -> Way:
+def _replacement(name: Any, settings: Mapping[str, Any]) -> Any:
+    """Return the replacement in the settings that are given by name or as an object."""
+    if is_named(name):
+        return settings.get("replacement", "auto")
+    return getattr(name, "replacement", "auto")
+
+
+def way_of(method: Method, model: Model, replacement: Any = "auto") -> Way:
     """Return the way that fits ``model``; where none does, an error says why and what fits."""
-    if (way := chosen_way(method, model)) is None:
+    if (way := chosen_way(method, model, replacement)) is None:
         # Which any model allows.
         raise InputError(refusal(method, model, "; use 'shapley', 'lime' or 'loo'"))
     return way
@@ -348,7 +358,10 @@ def several_methods(
     ids = [method.id for method in several.values()]
     if twice := [name for name in ids if ids.count(name) > 1]:
         raise InputError(f"compare shows each method once; {twice[0]!r} was given twice.")
-    ways = {name: way_of(method, model) for name, method in several.items()}
+    ways = {
+        name: way_of(method, model, _replacement(name, settings))
+        for name, method in several.items()
+    }
     known = {key: None for name, way in ways.items() if is_named(name) for key in way.settings}
     for key in settings:
         if key not in known:

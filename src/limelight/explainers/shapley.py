@@ -1,4 +1,4 @@
-"""Shapley values, exact, of a mean field or sampled, and leave-one-out."""
+"""Shapley values, exact or sampled, and leave-one-out."""
 
 import math
 from dataclasses import replace
@@ -24,9 +24,7 @@ from limelight.explainers.method import (
 )
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import (
-    MEAN_FIELD,
     TargetGame,
-    bounded,
     exact_values,
     seen_errors,
     unseen_effects,
@@ -44,9 +42,7 @@ from limelight.sampling.orders import (
 from limelight.sampling.spread import half_quantile
 from limelight.text import in_units
 from limelight.theory.leave_one_out import leave_one_out
-from limelight.theory.mean_field import shapley_mean_field
 from limelight.theory.namespace import host_array
-from limelight.theory.second_order import distance_bound, shapley_second_order
 from limelight.theory.shapley import shapley
 
 # Pairs: with 10, ±2 standard errors held in 0.78 of cases beside a smooth part. Orders of words are
@@ -324,18 +320,6 @@ def _loo_by_asking(settings: Loo, one: Reading) -> Finding:
     return game.found(whole - np.array(without))
 
 
-@final
-@settings_class
-class ShapleyMeanField:
-    """Settings of mean-field Shapley values: none."""
-
-
-def _mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
-    scores = shapley_mean_field(reading.ratio_game)
-    bounds = distance_bound(scores, shapley_second_order(reading.ratio_game))
-    return bounded(reading, scores, bounds, MEAN_FIELD.format("the Shapley value"))
-
-
 BY_ASKING = by_draws(
     sampled_shapley,
     {
@@ -362,17 +346,6 @@ BY_ASKING = by_draws(
 )
 
 ROWS = (
-    Method(
-        id="shapley-mean-field",
-        label="Shapley (mean field)",
-        formula="(A_j − B_j) ∫₀¹dx/D̄ − (a_j − b_j) ∫₀¹N̄ dx/D̄²",
-        sees="Shapley values where no word holds most of the attention; adds up to how far all "
-        "words together move the output",
-        blind="which texts a word is kept in: each is taken for the mean text of its size",
-        cost="one forward pass, O(d log d)",
-        settings=ShapleyMeanField,
-        ways=(Way(needs="tables", exactness="exact", explain=_mean_field, logits=True),),
-    ),
     Method(
         id="loo",
         label="LOO",

@@ -10,11 +10,12 @@ import numpy as np
 from limelight.explainers.reading import Reading
 from limelight.models.functions import MOST_LOG_ODDS
 from limelight.models.text_game import NO_BASE
+from limelight.progress import track_calls
 from limelight.results import Finding, Pairs
 from limelight.sampling.masks import text_rng
 from limelight.sampling.regression import LimeFit
 from limelight.sampling.sample import Draws as MaskDraws
-from limelight.sampling.sample import Game, Sample, until, watched
+from limelight.sampling.sample import Game, Sample, until
 from limelight.sampling.spread import SPIKE
 from limelight.shapes import Array, Bool, Float
 from limelight.text import Answer
@@ -89,7 +90,7 @@ class TargetGame:
     def notices(self) -> tuple[str, ...]:
         """What a reader must know about the answers so far."""
         game, whole = self.of_outputs, self._whole
-        with watched(None):  # mostly known already, and nobody waits for it
+        with track_calls(None):  # mostly known already, and nobody waits for it
             outputs = game(np.ones((1, len(game)), bool))
         again, notices = float(self._targets.value(outputs[:, None])[0, 0]), tuple[str, ...]()
         if abs(again - whole) > _STEADY * max(1.0, abs(whole)):
@@ -146,9 +147,6 @@ def exact_values(
             Finding(scores=scores[i, 0, :d], bound=float(bounds[i, 0]), heads=own, **base)
         )
     return findings
-
-
-MEAN_FIELD = "A mean-field formula: the bound is on its distance to {}."
 
 
 def bounded(

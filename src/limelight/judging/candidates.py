@@ -65,7 +65,7 @@ def candidates_of(
     named = _listed(compared_by_default(model) if methods is None else methods)
     # Settings objects carry settings of their own, so keywords are for methods by name alone.
     ids = [one for _, one in named if is_named(one) and not _is_stored(one)]
-    ways = [chosen_way(find_method(one), model) for one in ids]
+    ways = [chosen_way(find_method(one), model, replacement) for one in ids]
     known = {name: None for way in ways if way is not None for name in way.settings}
     for name in settings:  # one that no method of this model has would do nothing
         if name not in known:
@@ -103,7 +103,7 @@ def _listed(methods: Any) -> list[tuple[str | None, Any]]:
 def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidate:
     """Return a method by its name, with those of ``settings`` that it has, or by its settings."""
     method = find_method(one)
-    way = chosen_way(method, model)
+    way = chosen_way(method, model, settings["replacement"])
     known = way.settings if is_named(one) and way is not None else ()
     try:
         chosen = configured(one, model, {k: v for k, v in settings.items() if k in known})

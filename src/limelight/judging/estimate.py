@@ -3,38 +3,25 @@
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.budget import duration
-from limelight.explainers.explaining import Meter, Progress
 from limelight.explainers.reading import Reading, reading_of
 from limelight.judging.removals import EVERY_WORD, STEPS, read_at
 from limelight.judging.texts import Outcome, Setup
 from limelight.models import Model
 from limelight.models.text_game import TextGame
+from limelight.progress import Estimate, ProgressCallback, ProgressTracker
 from limelight.question import Question
-from limelight.sampling.sample import watched
 
 _TRIED = 8  # texts, whose numbers of words stand for all
 _QUESTIONS = 32  # asked to see how long one takes
 _GRAIN = 1e-6  # seconds that a clock may not see
 _ORDERS = 48  # that chance takes, as a rule
 _SETS = 256  # of words, which additivity and lds ask about
-
-
-class Estimate(NamedTuple):
-    """Questions to the model, and seconds; a text under one mask is one question."""
-
-    questions: int
-    seconds: float
-
-    def __str__(self) -> str:
-        digits = max(len(str(self.questions)) - 2, 0)  # 610,000 for 613,482
-        count = f"{round(self.questions, -digits):,}"
-        return f"about {count} questions to the model, about {duration(self.seconds)}"
 
 
 def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
@@ -50,7 +37,7 @@ def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     cost = seconds_of_one(tried[0].game(setup.replacements[0]))
     if setup.budget is not None:  # it ends the search, and nothing else
         search = min(search, setup.budget / cost)
-    return Estimate(round(needed + search), (needed + search) * cost)
+    return Estimate.from_calls(round(needed + search), (needed + search) * cost)
 
 
 def tried_readings(model: Model, texts: list[Any], question: Question) -> Iterator[Reading]:
@@ -94,19 +81,19 @@ def _questions(setup: Setup, d: int) -> tuple[int, int]:
     return needed, min(curves * search, most - needed)
 
 
-def metered(setup: Setup, texts: list[Any], progress: Progress) -> Iterator[Outcome]:
-    """Yield what is found on the texts; ``progress`` hears of parts of those in flight."""
-    outcomes = setup.outcomes(texts)
+def track_outcomes(setup: Setup, texts: list[Any], callback: ProgressCallback) -> list[Outcome]:
+    """Judge the texts, and report parts of them to ``callback``."""
+    outcomes, judged = setup.outcomes(texts), list[Outcome]()
     tried = [] if setup.exact else tried_readings(setup.model, texts, setup.question)
-    counts = [sum(_questions(setup, len(one.features[0]))) for one in tried]
-    of_one = float(np.mean(counts or [1]))
-    # An estimate may be too small, and a bar that runs backwards tells nobody anything.
-    meter = Meter(progress, total=len(texts), estimated=True)
-    for done in range(len(texts)):
-        if done % setup.in_flight == 0:
-            flight = min(setup.in_flight, len(texts) - done)
-            meter.begin(done, texts=flight, questions=of_one * flight)
-        with watched(None if setup.exact else meter):  # sums are too quick for parts
-            found = next(outcomes)
-        meter.finished(done + 1)
-        yield found
+    counts = [sum(_questions(setup, len(reading.features[0]))) for reading in tried]
+    # Where areas are sums, texts are too quick for parts.
+    calls = 0.0 if setup.exact else float(np.mean(counts or [1]))
+    # The expected calls may be too few, and a bar that runs backwards tells nobody anything.
+    tracker = ProgressTracker(callback, total=len(texts), estimated=True)
+    for start in range(0, len(texts), setup.in_flight):
+        together = min(setup.in_flight, len(texts) - start)
+        with tracker.track(start, texts=together, calls=calls * together):
+            for outcome in islice(outcomes, together):
+                judged.append(outcome)
+                tracker.report(len(judged))
+    return judged

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import chain
 from numbers import Integral
 from typing import Any, Unpack, cast
@@ -14,9 +15,9 @@ from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance
 from limelight.errors import InputError, told
 from limelight.explainers.budget import BudgetGiven, seconds_of
-from limelight.explainers.explaining import Progress, listed
+from limelight.explainers.explaining import listed
 from limelight.judging.candidates import candidates_of
-from limelight.judging.estimate import Estimate, estimated, metered
+from limelight.judging.estimate import estimated, track_outcomes
 from limelight.judging.measures import method_agreement, wanted_columns
 from limelight.judging.plausibility import Rationales, plausibility
 from limelight.judging.statistics import (
@@ -28,6 +29,7 @@ from limelight.judging.statistics import (
 from limelight.judging.texts import Setup
 from limelight.models import Capable, Model, checked_model, has, resolved_replacement
 from limelight.models.protocol import answered_once, asked_of_spans
+from limelight.progress import Estimate, ProgressCallback, open_progress
 from limelight.question import JudgedSettings, Question
 from limelight.results.judgement import JudgedText, Judgement
 from limelight.text import Unit, joined, name_of_one, unit_name
@@ -53,7 +55,7 @@ def judge(
     rationales: Any = None,
     labels: Labels | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | bool | None = None,
     estimate: Callable[[Estimate], None] | None = None,
     **settings: Unpack[JudgedSettings],
 ) -> Judgement:
@@ -117,10 +119,10 @@ def judge(
         Of all that is drawn: random orders, resampled texts, and the methods that sample.
     progress
         Called with (texts done, texts in all); while a model is asked many times about a text,
-        with the part of it that is done.
+        with the part of it that is done. True shows a line on standard error.
     estimate
-        Called once, before any text is judged, with the number of questions that the model will be
-        asked and the seconds that takes; not at all where nothing has to be asked.
+        Called once, before any text is judged, with a :class:`limelight.progress.Estimate`: its
+        ``calls`` of the model and ``seconds``. It is not called if judging calls no model.
     settings
         Settings of the methods that have them.
     """
@@ -182,8 +184,9 @@ def judge(
     )
     if estimate is not None and (ahead := estimated(setup, given)) is not None:
         estimate(ahead)
-    heard = setup.outcomes(given) if progress is None else metered(setup, given, progress)
-    outcomes = list(heard)
+    with open_progress(progress, "judging") if progress else nullcontext() as callback:
+        judged = setup.outcomes(given)
+        outcomes = list(judged) if callback is None else track_outcomes(setup, given, callback)
     found, *others = (
         _judgement(setup, [one.texts[k] for one in outcomes], name, settings)
         for k, name in enumerate(replacements)

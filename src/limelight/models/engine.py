@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.sampling.sample import Game, answered
+from limelight.progress import count_calls
+from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import one_line
 
@@ -81,8 +82,8 @@ class Engine:
                 answers = np.empty((len(order), found.shape[1]))
             answers[places] = found
             done += len(places)
-            # Whoever waits counts questions, and equal ones were answered together.
-            answered(len(places) if copies is None else int(copies[places].sum()))
+            # Progress counts calls, and equal ones were answered together.
+            count_calls(len(places) if copies is None else int(copies[places].sum()))
         return answers
 
     def _together(self, sizes: Int[np.ndarray, " n"]) -> int:

@@ -7,7 +7,8 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError
 from limelight.models.engine import joint_answers, out_of_memory
-from limelight.sampling.sample import Game, answered, watched
+from limelight.progress import count_calls, track_calls
+from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float
 from limelight.text import Features, one_line
 from limelight.threads import cached_property
@@ -98,7 +99,7 @@ class TextGame:
     def _refuses(self, masks: Bool[np.ndarray, "n d"]) -> bool:
         """Ask about a mask or two. A fault of memory or of the network is not a refusal."""
         try:
-            with watched(None):  # a question of our own, which nobody waits for
+            with track_calls(None):  # a call of our own, which nobody waits for
                 self._answers(masks)
         except Exception as error:
             if not _refusal(error):
@@ -135,7 +136,7 @@ class TextGame:
             outputs[~refused] = self._answers(masks[~refused])
         count = int(np.count_nonzero(refused))
         self.stood_in += count
-        answered(count)
+        count_calls(count)
         return outputs
 
     def _new(self, masks: Bool[np.ndarray, "n d"]) -> tuple[list[bytes], dict[bytes, int]]:
@@ -147,7 +148,7 @@ class TextGame:
     def _answers(self, masks: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
         """Ask what is not known yet."""
         keys, new = self._new(masks)
-        answered(len(keys) - len(new))
+        count_calls(len(keys) - len(new))
         found: dict[bytes, Float[np.ndarray, " C"]] = {}
         if new:
             asked = np.asarray(self._ask(masks[list(new.values())]))

@@ -42,7 +42,6 @@ from limelight.text import Image, plural
 
 if TYPE_CHECKING:  # which a command that explains does without
     from limelight.results.method_table import MethodRow
-    from limelight.results.plan import SamplingPlan
 
 WHITE = Color.from_rgb(255, 255, 255)
 BOXED = 0.25  # strength from which a word is white on colour, not coloured
@@ -54,7 +53,6 @@ ALL = 10**6  # columns: as wide as the terminal
 PICTURE = 48  # columns of a picture at most: more say little, and scroll the numbers away
 SHOWN_FEATURES, SHOWN_PAIRS, SHOWN_SPANS = 10, 5, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
-_USUAL = 5000  # samples of the `lime` package
 _LABEL = len("second: ")
 _GAP = 2  # letters between two columns
 _LEAST = 4  # letters of a text that stay on a narrow terminal
@@ -463,24 +461,6 @@ def _below(c: Comparison, look: Look) -> Iterator[RenderableType]:
         yield Text("Furthest apart", "bold")
         yield from (look.line(f"{pair}: {sentence}") for pair, sentence in pairs)
     yield from look.notices([*c.notices, *wording.notices(c)])
-
-
-@on_terminal(ALL)
-def plan_text(plan: "SamplingPlan", look: Look) -> Iterator[RenderableType]:
-    """Yield the number of samples, then the features that need the most."""
-    samples = plan.samples
-    columns, values = [Column(), Column("samples", ",")], [samples.tolist()]
-    if plan.overhead < _USUAL:
-        columns.append(Column(f"± with {_USUAL:,}", ".2g"))
-        values.append(plan.rmse(_USUAL).tolist())
-    order = np.lexsort((-plan.deviation, -samples))[:SHOWN_FEATURES].tolist()
-    rows = [(plan.names[j], *(numbers[j] for numbers in values)) for j in order]
-    yield look.line(wording.plan_sentence(plan))
-    yield Text()
-    yield table_text(Table(columns, rows, left_out=len(samples) - len(rows)), look)
-    if plan.notices:
-        yield Text()
-        yield from (look.line(notice, "dim") for notice in plan.notices)
 
 
 @on_terminal(ALL)

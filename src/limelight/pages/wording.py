@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from itertools import combinations
@@ -21,7 +20,6 @@ from limelight.text import Answer, in_units, plural
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
     from limelight.results.method_table import WayRow
-    from limelight.results.plan import SamplingPlan
 
 LEARNED = "learned"  # by a network, whose errors are those on texts kept aside
 ONE_SIDED = ("generic-attention",)  # without a sign, and of what speaks for the class alone
@@ -528,29 +526,6 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
         values.append(pairs.stderr.tolist())
     rows = list(zip(*values, strict=True))
     return Table(columns, [rows[k] for k in strongest(pairs.scores, count)])
-
-
-_MANY = 1.5  # times the samples that scatter alone asks for: what is then said of the penalty
-
-
-def plan_sentence(plan: "SamplingPlan") -> str:
-    """Say how many samples are needed, how that is known, and whether the penalty is why."""
-    how = (
-        "computed without sampling"
-        if plan.exact
-        else f"estimated from a pilot of {plan.pilot:,} samples"
-    )
-    needed, without = plan.needed, replace(plan, ridge=0.0).needed
-    sentence = (
-        f"LIME needs {needed:,} samples to come within {plan.error:g} of its limit in every "
-        f"score, {how}."
-    )
-    if needed > _MANY * without:
-        sentence += (
-            f" Its penalty (ridge {plan.ridge:g}) is why: it shrinks the scores of few samples, "
-            f"and without it {without:,} would do."
-        )
-    return sentence
 
 
 # Why a bound holds: a proof, or words of this text that were removed and changed no others.

@@ -1,4 +1,4 @@
-"""Explanations, comparisons and plans as JSON: one versioned schema each, read strictly.
+"""Explanations and comparisons as JSON: one versioned schema each, read strictly.
 
 A record is what a file of one schema holds: ``Record.of(value)`` and ``record.value()`` are the two
 ways, which ``to_json`` and ``from_json`` of every result go (``results.faces.Stored``).
@@ -20,7 +20,6 @@ from limelight.results.explanation import (
     Pairs,
     check_indices,
 )
-from limelight.results.plan import SamplingPlan
 from limelight.results.values import (
     check_schema,
     each_value,
@@ -253,64 +252,6 @@ class ComparisonRecord(_Record):
         return Comparison(
             explanations=tuple(record.value() for record in self.explanations),
             notices=tuple(self.notices),
-        )
-
-
-class PlannedFeature(_Record, omit_defaults=True):
-    """One feature of a plan; ``samples`` follows from the rest and is there for readers.
-
-    Only features of a pair have a ``side``.
-    """
-
-    text: str
-    score: float
-    deviation: float
-    samples: int
-    side: Literal["", "first", "second"] = ""
-
-
-class PlanRecord(_Record):
-    """What ``SamplingPlan.to_json`` writes."""
-
-    schema: Literal["limelight.plan/1"]
-    text: str
-    target: str
-    against: str | None
-    scale: str
-    error: float
-    needed: int
-    overhead: int
-    left: float
-    pilot: int | None
-    bandwidth: float | Literal["inf"]
-    ridge: float
-    row0: bool
-    sizes: str
-    replacement: str
-    features: list[PlannedFeature]
-    notices: tuple[str, ...]
-    model: str
-    version: str
-
-    @classmethod
-    def of(cls, plan: SamplingPlan) -> "PlanRecord":
-        """Return the record of a plan."""
-        own = {name: getattr(plan, name) for name in cls.__struct_fields__ if name != "schema"}
-        own["bandwidth"] = "inf" if plan.bandwidth == math.inf else plan.bandwidth
-        own["features"] = [PlannedFeature(text=row.pop("feature"), **row) for row in plan.rows()]
-        return cls(schema="limelight.plan/1", **own)
-
-    def value(self) -> SamplingPlan:
-        """Return the plan of this record."""
-        own = msgspec.structs.asdict(self)
-        del own["schema"], own["needed"]
-        rows = own.pop("features")
-        return SamplingPlan(
-            **own | {"bandwidth": float(self.bandwidth)},
-            features=tuple(row.text for row in rows),
-            sides=tuple(row.side for row in rows),
-            deviation=np.array([row.deviation for row in rows], dtype=np.float64),
-            scores=np.array([row.score for row in rows], dtype=np.float64),
         )
 
 

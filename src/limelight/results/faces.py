@@ -2,9 +2,9 @@
 
 A result inherits what it can do and names who does it, a module and a function::
 
-    class SamplingPlan(Shown, Tabular, Stored):
-        _terminal = "terminal.plan_text"         # of ``limelight.pages``: the value to a renderable
-        _record = "codec.PlanRecord"             # of ``limelight.results``: both ways to JSON
+    class Comparison(Shown, Tabular, Stored):
+        _terminal = "terminal.comparison_text"   # of ``limelight.pages``: the value to a renderable
+        _record = "codec.ComparisonRecord"       # of ``limelight.results``: both ways to JSON
 
         def _table(self) -> Table:                # for ``to_csv`` and ``to_frame``
             ...

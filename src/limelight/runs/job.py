@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from limelight.models.fingerprints import model_identity, object_fingerprint, un
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import asked_of_spans
+from limelight.progress import Estimate, ProgressDisplay, RunProgress
 from limelight.question import Asked, Question, Settings, spelled_out, split
 from limelight.results.values import plain_value
 from limelight.runs.engines import (
@@ -40,7 +42,7 @@ from limelight.runs.engines import (
     finished_by_workers,
     usable_cores,
 )
-from limelight.runs.estimate import Estimate, Meter, ProgressLine, RunProgress, Watcher, estimate
+from limelight.runs.estimate import estimate
 from limelight.runs.record import SCHEMA, ModelRecord, RunRecord, ShardPlan
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
@@ -60,6 +62,11 @@ from limelight.text import few_names, one_line
 _FEW = 20  # texts, which are not worth an estimate
 _START = 5.0  # seconds that other processes must save: twice what it takes to import everything
 _Rows = Collection[int]
+_Report = Callable[[RunProgress], None]
+
+
+def _report_nothing(_: RunProgress) -> None:
+    """Let nobody hear of a run."""
 
 
 def _stored(run: Run) -> tuple[dict[int, _Rows], list[str]]:
@@ -95,37 +102,48 @@ def _do(
     folder: RunFolder,
     executor: Executor | RayActors | None,
     workers: int | None,
-    shown: Watcher | None,
+    report: _Report,
     *,
+    live: bool,
     retry: bool,
 ) -> None:
-    """Let who is given, or who pays, finish what is to do; store every shard as it comes."""
+    """Let who is given, or who pays, finish what is to do; store every shard as it comes.
+
+    Unless the run is watched ``live``, ``report`` gets warnings and stored shards only.
+    """
     run, record = Run(folder.path), work.record
     failed, damaged = _stored(run)
     to_do = shards_to_do(record, failed, retry=retry)
     count = sum(map(len, to_do.values()))
     # Those that are tried again are counted when they are through.
     kept = sum(len(rows) for number, rows in failed.items() if number not in to_do)
-    meter = Meter(shown, total=run.total, done=run.total - count, failed=kept)
+    stored = RunProgress(done=run.total - count, failed=kept, total=run.total)
+    since = perf_counter()
     for sentence in damaged:
-        meter(notice=sentence)
+        report(replace(stored, notice=sentence))
     tasks = _tasks(data, record, to_do)
     if (first := next(tasks, None)) is None:
         return
     _check_question(work, first.texts)
     for doubt in (*work.doubts(first.texts), *_unchecked_warnings(work.model)):
-        meter(notice=doubt)
+        report(replace(stored, notice=doubt))
     # A shard is one worker's, who is here already.
     if executor is None and len(to_do) < 2:
         workers = 1
     expected = partial(estimate, work, first.texts, count=count)
     most, start = _worker(executor, workers, work, expected)
     at_once = min(most, len(to_do))
-    if meter.estimates and count >= _FEW:
-        meter()  # a sign of life: two texts of a slow model may take a minute
-        meter(estimate=expected(workers=at_once))
+    if live and count >= _FEW:  # an estimate costs texts, which are wasted where nobody sees it
+        report(stored)  # a sign of life: two texts of a slow model may take a minute
+        report(replace(stored, estimate=expected(workers=at_once)))
+        since = perf_counter()  # the texts of the estimate are not part of the speed
+
+    def report_texts(texts: int, failed: int) -> None:
+        # The texts of a shard that is not stored yet are not added for good: they may be lost.
+        report(stored.add(texts, failed, since=since))
+
     tasks = itertools.chain([first], tasks)
-    shards = (finished_by(work, task, meter) for task in tasks)
+    shards = (finished_by(work, task, report_texts if live else None) for task in tasks)
     if start is not None:
         shards = finished_by_workers(partial(start, at_once), at_once, tasks)
     with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
@@ -137,7 +155,8 @@ def _do(
             if shard.number in failed:
                 content = _with_others(run, shard)
             folder.write(shard.number, content)
-            meter(shard=shard)
+            stored = stored.add(shard.texts, shard.failed, since=since, shard=shard)
+            report(stored)
 
 
 def _unchecked_warnings(model: Model) -> Iterator[str]:
@@ -264,7 +283,7 @@ def explain_data(
     executor: Executor | RayActors | None = None,
     workers: int | None = None,
     retry: bool = False,
-    progress: Watcher | bool | None = None,
+    progress: Callable[[RunProgress], None] | bool | None = None,
     **settings: Unpack[DataKeywords],
 ) -> Run:
     """Explain every text of a data set and store the explanations in a folder.
@@ -356,7 +375,13 @@ def explain_data(
         if given:
             require(model, needs, name, " Leave it out.")
     # None and True mean the line here; False means nothing, and must not be called.
-    shown = ProgressLine() if progress is None or progress is True else progress or None
+    report: _Report = _report_nothing
+    display, live = None, bool(progress)
+    if progress is None or progress is True:
+        display = ProgressDisplay("explaining", announced=True)
+        report, live = display.show_run, display.is_live
+    elif progress:
+        report = progress
     opened = opened_data(
         data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
     )
@@ -371,7 +396,7 @@ def explain_data(
     spans = has(model, "spans") and question.at is None and asked_column is None
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
-        opened, limit = one_row_per_span(model, opened, question, limit, shown), None
+        opened, limit = one_row_per_span(model, opened, question, limit, report), None
     found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
     record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
     named = (value for one in chosen for value in vars(one.settings).values())
@@ -391,14 +416,14 @@ def explain_data(
             f"{executor!r}."
         )
     # Before the plan is looked for: two processes might find none, and write one each.
-    with folder.locked():
+    with folder.locked(), display or contextlib.nullcontext():
         folder.begin(record)
-        _do(work, opened, folder, executor, workers, shown, retry=retry)
+        _do(work, opened, folder, executor, workers, report, live=live, retry=retry)
     return Run(output)
 
 
 def one_row_per_span(
-    model: Model, data: DataSet, question: Question, limit: int | None, shown: Watcher | None = None
+    model: Model, data: DataSet, question: Question, limit: int | None, report: _Report
 ) -> DataSet:
     """Return the texts as a table in memory, each once for every span, or sentence of an answer.
 
@@ -411,8 +436,7 @@ def one_row_per_span(
     rows, at = list[int](), list[str | None]()
     found = asked_of_spans(model, map(question.about, asked_texts(table)))
     for row, several in enumerate(found):
-        if shown is not None:
-            shown(RunProgress(done=row, failed=0, total=record.rows, finding=True))
+        report(RunProgress(done=row, failed=0, total=record.rows, finding=True))
         # What was found becomes cells, so that the digest of the data covers it when a run goes on.
         rows += [row] * len(several)
         at += [one.cell for one in several]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.progress import expect_calls
 from limelight.sampling.masks import Rng, coin_masks
-from limelight.sampling.sample import expect
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.enumeration import all_keeps
 
@@ -112,7 +112,7 @@ class _Trials:
 
     def draw(self, candidates: Sequence[Words], n: int) -> None:
         """Try each candidate ``n`` more times, several in one call of the model."""
-        expect(n * len(candidates))
+        expect_calls(n * len(candidates))
         together = max(1, _MOST_AT_ONCE // n)
         for i in range(0, len(candidates), together):
             some = candidates[i : i + together]

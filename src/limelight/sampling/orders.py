@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from limelight.progress import expect_calls
 from limelight.sampling.deadline import answers_in_time, has_time_for
 from limelight.sampling.masks import Rng
-from limelight.sampling.sample import Game, expect
+from limelight.sampling.sample import Game
 from limelight.sampling.spread import ALLOWED, ROUNDING, Spread, heavy_tailed, unseen_error
 from limelight.shapes import Bool, Float, Int
 
@@ -134,7 +135,7 @@ def permutation_shapley(
                 origin + mean, stderr, ends[0], n, flat, size, spike, tail, spread.second, drawn
             )
         wanted = min(math.ceil(n * min(1.05 * (worst / tolerance) ** 2, 4.0)) + 1, most)
-        expect((wanted - n) * 2 * (d - 1))
+        expect_calls((wanted - n) * 2 * (d - 1))
 
 
 def order_draws(

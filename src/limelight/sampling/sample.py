@@ -1,16 +1,14 @@
-"""A growing sample of masks and what a model answers to them; whoever waits may watch it grow."""
+"""A growing sample of masks, and what a model answers to them."""
 
-import contextlib
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from limelight.errors import InputError
+from limelight.progress import expect_calls
 from limelight.sampling.deadline import answers_in_time
 from limelight.sampling.masks import (
     SIZES,
@@ -226,7 +224,7 @@ def until(
         # 5 % more than 1/√n asks for, so that one more round is mostly enough.
         factor = min(1.05 * (worst / tolerance) ** 2, 4.0)
         wanted = min(math.ceil(sample.n * factor), most)
-        expect(wanted - sample.n)
+        expect_calls(wanted - sample.n)
         sample.grow(wanted, masks_per_row=masks_per_row)
         found = fit(sample)
     return found
@@ -240,50 +238,3 @@ def _answer(game: Game, keep: Masks) -> Answers:
             f"got shape {outputs.shape}, {np.count_nonzero(~np.isfinite(outputs))} not finite."
         )
     return outputs
-
-
-@runtime_checkable
-class Watch(Protocol):
-    """Hears of the masks that a model is asked."""
-
-    def expect(self, masks: int | float) -> None:
-        """Hear that this many more masks will be asked than was known."""
-
-    def answered(self, masks: int | float) -> None:
-        """Hear that the model has answered this many more masks."""
-
-
-# Who hears of it, and how many answers are one mask there.
-_WATCH: ContextVar[tuple[Watch | None, int]] = ContextVar("watch", default=(None, 1))
-
-
-@contextlib.contextmanager
-def watched(watch: Watch | None, parts: int = 1) -> Iterator[None]:
-    """Let ``watch`` hear of what is asked in a block; with None nobody hears of it."""
-    # A context variable and no argument: between whoever waits and the masks lie methods and games
-    # that have nothing to do with it, and threads each have a watch of their own.
-    token = _WATCH.set((watch, parts))
-    try:
-        yield
-    finally:
-        _WATCH.reset(token)
-
-
-def expect(masks: int | float) -> None:
-    """Say that more will be asked than was known: a tolerance is not met yet."""
-    watch, parts = _WATCH.get()
-    if watch is not None:
-        watch.expect(masks / parts)
-
-
-def answered(masks: int | float) -> None:
-    """Say how many masks have been answered since last time."""
-    watch, parts = _WATCH.get()
-    if watch is not None:
-        watch.answered(masks / parts)
-
-
-def in_parts(count: int) -> AbstractContextManager[None]:
-    """Count an answer in a block as one of ``count`` parts of a mask's."""
-    watch, parts = _WATCH.get()
-    return watched(watch, parts * count)

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Meta
 
 from limelight.errors import InputError
-from limelight.explainers.explaining import explanations, metered, readings
+from limelight.explainers.explaining import explanations, readings, track_progress
 from limelight.explainers.method import Chosen
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configured, several_methods
@@ -136,7 +136,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     several = _methods(model, question)
     if question.changes and reading.documents[0].picture is not None:
         several = []  # of what is left of a picture the prediction is shown, and no new scores
-    with metered(report, several, reading):
+    with track_progress(report, several, reading):
         found, refused = explained(several, reading, report)
     return _answer(reading, found, refused, change, _gone(reading.features[0], question))
 
@@ -374,7 +374,7 @@ def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict
     reading = question_reading(model, question)
     several = [configured(name, model, {}) for name in question.methods]
     found: dict[str, Any] = {}
-    with metered(report, several, reading):
+    with track_progress(report, several, reading):
         for name in dict.fromkeys(question.parts):
             report(0, 1)
             if name not in PARTS:
@@ -395,7 +395,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     if reading.documents[0].picture is None:  # of what is left of a picture there are no scores
         reading = changed_reading(reading, question)
     several = [configured(name, model, {}) for name in question.methods]
-    with metered(report, several, reading):
+    with track_progress(report, several, reading):
         found = _defined(several, reading)
     made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
     return {"content": FILES[kind](made)}

@@ -20,7 +20,7 @@ from limelight.data.columns import read_texts
 from limelight.data.files import is_table
 from limelight.errors import InputError, read_all, told
 from limelight.explainers.budget import Budget, BudgetGiven
-from limelight.explainers.explaining import Meter, Progress, listed
+from limelight.explainers.explaining import listed
 from limelight.explainers.learned import (
     STATES,
     WITH_STATES,
@@ -32,7 +32,7 @@ from limelight.explainers.learned import (
 from limelight.explainers.reading import Reading, reading_of
 from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, write_whole
 from limelight.judging import judge
-from limelight.judging.estimate import Estimate, seconds_of_one, tried_readings
+from limelight.judging.estimate import seconds_of_one, tried_readings
 from limelight.models import (
     Model,
     are_opposite,
@@ -50,11 +50,11 @@ from limelight.models.protocol import (
     query_kind,
 )
 from limelight.models.text_game import TextGame
+from limelight.progress import Estimate, ProgressCallback, ProgressTracker, open_progress
 from limelight.question import Question
 from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
-from limelight.sampling.sample import watched
 from limelight.shapes import Bool, Float
 from limelight.text import AskedText, in_units, joined, name_of_one, picture_of, plural
 from limelight.threads import cached_property
@@ -82,7 +82,7 @@ def learn(
     budget: BudgetGiven | None = None,
     judged: int | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | bool | None = None,
     estimate: Callable[[str], None] | None = None,
 ) -> Learned:
     """Return a method that scores words of ``model`` at the price of one forward pass of a text.
@@ -123,7 +123,8 @@ def learn(
     seed
         Same seed, same method.
     progress
-        Called with (done, in all), in texts; fitting counts as a quarter of all texts.
+        Called with (done, in all), in texts; fitting counts as a quarter of all texts. True shows
+        a line on standard error.
     estimate
         Called once, before anything is drawn, with a sentence: how much that is, and how long it
         takes.
@@ -161,9 +162,11 @@ def learn(
             if has(model, "generation"):  # once, however often they are read
                 plan = replace(plan, texts=list(answered_once(model, plan.texts)))
             n = len(plan.texts)
-            meter = Meter(progress or (lambda *_: None), total=n + -(-n // 4), estimated=True)
-            drawn = _all_drawn(model, plan, question, folder, meter)
-            learned = fitted(model, plan, drawn, question, judged=judged, meter=meter)
+            shown = open_progress(progress, "learning") if progress else contextlib.nullcontext()
+            with shown as callback:
+                tracker = ProgressTracker(callback, total=n + -(-n // 4), estimated=True)
+                drawn = _all_drawn(model, plan, question, folder, tracker)
+                learned = fitted(model, plan, drawn, question, judged=judged, tracker=tracker)
         if folder is not None:
             learned.save(folder)
     return learned
@@ -347,7 +350,7 @@ def _planned(
     announce_calls(model, calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
-        takes = Estimate(calls(pairs, count), calls(pairs, count) * each)
+        takes = Estimate.from_calls(calls(pairs, count), calls(pairs, count) * each)
         what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {query_kind(model)}"
         estimate(f"Drawing {what} takes {takes}")
     if file is not None:
@@ -363,7 +366,7 @@ def _identity(text: Any) -> Any:
 
 
 def _all_drawn(
-    model: Model, plan: Plan, question: Question, folder: Path | None, meter: Meter
+    model: Model, plan: Plan, question: Question, folder: Path | None, tracker: ProgressTracker
 ) -> list[Draws | None]:
     """Return the values of every text, None where it cannot be read; stored ones are not drawn."""
     found: list[Draws | None] = []
@@ -372,13 +375,13 @@ def _all_drawn(
         numbers = range(start, min(start + _PART, len(plan.texts)))
         known = None if part is None else _read_part(part)
         if known is None:
-            some = drawn_values(model, plan, numbers, question, meter)
+            some = drawn_values(model, plan, numbers, question, tracker)
             known = {str(i): one for i, one in zip(numbers, some, strict=True) if one is not None}
             if part is not None:
                 np.savez(held := io.BytesIO(), **cast(Any, known))
                 write_whole(part, held.getvalue())
         found += [known.get(str(i)) for i in numbers]
-        meter.finished(len(found))
+        tracker.report(len(found))
     return found
 
 
@@ -387,9 +390,10 @@ def drawn_values(
     plan: Plan,
     numbers: Sequence[int],
     question: Question,
-    meter: Meter | None = None,
+    tracker: ProgressTracker | None = None,
 ) -> list[Draws | None]:
     """Return the sampled values of some texts of a plan, asked together."""
+    tracker = tracker or ProgressTracker(None, total=len(plan.texts))
     readings = [_read(model, plan.texts[i], question) for i in numbers]
     there = [(i, one) for i, one in zip(numbers, readings, strict=True) if one is not None]
     games = [one.game() for _, one in there]
@@ -402,9 +406,7 @@ def drawn_values(
     ]
 
     def ask(masks: list[Bool[np.ndarray, "_ _d"]]) -> list[Float[np.ndarray, "_ m"]]:
-        if meter is not None:
-            meter.begin(numbers[0], texts=len(numbers), questions=sum(map(len, masks)))
-        with watched(meter):
+        with tracker.track(numbers[0], texts=len(numbers), calls=sum(map(len, masks))):
             TextGame.ask_ahead(games, masks)  # then known, where the model takes texts together
             return [game(own) for game, own in zip(games, masks, strict=True)]
 
@@ -475,7 +477,7 @@ def fitted(
     *,
     judged: int | None = None,
     aim: tuple[int, list[int]] | None = None,
-    meter: Meter | None = None,
+    tracker: ProgressTracker | None = None,
 ) -> Learned:
     """Return the method that is fitted to ``drawn`` values, with its report.
 
@@ -500,8 +502,8 @@ def fitted(
         )
 
     def heard(share: float) -> None:  # fitting counts as a quarter of the texts
-        if meter is not None:
-            meter.finished(len(drawn) + share * -(-len(drawn) // 4))
+        if tracker is not None:
+            tracker.report(len(drawn) + share * -(-len(drawn) // 4))
 
     of = query_kind(model)
     learned = fit_examples(examples, held_out, seed=plan.seed, of=of, heard=heard)

@@ -6,10 +6,10 @@ import numpy as np
 
 from limelight.theory.enumeration import lime_by_enumeration
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame
 from limelight_reproduction.experiment import Numbers, compact
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.paper import lime_theorem
 
 OTHERS = 3  # words that speak for the class, with u = 1
 ATTENTION = np.linspace(0, 0.8, 17)

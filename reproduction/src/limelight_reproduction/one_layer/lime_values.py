@@ -11,9 +11,9 @@ from limelight import AttentionClassifier, explain
 from limelight.shapes import Float
 from limelight.text import token_strings
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.paper import lime_theorem
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.paper import lime_theorem
 
 # Each is one change away from the next; all replace removed words by UNK and none samples.
 EXACT = ("eq19", "first_order", "wide", "exact")

@@ -35,14 +35,14 @@ from limelight.models.attention import PictureClassifier
 from limelight.shapes import Float, Int
 from limelight.text import Picture, features_of
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.mean_field import lime_mean_field
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import of_outputs
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.intervals import median_interval
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import rank_correlation, wilson
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field
+from limelight_reproduction.theory.paper import lime_theorem
 
 PICTURES, QUICK_PICTURES, _CHUNK = 500, 30, 25
 LIKE, UNLIKE = 0.8, 0.5

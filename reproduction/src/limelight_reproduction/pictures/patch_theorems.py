@@ -31,9 +31,6 @@ from limelight.sampling.all_masks import lime_of_all_masks, shapley_of_all_masks
 from limelight.text import features_of
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.mean_field import lime_mean_field
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import of_outputs
 from limelight_reproduction.experiment import Numbers, compact
 from limelight_reproduction.pictures.whole_pictures import (
@@ -42,6 +39,9 @@ from limelight_reproduction.pictures.whole_pictures import (
     random_reader,
 )
 from limelight_reproduction.setting import Setting
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field
+from limelight_reproduction.theory.paper import lime_theorem
 
 SIDES = (4, 8, 16, 32)  # of a grid: 16 to 1,024 patches
 # What is measured of each way to score: the formula, whether all patches are scored, the slope.

@@ -11,8 +11,6 @@ import numpy as np
 from limelight import AttentionClassifier
 from limelight.text import token_strings
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame
 from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, GREEN, VERMILLION, canvas, plain
@@ -31,6 +29,8 @@ from limelight_reproduction.one_layer.lime_values import exact_values
 from limelight_reproduction.one_layer.subjects import MODELS
 from limelight_reproduction.setting import Setting
 from limelight_reproduction.spread import rank_correlation
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.paper import lime_theorem
 
 WINDOWS = (256, 1024, 4096, 16384, 65536)
 # T = T_max^ε tokens, and the windows up to which their exact values take a moment.

@@ -11,9 +11,6 @@ from limelight import AttentionClassifier
 from limelight.shapes import Float
 from limelight.text import token_strings
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.mean_field import lime_mean_field
-from limelight.theory.paper import lime_theorem
 from limelight_reproduction.document import strings
 from limelight_reproduction.drawing import BLUE, VERMILLION, canvas, plain
 from limelight_reproduction.experiment import (
@@ -28,6 +25,9 @@ from limelight_reproduction.experiment import (
 from limelight_reproduction.one_layer.collapsed_texts import collapsed_texts
 from limelight_reproduction.one_layer.subjects import MODELS, paper_first
 from limelight_reproduction.setting import Setting
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field
+from limelight_reproduction.theory.paper import lime_theorem
 
 TEXTS, QUICK_TEXTS, _CHUNK = 500, 150, 50
 FORMS = {

@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight.errors import DomainError
 from limelight.models.attention.documents import padded_ids
 from limelight.models.attention.tables import TableErrors, Tables
 from limelight.shapes import Array, Float, Int
 from limelight.text import UNK, Document, Features
 from limelight.theory.attention import HiddenUnits, attention, head_outputs, unit_slopes
-from limelight.theory.deletion import DeletionGame
 from limelight.theory.gradient import gradient, head_gradients, token_gradients
 from limelight.theory.logit_path import LogitPath, UnitPath
 from limelight.theory.namespace import array_like, array_namespace, host_array
@@ -182,41 +180,6 @@ class CollapsedDocuments:
         """What is known of the logits and values of each document."""
         return self.model.table_errors.of_texts(self.seen_ids)
 
-    def deletion_game(self, i: int, weights: Float[np.ndarray, "n C"]) -> DeletionGame:
-        """Return the game of document ``i`` when removed words vanish and later ones move up."""
-        document, tables = self.documents[i], self.model.tables
-        if "delete" not in (known := self.model.replacements):
-            raise DomainError(
-                f"exact LIME of this model removes by {known[0]!r}. Use method 'lime-sampled' for "
-                f"another way, or model.removing({known[1]!r})."
-            )
-        if (why := _inexact(document, self.features[i])) is not None:
-            raise DomainError(
-                "LIME under deletion is exact for texts that fit the window and repeat no token; "
-                f"in this one {why}. Use method 'lime-sampled', or replacement 'unk'."
-            )
-        ids = document.input.ids
-        d = len(ids)
-        word, place = ids[:, None], 1 + np.arange(d)[None, :]
-        logit = tables.logit(word, place)
-        u = tables.value(word, place)
-        # Per head, as in other games: a head far below another must not underflow.
-        top = np.maximum(logit.max(axis=(0, 1)), self.base_logit[i].max(axis=-1))
-        g = np.exp(np.moveaxis(logit - top, -1, 0))
-        padding = np.exp(self.base_logit[i] - top[:, None])
-        padding_gu = padding * np.einsum("c,ckt->kt", weights[i], self.base_u[i])
-        tail_g = _beside(padding, d)
-        # The least Σg is that of [cls] and padding, for a word adds to it wherever it stands.
-        smallest = np.broadcast_to(tail_g.min(axis=-1), self.bounds.logit.shape)
-        error = self.bounds.of_outputs(self.seen_ids.shape[1], smallest)[i]
-        return DeletionGame(
-            g=g,
-            u=np.einsum("c,tpck->ktp", weights[i], u)[None],
-            tail_g=tail_g,
-            tail_gu=_beside(padding_gu, d)[None],
-            error=np.abs(weights[i][None]) @ error,
-        )
-
     def token_gradient(self, weights: Float[np.ndarray, "n C"]) -> Float[np.ndarray, "n T d_e"]:
         """The gradient at the tokens alone, which is all that features need."""
         # Padding is left out: it has no features, and is most of the window of a short text.
@@ -308,28 +271,6 @@ class CollapsedDocuments:
             sums = [np.bincount(at, weights=row, minlength=d) for row in tokens]
             pooled.append(np.array(sums).reshape(*scores.shape[1:-1], d))
         return pooled
-
-
-def _inexact(document: Document, features: Features) -> str | None:
-    """Say why positions under deletion depend on more than the number of words kept before."""
-    strings = document.tokens.strings
-    # A word beyond the window moves into it when others go, at a place that depends on which.
-    if document.cut is not None:
-        return "the last words were cut off"
-    if len(features) == len(strings):
-        return None
-    repeated = next((s for s in strings if strings.count(s) > 1), None)
-    if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
-        return f"{repeated!r} repeats"
-    return "not every token is a feature of its own"
-
-
-def _beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
-    """Sums over [cls] and padding when 0, 1, … d words stand between them."""
-    # From the end: the whole less what stands before would cancel where a late place weighs little.
-    behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
-    after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
-    return x[:, :1] + after[:, : d + 1]
 
 
 def _positions_last(table: Float[np.ndarray, "n T *K"]) -> Float[np.ndarray, "n *K T"]:

@@ -50,7 +50,8 @@ from limelight.models.protocol import (
     Weigh,
     class_probabilities,
 )
-from limelight.sampling.sample import Game, in_parts
+from limelight.progress import split_calls
+from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int
 from limelight.text import (
     Answer,
@@ -419,8 +420,8 @@ class HuggingFace:
             return games[0]
 
         def mean(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-            # A progress bar counts masks, each of which is asked in every window.
-            with in_parts(len(games)):
+            # Progress counts masks, and each of them is a call in every window.
+            with split_calls(len(games)):
                 return np.mean([game(keep) for game in games], axis=0)
 
         return mean

@@ -11,7 +11,7 @@ from typing import Unpack
 
 import numpy as np
 
-from limelight.errors import DomainError
+from limelight import DomainError
 from limelight.shapes import Float
 from limelight.theory.lime_recurrence import chain_regression
 from limelight.theory.lime_weights import Lime, LimeDesign, Regression, lime_design

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.namespace import array_like, array_namespace
 from limelight.theory.ratio_game import RatioGame, in_own_units, sizes_of, word_mask

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ratio_games import random_game
 
 from limelight.errors import DomainError, InputError
-from limelight.theory.deletion import DeletionGame, deletion_range, lime_under_deletion
 from limelight.theory.enumeration import all_keeps
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import RatioGame
+from limelight_reproduction.theory.deletion import DeletionGame, deletion_range, lime_under_deletion
+
+from ratio_games import random_game
 
 K, C, T_MAX = 3, 2, 13
 

@@ -1,12 +1,23 @@
 """How many samples LIME needs: exactly where a model collapses, from a pilot elsewhere."""
 
 import inspect
+import io
+import json
+import random
+import re
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
+from test_damaged_files import damaged, use
+from test_pairs import PAIR, WORDS, loaded
 
 import limelight
-from limelight import DomainError, InputError, SamplingPlan
+from limelight import DomainError, InputError
+from limelight_reproduction import planning
+from limelight_reproduction.planning import SamplingPlan
 
 from tiny_models import tiny_model
 
@@ -42,7 +53,7 @@ def spread(model, text, runs, **settings):
 
 @pytest.mark.parametrize(("text", "error"), [(REVIEW[:50], 0.005), (REVIEW, 0.02)])
 def test_the_method_as_it_comes_is_as_far_from_the_limit_as_planned(shipped, text, error):
-    plan = limelight.plan(shipped, text, error=error)
+    plan = planning.plan(shipped, text, error=error)
     limit = limelight.explain(shipped, text, "lime", tolerance=1e-9).scores
     runs = 40
     off = runs_of(shipped, text, runs, samples=plan.needed) - limit
@@ -52,14 +63,14 @@ def test_the_method_as_it_comes_is_as_far_from_the_limit_as_planned(shipped, tex
     assert rmse.max() > 0.7 * error  # and no more samples than it takes
     np.testing.assert_allclose(off.mean(axis=0), plan.bias(plan.needed), atol=0.35 * error)
     # What 0.1 of those samples scatter alone would not have told:
-    few = limelight.plan(shipped, text, error=error, **BARE).needed
+    few = planning.plan(shipped, text, error=error, **BARE).needed
     off = runs_of(shipped, text, 10, samples=few) - limit
     assert np.abs(off.mean(axis=0)).max() > 1.5 * error
 
 
 def test_every_score_is_within_the_error_at_the_planned_samples():
     for error in (0.3, 0.01, 1e-4):
-        plan = limelight.plan(MODEL, TEXT, error=error)
+        plan = planning.plan(MODEL, TEXT, error=error)
         assert plan.rmse(plan.needed).max() <= error
         assert plan.needed == plan.samples.max()
         each = np.array([plan.rmse(int(n))[j] for j, n in enumerate(plan.samples)])
@@ -68,7 +79,7 @@ def test_every_score_is_within_the_error_at_the_planned_samples():
 
 @pytest.mark.parametrize("sizes", ["uniform", "balanced"])
 def test_the_planned_scatter_is_that_of_many_runs(shipped, sizes):
-    plan = limelight.plan(shipped, REVIEW, error=0.01, sizes=sizes, **BARE)
+    plan = planning.plan(shipped, REVIEW, error=0.01, sizes=sizes, **BARE)
     runs = 100
     ratio = spread(shipped, REVIEW, runs, samples=plan.needed, sizes=sizes)
     ratio /= plan.stderr(plan.needed)
@@ -82,7 +93,7 @@ def test_the_planned_scatter_is_that_of_many_runs(shipped, sizes):
 def test_the_samples_of_the_lime_package_scatter_as_planned(shipped):
     lime_text = pytest.importorskip("lime.lime_text")
     words = "a great cast and a brilliant script cannot save this dull film"
-    plan = limelight.plan(shipped, words, features="positions", error=0.005)
+    plan = planning.plan(shipped, words, features="positions", error=0.005)
     d, runs, n = len(plan.features), 50, 800
 
     def predict(texts):
@@ -101,12 +112,12 @@ def test_the_samples_of_the_lime_package_scatter_as_planned(shipped):
 
 
 def test_another_bandwidth_is_another_plan(shipped):
-    wide, usual = (limelight.plan(shipped, REVIEW, bandwidth=b) for b in (1.0, 0.25))
+    wide, usual = (planning.plan(shipped, REVIEW, bandwidth=b) for b in (1.0, 0.25))
     assert np.abs(wide.deviation / usual.deviation - 1).min() > 0.02
 
 
 def test_a_tenth_of_the_error_takes_a_hundred_times_the_samples():
-    rough, fine = (limelight.plan(MODEL, TEXT, error=e, **BARE) for e in (0.001, 0.0001))
+    rough, fine = (planning.plan(MODEL, TEXT, error=e, **BARE) for e in (0.001, 0.0001))
     np.testing.assert_allclose(
         fine.samples - fine.overhead, 100 * (rough.samples - rough.overhead), rtol=0.01, atol=100
     )
@@ -118,7 +129,7 @@ def test_a_tenth_of_the_error_takes_a_hundred_times_the_samples():
     [(MODEL, "probability", TEXT), (FUNCTION, "score", "a good film with a good plot and an end")],
 )
 def test_where_nothing_collapses_a_pilot_estimates(model, scale, text):
-    plan = limelight.plan(model, text, error=0.01, scale=scale, pilot=800)
+    plan = planning.plan(model, text, error=0.01, scale=scale, pilot=800)
     assert (plan.exact, plan.pilot) == (False, 800)
     runs = 40
     ratio = spread(model, text, runs, samples=800, scale=scale) / plan.stderr(800)
@@ -133,7 +144,7 @@ def test_a_pilot_agrees_with_the_formula():
         return np.concatenate([0 * MODEL.logits(texts), MODEL.logits(texts)], axis=1)
 
     function = limelight.wrap(told, classes=["a", "b"], scale="logit", mask="zzz")
-    exact, estimated = (limelight.plan(m, TEXT, pilot=4000) for m in (MODEL, function))
+    exact, estimated = (planning.plan(m, TEXT, pilot=4000) for m in (MODEL, function))
     assert (exact.exact, estimated.exact) == (True, False)
     np.testing.assert_allclose(estimated.deviation, exact.deviation, rtol=0.15)
     np.testing.assert_allclose(estimated.samples, exact.samples, rtol=0.3)
@@ -141,7 +152,7 @@ def test_a_pilot_agrees_with_the_formula():
 
 
 def test_a_plan_reads_back_from_json_and_is_a_table():
-    plan = limelight.plan(MODEL, TEXT, error=0.02, bandwidth=np.inf)
+    plan = planning.plan(MODEL, TEXT, error=0.02, bandwidth=np.inf)
     assert SamplingPlan.from_json(plan.to_json(indent=2)) == plan
     frame = plan.to_frame()
     assert list(frame.columns) == ["feature", "score", "deviation", "samples", "side"]
@@ -164,7 +175,7 @@ def test_a_plan_reads_back_from_json_and_is_a_table():
 )
 def test_what_a_plan_needs_is_said(changes, sentence):
     with pytest.raises(InputError) as caught:
-        limelight.plan(MODEL, TEXT, **changes)
+        planning.plan(MODEL, TEXT, **changes)
     assert str(caught.value).startswith(sentence)
 
 
@@ -173,16 +184,16 @@ def test_what_a_plan_needs_is_said(changes, sentence):
     [("error", "small", "a number"), ("pilot", 2.5, "a whole number"), ("seed", None, "a whole n")],
 )
 def test_what_is_not_a_number_is_refused_in_a_sentence(shipped, name, value, kind):
-    unchecked = inspect.unwrap(limelight.plan)  # types are checked while tests run
+    unchecked = inspect.unwrap(planning.plan)  # types are checked while tests run
     with pytest.raises(InputError, match=f"the setting '{name}' must be {kind}"):
         unchecked(shipped, "a superb film", **{name: value})
 
 
 def test_a_plan_needs_one_text_of_two_words():
     with pytest.raises(DomainError, match="at least 2 features; this text has 1"):
-        limelight.plan(MODEL, "w1")
+        planning.plan(MODEL, "w1")
     with pytest.raises(InputError, match="one text, a string; got list"):
-        inspect.unwrap(limelight.plan)(MODEL, ["w1 w2"])  # types are checked while tests run
+        inspect.unwrap(planning.plan)(MODEL, ["w1 w2"])  # types are checked while tests run
 
 
 @pytest.mark.parametrize(
@@ -194,7 +205,7 @@ def test_what_is_not_a_plan_is_refused(content):
 
 
 def test_too_few_samples_have_no_error():
-    plan = limelight.plan(MODEL, TEXT)
+    plan = planning.plan(MODEL, TEXT)
     with pytest.raises(InputError, match="samples must exceed"):
         plan.stderr(plan.overhead)
 
@@ -226,7 +237,7 @@ def test_the_command_refuses_in_a_sentence(limelight):
 
 def test_each_word_is_within_the_error_with_its_own_samples(shipped):
     text = "The plot is predictable, but the acting is superb."
-    plan, runs = limelight.plan(shipped, text), 40
+    plan, runs = planning.plan(shipped, text), 40
     few = int(plan.samples.argmin())
     off = runs_of(shipped, text, runs, samples=int(plan.samples[few])) - plan.scores
     assert np.sqrt(np.mean(off[:, few] ** 2)) < plan.error * (1 + 2.5 / np.sqrt(2 * runs))
@@ -239,17 +250,92 @@ def test_each_word_is_within_the_error_with_its_own_samples(shipped):
 
 def test_an_error_that_nobody_can_reach_is_refused():
     with pytest.raises(InputError, match=r"more than 4.6e\+18 samples .* error of 1e-300"):
-        limelight.plan(MODEL, TEXT, error=1e-300)
+        planning.plan(MODEL, TEXT, error=1e-300)
 
 
 def test_the_bias_of_no_samples_is_refused():
-    plan = limelight.plan(MODEL, TEXT)
+    plan = planning.plan(MODEL, TEXT)
     for samples in (0, -5):
         with pytest.raises(InputError, match=f"samples must be at least 1; got {samples}"):
             plan.bias(samples)
 
 
 def test_numbers_of_numpy_are_plain_in_the_plan():
-    unchecked = inspect.unwrap(limelight.plan)
+    unchecked = inspect.unwrap(planning.plan)
     plan = unchecked(MODEL, TEXT, error=np.float32(0.5), ridge=np.float32(2), pilot=1000.0)
     assert SamplingPlan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("sizes", ["uniform", "balanced", "importance"])
+def test_a_plan_stands_where_the_weight_of_most_sizes_vanishes(shipped, sizes):
+    text = "the plot is predictable but the acting is superb and this film was a joy"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = planning.plan(shipped, text, bandwidth=0.02, sizes=sizes)
+    assert plan.needed >= 2 * plan.overhead > 0
+
+
+@pytest.mark.parametrize("overhead", [10**30, 10**400, 2**62, 0, -1])
+def test_a_plan_whose_overhead_nobody_draws_is_refused(shipped, overhead):
+    plan = json.loads(planning.plan(shipped, "a superb film").to_json())
+    with pytest.raises(InputError, match="overhead must be a number of samples"):
+        SamplingPlan.from_json(json.dumps(plan | {"overhead": overhead}))
+
+
+def test_a_plan_says_in_which_text_of_the_pair_a_word_stands():
+    plan = planning.plan(loaded(), PAIR, pilot=60)
+    assert (plan.features, plan.sides) == (WORDS, ("first",) * 3 + ("second",) * 4)
+    assert plan.names[2] == "film (first)"
+    assert plan.names[4] == "film (second)"
+    assert SamplingPlan.from_json(plan.to_json()) == plan
+    assert plan.to_csv().splitlines()[3].endswith(",first")
+    shown = Console(file=io.StringIO(), width=80)
+    shown.print(plan)
+    assert "film (second)" in shown.file.getvalue()
+    second = planning.plan(loaded(), PAIR, side="second", pilot=60)
+    assert second.sides == ("second",) * 4
+
+
+@pytest.mark.parametrize("sides", [("first",), ("third",) * 7, ("first",) * 6 + ("",)])
+def test_a_plan_with_other_sides_than_a_pair_has_is_refused(sides):
+    plan = planning.plan(loaded(), PAIR, pilot=60)
+    with pytest.raises(InputError, match="sides must be 'first' or 'second' for each of the 7"):
+        replace(plan, sides=sides)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # 1e308 overflows where it is drawn
+def test_a_damaged_file_is_refused_in_a_sentence_or_is_a_plan_like_others():
+    rng, stored = random.Random(7), planning.plan(MODEL, TEXT, error=0.5).to_json()
+    contents = [stored[: rng.randrange(len(stored))] for _ in range(20)]
+    changed = damaged(json.loads(stored), rng)
+    contents += [next(changed) for _ in range(200)]
+    messages, plans = [], []
+    for content in contents:
+        try:
+            plans.append(SamplingPlan.from_json(content))
+        except InputError as error:
+            messages.append(str(error))
+    assert messages
+    assert plans
+    assert all(message.endswith(".") and "\n" not in message for message in messages)
+    for plan in rng.sample(plans, min(25, len(plans))):
+        use(plan)
+
+
+def test_a_pilot_that_is_too_small_says_how_many_samples_are_enough():
+    with pytest.raises(InputError, match=r"needs at least (\d+) samples; got 3") as caught:
+        planning.plan(FUNCTION, "a good film with an end", pilot=3)
+    enough = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    assert planning.plan(FUNCTION, "a good film with an end", pilot=enough).pilot == enough
+
+
+@pytest.mark.parametrize("option", ["--error", "--bandwidth", "--ridge", "--pilot", "--seed"])
+@pytest.mark.parametrize("value", ["nan", "-1", "x"])
+def test_a_number_that_cannot_be_used_is_refused_in_a_sentence(limelight, option, value):
+    outcome = limelight("plan", "a good film", option, value)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+
+
+def test_a_mistyped_keyword_is_an_error():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'targett'"):
+        planning.plan(MODEL, TEXT, targett="class 1")

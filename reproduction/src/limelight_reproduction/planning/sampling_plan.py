@@ -1,26 +1,34 @@
 """How many samples LIME needs: its errors before any sample is drawn."""
 
+__all__ = ["SamplingPlan"]
+
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 
-from limelight.errors import InputError, nearest
-from limelight.results.faces import Shown, Stored, Tabular
+from limelight import InputError
+from limelight.errors import nearest
+from limelight.explainers import SIZES
+from limelight.results.codec import decoded, encoded
+from limelight.results.faces import Tabular
 from limelight.results.table import Table, plain_rows
 from limelight.results.values import EqualByFields, own_numbers
-from limelight.sampling.masks import SIZES
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, one_line, with_sides
 from limelight.theory.lime_shift import Shift, lime_shift, shift_scatter
 
-PLAN_COLUMNS = ("feature", "score", "deviation", "samples", "side")
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_COLUMNS = ("feature", "score", "deviation", "samples", "side")
 _BEYOND = 2**62  # samples: nobody draws them; a whole number must hold what a tiny error asks for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
+class SamplingPlan(EqualByFields, Tabular):
     """Samples that bring LIME on one text within ``error`` of its limit, word by word.
 
     Two things keep a regression on n samples from it. It scatters: the standard error of feature j
@@ -33,9 +41,6 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
     estimated. ``sides`` are those of an explanation: the text of a pair in which each feature
     stands, "" where there is one text.
     """
-
-    _terminal = "terminal.plan_text"
-    _record = "codec.PlanRecord"
 
     text: str
     features: tuple[str, ...]
@@ -167,14 +172,29 @@ class SamplingPlan(EqualByFields, Shown, Tabular, Stored):
             f"error of {self.error:g}, {how}>"
         )
 
+    def __rich__(self) -> "RenderableType":
+        from limelight_reproduction.planning.plan_view import draw_plan  # needs rich
+
+        return draw_plan(self)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the plan as JSON, without loss."""
+        return encoded(PlanRecord.of(self), indent)
+
+    @classmethod
+    def from_json(cls, content: str | bytes) -> "SamplingPlan":
+        """Return the plan that :meth:`to_json` wrote."""
+        record: PlanRecord = decoded(content, PlanRecord)
+        return record.value()
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per feature, in the order of the text."""
         numbers = (self.scores.tolist(), self.deviation.tolist(), self.samples.tolist())
         columns = (self.features, *numbers, self.sides)
-        return [dict(zip(PLAN_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [dict(zip(_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _table(self) -> Table:
-        return plain_rows(PLAN_COLUMNS, [list(row.values()) for row in self.rows()])
+        return plain_rows(_COLUMNS, [list(row.values()) for row in self.rows()])
 
 
 def _check_count(samples: int) -> None:
@@ -182,3 +202,62 @@ def _check_count(samples: int) -> None:
         raise InputError(f"samples must be at least 1; got {samples}.")
     if samples > _BEYOND:
         raise InputError(f"samples must be at most {_BEYOND:.1e}, which nobody draws.")
+
+
+# A key that nobody knows may change what the others mean: such a file is refused, not half read.
+class PlannedFeature(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One feature of a plan; ``samples`` follows from the rest and is there for readers.
+
+    Only features of a pair have a ``side``.
+    """
+
+    text: str
+    score: float
+    deviation: float
+    samples: int
+    side: Literal["", "first", "second"] = ""
+
+
+class PlanRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What ``SamplingPlan.to_json`` writes."""
+
+    schema: Literal["limelight.plan/1"]
+    text: str
+    target: str
+    against: str | None
+    scale: str
+    error: float
+    needed: int
+    overhead: int
+    left: float
+    pilot: int | None
+    bandwidth: float | Literal["inf"]
+    ridge: float
+    row0: bool
+    sizes: str
+    replacement: str
+    features: list[PlannedFeature]
+    notices: tuple[str, ...]
+    model: str
+    version: str
+
+    @classmethod
+    def of(cls, plan: SamplingPlan) -> "PlanRecord":
+        """Return the record of a plan."""
+        own = {name: getattr(plan, name) for name in cls.__struct_fields__ if name != "schema"}
+        own["bandwidth"] = "inf" if plan.bandwidth == math.inf else plan.bandwidth
+        own["features"] = [PlannedFeature(text=row.pop("feature"), **row) for row in plan.rows()]
+        return cls(schema="limelight.plan/1", **own)
+
+    def value(self) -> SamplingPlan:
+        """Return the plan of this record."""
+        own = msgspec.structs.asdict(self)
+        del own["schema"], own["needed"]
+        rows = own.pop("features")
+        return SamplingPlan(
+            **own | {"bandwidth": float(self.bandwidth)},
+            features=tuple(row.text for row in rows),
+            sides=tuple(row.side for row in rows),
+            deviation=np.array([row.deviation for row in rows], dtype=np.float64),
+            scores=np.array([row.score for row in rows], dtype=np.float64),
+        )

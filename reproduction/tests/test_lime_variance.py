@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ratio_games import games, peaked_game, random_game, value_spread
 
 from limelight.errors import DomainError, InputError
 from limelight.theory.enumeration import all_keeps
-from limelight.theory.lime_variance import lime_variance
 from limelight.theory.ratio_game import RatioGame, value
+from limelight_reproduction.theory.lime_variance import lime_variance
+
+from ratio_games import games, peaked_game, random_game, value_spread
 
 DESIGNS = [(0.25, 0.0), (0.25, 0.5), (1.0, 1.0), (math.inf, 0.0)]
 
@@ -105,6 +106,6 @@ def test_torch_gives_the_same_numbers():
 def test_what_it_needs_is_said(monkeypatch):
     with pytest.raises(InputError, match="one document at a time"):
         lime_variance(random_game(0, batch=(2,)))
-    monkeypatch.setattr("limelight.theory.lime_variance._LOST", 0.0)
+    monkeypatch.setattr("limelight_reproduction.theory.lime_variance._LOST", 0.0)
     with pytest.raises(DomainError, match="larger bandwidth for so few words as 3"):
         lime_variance(random_game(0, d=3), bandwidth=0.05)

@@ -18,7 +18,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from limelight.errors import DomainError
+from limelight import DomainError
 from limelight.shapes import Array, Float
 from limelight.theory.lime_weights import LimeDesign, Regression, lime_design
 from limelight.theory.namespace import array_like, array_namespace

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ratio_games import quick, random_game
 
 from limelight.theory.enumeration import (
     all_keeps,
@@ -17,10 +16,12 @@ from limelight.theory.enumeration import (
     ridge_solution,
 )
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, shifted
-from limelight.theory.second_order import lime_distance_bound
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.paper import lime_theorem
+from limelight_reproduction.theory.second_order import lime_distance_bound
+
+from ratio_games import quick, random_game
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "theorems"
 

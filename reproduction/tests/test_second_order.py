@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ratio_games import games, peaked_game, quick, random_game
 from test_lime import padded
-from test_lime_theorem import theorem_game
 
 from limelight.theory.enumeration import (
     all_keeps,
@@ -22,12 +20,14 @@ from limelight.theory.enumeration import (
     shapley_weights,
 )
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
 from limelight.theory.lime_weights import lime_design
-from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
-from limelight.theory.paper import lime_theorem
 from limelight.theory.ratio_game import RatioGame, of_documents, shifted
-from limelight.theory.second_order import (
+from limelight.theory.shapley import shapley
+from limelight_reproduction.studies.attention_pooling import pooling_game
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
+from limelight_reproduction.theory.paper import lime_theorem
+from limelight_reproduction.theory.second_order import (
     distance_bound,
     lime_distance_bound,
     lime_second_order,
@@ -36,8 +36,9 @@ from limelight.theory.second_order import (
     shapley_second_order,
     shapley_value,
 )
-from limelight.theory.shapley import shapley
-from limelight_reproduction.studies.attention_pooling import pooling_game
+from test_lime_theorem import theorem_game
+
+from ratio_games import games, peaked_game, quick, random_game
 
 BANDWIDTHS = (0.1, 0.25, 1.0, np.inf)
 

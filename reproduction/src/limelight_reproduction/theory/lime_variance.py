@@ -14,7 +14,7 @@ the tilted probabilities that a word is kept and removed and Γ = A − B,
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError
+from limelight import DomainError, InputError
 from limelight.shapes import Array, Float
 from limelight.theory.conditionals import rules_of
 from limelight.theory.heavy_form import ends, heavy_form

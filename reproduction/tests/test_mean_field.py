@@ -4,16 +4,17 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
-from ratio_games import games, quick, random_game
 from test_lime import padded
-from test_lime_theorem import distance, theorem_game
 
 from limelight.errors import DomainError, InputError
 from limelight.theory.lime import lime
-from limelight.theory.lime_first_order import lime_first_order
-from limelight.theory.mean_field import lime_mean_field, shapley_mean_field
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, shifted
 from limelight.theory.shapley import shapley
+from limelight_reproduction.theory.lime_first_order import lime_first_order
+from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
+from test_lime_theorem import distance, theorem_game
+
+from ratio_games import games, quick, random_game
 
 NAMES = ("D0", "a", "b", "N0", "A", "B")
 FORMULAS = [

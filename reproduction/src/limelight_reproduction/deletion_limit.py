@@ -1,0 +1,125 @@
+"""LIME of a text whose removed words are deleted, without sampling."""
+
+__all__ = ["deletion_game", "limit_under_deletion"]
+
+from typing import Any
+
+import numpy as np
+
+from limelight import AttentionClassifier, DomainError, InputError, Model
+from limelight.explainers import Reading, one_reading
+from limelight.shapes import Float
+from limelight.text import Document, Features, Given
+from limelight.theory.lime_weights import Lime
+from limelight_reproduction.theory.deletion import DeletionGame, lime_under_deletion
+
+
+def limit_under_deletion(
+    model: Model,
+    text: Given,
+    *,
+    bandwidth: float = 0.25,
+    penalty: float = 0.0,
+    rows: int | None = None,
+    tolerance: float = 1e-6,
+    **request: Any,
+) -> Lime:
+    """Return the limit of LIME on ``text`` if removed words vanish and later ones move up.
+
+    Parameters
+    ----------
+    model
+        The paper's classifier, or a model that collapses into the same tables.
+    text
+        A text that fits the window of the model and repeats no token.
+    bandwidth
+        Width of LIME's kernel.
+    penalty
+        The ridge penalty per sample.
+    rows
+        Number of samples to which the untouched text is added, as the `lime` package does.
+    tolerance
+        Largest error of a score, relative to the range of the model's output.
+    **request
+        The keywords of :func:`limelight.explain` that say what is explained.
+
+    Returns
+    -------
+    Lime
+        Scores by word, their bound, the intercept and its bound.
+
+    Raises
+    ------
+    InputError
+        If the model is another one, or a probability is explained.
+    DomainError
+        If the text has fewer than two words, repeats a token or is longer than the window.
+    """
+    reading = one_reading("limit_under_deletion", model, text, request)
+    if not (isinstance(reading.model, AttentionClassifier) and reading.exact):
+        raise InputError(
+            "LIME under deletion is exact for logits of an AttentionClassifier. For others, use "
+            "limelight.explain(model, text, 'lime', replacement='delete'), which samples."
+        )
+    limit = lime_under_deletion(
+        deletion_game(reading, 0),
+        bandwidth=bandwidth,
+        penalty=penalty,
+        rows=rows,
+        tolerance=tolerance,
+    )
+    return Lime(*(values[0] for values in limit))
+
+
+def deletion_game(reading: Reading, i: int) -> DeletionGame:
+    """Return the game of document ``i`` if removed words vanish and later ones move up."""
+    document, arrays = reading.documents[i], reading.collapsed
+    tables, weights = arrays.model.tables, reading.target_weights[i]
+    if (reason := _reason_inexact(document, reading.features[i])) is not None:
+        raise DomainError(
+            "exact LIME under deletion needs texts that fit the window and repeat no token; here "
+            f"{reason}. Use method 'lime' with replacement='delete', which samples."
+        )
+    ids = document.input.ids
+    d = len(ids)
+    word, place = ids[:, None], 1 + np.arange(d)[None, :]
+    logit = tables.logit(word, place)
+    u = tables.value(word, place)
+    # Per head, as in other games: a head far below another must not underflow.
+    top = np.maximum(logit.max(axis=(0, 1)), arrays.base_logit[i].max(axis=-1))
+    g = np.exp(np.moveaxis(logit - top, -1, 0))
+    padding = np.exp(arrays.base_logit[i] - top[:, None])
+    padding_gu = padding * np.einsum("c,ckt->kt", weights, arrays.base_u[i])
+    tail_g = _sums_beside(padding, d)
+    # The least Σg is that of [cls] and padding, for a word adds to it wherever it stands.
+    smallest = np.broadcast_to(tail_g.min(axis=-1), arrays.bounds.logit.shape)
+    error = arrays.bounds.of_outputs(arrays.seen_ids.shape[1], smallest)[i]
+    return DeletionGame(
+        g=g,
+        u=np.einsum("c,tpck->ktp", weights, u)[None],
+        tail_g=tail_g,
+        tail_gu=_sums_beside(padding_gu, d)[None],
+        error=np.abs(weights[None]) @ error,
+    )
+
+
+def _reason_inexact(document: Document, features: Features) -> str | None:
+    """Say why positions under deletion depend on more than the number of words kept before."""
+    strings = document.tokens.strings
+    # A word beyond the window moves into it when others go, at a place that depends on which.
+    if document.cut is not None:
+        return "the last words were cut off"
+    if len(features) == len(strings):
+        return None
+    repeated = next((s for s in strings if strings.count(s) > 1), None)
+    if features.unit == "words" and repeated is not None and (features.of_token >= 0).all():
+        return f"{repeated!r} repeats"
+    return "not every token is a feature of its own"
+
+
+def _sums_beside(x: Float[np.ndarray, "K T_max"], d: int) -> Float[np.ndarray, "K kept"]:
+    """Sum over [cls] and padding when 0, 1, … d words stand between them."""
+    # From the end: the whole less what stands before would cancel where a late place weighs little.
+    behind = np.cumsum(x[:, ::-1], axis=1)[:, ::-1]
+    after = np.concatenate([behind[:, 1:], np.zeros((len(x), 1))], axis=1)
+    return x[:, :1] + after[:, : d + 1]

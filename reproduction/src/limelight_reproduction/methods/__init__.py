@@ -1,0 +1,1 @@
+"""Methods for the paper's classifier that limelight finds by their entry points."""

@@ -1,0 +1,183 @@
+"""How many samples LIME needs on a text, before they are drawn."""
+
+__all__ = ["plan"]
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+
+from limelight import DomainError, InputError, Model, __version__
+from limelight.explainers import (
+    SIZES,
+    Finding,
+    LimeSampled,
+    Range,
+    Reading,
+    between,
+    find_method,
+    made,
+    one_reading,
+    settings_class,
+)
+from limelight.text import Given, side_names
+from limelight.theory.lime import lime
+from limelight.theory.lime_weights import lime_design, size_weight
+from limelight.theory.namespace import host_array
+from limelight.theory.ratio_game import one_document
+from limelight_reproduction.planning.sampling_plan import SamplingPlan
+from limelight_reproduction.theory.lime_variance import lime_variance
+
+_CONDITION = (
+    "It holds for words that are replaced in place ({}) and a regression on all of them: selecting "
+    "words changes the errors."
+)
+_MOST_SAMPLES = 1_000_000  # a standard error from n of them is itself known to about 1/√(2n)
+
+
+@settings_class
+class _Regression(LimeSampled):
+    """How far ``lime-sampled`` on all words may be off, and how many samples may tell that."""
+
+    error: Annotated[float, Range(lambda x: 0 < x < math.inf, "be positive and finite")]
+    pilot: Annotated[int, between(2, _MOST_SAMPLES)]
+
+
+def plan(
+    model: Model,
+    text: Given,
+    *,
+    error: float = 0.01,
+    bandwidth: float = 0.25,
+    ridge: float = 1.0,
+    row0: bool = True,
+    sizes: str = "uniform",
+    pilot: int = 1000,
+    seed: int = 0,
+    **request: Any,
+) -> SamplingPlan:
+    """Return how many samples LIME needs on ``text`` to come within ``error`` of its limit.
+
+    The error of a score is the root of its mean square: what it scatters, and what the penalty
+    ``ridge`` and ``row0``, the untouched text among the samples, hold it back. For a model that
+    collapses into tables, on the logit, both are computed exactly, before any sample is drawn; for
+    any other they are estimated from ``pilot`` samples, drawn with ``seed``. The regression is that
+    of ``lime-sampled`` on all words, with ``bandwidth`` ν and with ``sizes`` drawn "uniform"ly (the
+    `lime` package), "balanced" or by "importance"; the defaults are its own.
+
+    Parameters
+    ----------
+    model
+        The model that is explained.
+    text
+        One text, or a pair of texts.
+    error
+        The error that no score may exceed.
+    bandwidth
+        Width of LIME's kernel.
+    ridge
+        The penalty of the regression.
+    row0
+        Whether the untouched text is one of the samples.
+    sizes
+        How many words a mask removes: "uniform", "balanced" or "importance".
+    pilot
+        Samples from which the errors are estimated if they cannot be computed.
+    seed
+        Seed of these samples.
+    **request
+        The keywords of :func:`limelight.explain` that say what is explained: ``target``,
+        ``scale``, ``features`` and so on.
+
+    Returns
+    -------
+    SamplingPlan
+        The samples that each feature needs, and the errors for any number of samples.
+
+    Raises
+    ------
+    InputError
+        If a number is outside its range, or the text is not one text.
+    DomainError
+        If the text has fewer than two features, or no pilot sample changes the output.
+    """
+    settings = {"bandwidth": bandwidth, "ridge": ridge, "row0": row0, "sizes": sizes, "seed": seed}
+    regression: _Regression = made(_Regression, **settings, error=error, pilot=pilot)
+    feasible = partial(_check_features, bandwidth=regression.bandwidth)
+    reading = one_reading("plan", model, text, request, feasible=feasible)
+    overhead, exact = _overhead(len(reading.features[0]), regression), reading.exact
+    limit = (
+        _computed_limit(reading, regression)
+        if exact
+        else _estimated_limit(reading, regression, overhead)
+    )
+    # Nothing is enumerated, so there are standard errors.
+    assert limit.stderr is not None and limit.intercept is not None  # noqa: S101, PT018
+    replacement, common = reading.model.replacements[0], reading.common(0)
+    text_facts = ("text", "features", "target", "against", "scale", "model")
+    full_value = float(reading.targets.value(reading.outputs)[0])
+    return SamplingPlan(
+        **{name: common[name] for name in text_facts},
+        **{
+            name: getattr(regression, name)
+            for name in ("error", "bandwidth", "ridge", "row0", "sizes")
+        },
+        sides=side_names(common["spans"], common["parts"]),
+        deviation=limit.stderr,
+        scores=limit.scores,
+        left=full_value - limit.intercept - float(np.sum(limit.scores)),
+        overhead=overhead,
+        pilot=None if exact else regression.pilot,
+        replacement=replacement,
+        notices=(*common["notices"], *limit.notices, _CONDITION.format(replacement)),
+        version=__version__,
+    )
+
+
+def _check_features(d: int, bandwidth: float) -> None:
+    if d < 2:
+        raise DomainError(f"LIME needs at least 2 features; this text has {d}.")
+    lime_design(d, bandwidth=bandwidth)
+
+
+def _computed_limit(reading: Reading, regression: _Regression) -> Finding:
+    """Return where the regression goes, and √(n Var β̂) of every word on the way, n → ∞."""
+    game = one_document(reading.ratio_game, 0)
+    limit = lime(game, bandwidth=regression.bandwidth)
+    variance = lime_variance(game, bandwidth=regression.bandwidth, power=SIZES[regression.sizes])
+    return Finding(
+        scores=host_array(limit.scores)[0],
+        intercept=float(limit.intercept[0]),
+        stderr=np.sqrt(host_array(variance)[0]),
+    )
+
+
+def _estimated_limit(reading: Reading, regression: _Regression, overhead: int) -> Finding:
+    """Return the same as a pilot estimates it, with its robust standard errors."""
+    pilot = regression.pilot
+    if pilot < 2 * overhead:
+        d = len(reading.features[0])
+        raise InputError(
+            f"a pilot for {d} features needs at least {2 * overhead} samples; got {pilot}."
+        )
+    settings = replace(regression, samples=pilot, max_samples=pilot, ridge=0.0, row0=False)
+    (sampled,) = find_method("lime-sampled").ways[0].explain(settings, reading)
+    if sampled.stderr is None:
+        raise DomainError(
+            f"all {pilot:,} samples of the pilot were answered alike, which does not tell how many "
+            "are needed; draw a larger pilot."
+        )
+    return replace(sampled, stderr=sampled.stderr * math.sqrt(pilot - overhead))
+
+
+def _overhead(d: int, regression: LimeSampled) -> int:
+    """Return what a regression on d words costs: (d + 1) samples of mean weight.
+
+    n samples of uneven weights w count as n E[w]²/E[w²] even ones.
+    """
+    psi, power = size_weight(d, regression.bandwidth)[1:], SIZES[regression.sizes]
+    # Drawn by q ∝ ψ^p with weights ψ/q; nothing is divided where ψ vanishes.
+    share = np.sum(psi) ** 2 / (np.sum(psi**power) * np.sum(psi ** (2 - power)))
+    return math.ceil((d + 1) / float(share))

@@ -1,0 +1,69 @@
+"""``limelight plan``, which the library finds by an entry point."""
+
+__all__ = ["plan"]
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from limelight import InputError
+from limelight.cli.console import put_one
+from limelight.cli.options import ModelOptions, QuestionOptions, Seed, WholeNumber
+from limelight.cli.texts import OneText
+from limelight_reproduction.planning import needed_samples
+
+
+def plan(
+    *text: str,
+    error: float = 0.01,
+    question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
+    bandwidth: float = 0.25,
+    ridge: float = 1.0,
+    row0: bool = True,
+    sizes: str = "uniform",
+    pilot: Annotated[WholeNumber, Parameter(validator=Number(gte=1))] = 1000,
+    seed: Seed = 0,
+    one: OneText = OneText(),  # noqa: B008
+    model: ModelOptions = ModelOptions(),  # noqa: B008
+    format: Literal["terminal", "json", "csv"] = "terminal",
+) -> None:
+    """Say how many samples LIME needs on a text to come within an error of its limit.
+
+    Parameters
+    ----------
+    text
+        The text; "-" reads standard input.
+    error
+        The error that no score may exceed: the root of its mean square, scatter and bias together.
+    bandwidth
+        Width of LIME's kernel; 0.25 is the lime package's.
+    ridge
+        The regression's penalty, which shrinks the scores where samples are few; 1 is the lime
+        package's, 0 is none.
+    row0
+        Whether the untouched text is one of the samples, as in the lime package.
+    sizes
+        How many words a mask removes: "uniform" (as the lime package), "balanced" or "importance".
+    pilot
+        Samples from which the errors are estimated where they cannot be computed.
+    format
+        A table for people, one JSON object for programs, or CSV with a row per word.
+    """
+    texts = one.whole(text)
+    if len(texts) != 1:
+        raise InputError(f"a plan is about one text; got {len(texts)}. Put it in quotes.")
+    (text_or_pair,) = one.with_second(texts)
+    sampling_plan = needed_samples.plan(
+        model.load(),
+        text_or_pair,
+        error=error,
+        **question.keywords(),
+        bandwidth=bandwidth,
+        ridge=ridge,
+        row0=row0,
+        sizes=sizes,
+        pilot=pilot,
+        seed=seed,
+    )
+    put_one(sampling_plan, format, None)

@@ -1,0 +1,55 @@
+"""A sampling plan on a terminal."""
+
+__all__ = ["draw_plan"]
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from limelight.pages.terminal import ALL, SHOWN_FEATURES, Look, on_terminal, table_text
+from limelight.results.table import Column, Table
+from limelight_reproduction.planning.sampling_plan import SamplingPlan
+
+_DEFAULT_SAMPLES = 5000  # of the `lime` package
+_MANY = 1.5  # times the samples that scatter alone asks for: what is then said of the penalty
+
+
+def _needed_sentence(plan: SamplingPlan) -> str:
+    """Say how many samples are needed, how that is known, and whether the penalty is why."""
+    how = (
+        "computed without sampling"
+        if plan.exact
+        else f"estimated from a pilot of {plan.pilot:,} samples"
+    )
+    needed, without = plan.needed, replace(plan, ridge=0.0).needed
+    sentence = (
+        f"LIME needs {needed:,} samples to come within {plan.error:g} of its limit in every "
+        f"score, {how}."
+    )
+    if needed > _MANY * without:
+        sentence += (
+            f" Its penalty (ridge {plan.ridge:g}) is why: it shrinks the scores of few samples, "
+            f"and without it {without:,} would do."
+        )
+    return sentence
+
+
+@on_terminal(ALL)
+def draw_plan(plan: SamplingPlan, look: Look) -> Iterator[RenderableType]:
+    """Yield the number of samples, then the features that need the most."""
+    samples = plan.samples
+    columns, values = [Column(), Column("samples", ",")], [samples.tolist()]
+    if plan.overhead < _DEFAULT_SAMPLES:
+        columns.append(Column(f"± with {_DEFAULT_SAMPLES:,}", ".2g"))
+        values.append(plan.rmse(_DEFAULT_SAMPLES).tolist())
+    order = np.lexsort((-plan.deviation, -samples))[:SHOWN_FEATURES].tolist()
+    rows = [(plan.names[j], *(numbers[j] for numbers in values)) for j in order]
+    yield look.line(_needed_sentence(plan))
+    yield Text()
+    yield table_text(Table(columns, rows, left_out=len(samples) - len(rows)), look)
+    if plan.notices:
+        yield Text()
+        yield from (look.line(notice, "dim") for notice in plan.notices)

@@ -1,0 +1,1 @@
+"""Formulas of the paper and for its classifier: arrays in, arrays out."""

@@ -1,0 +1,320 @@
+"""How far a call has come: count what is done, report it to a callback, show it to a person."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+# Called with the work done and the work in all, both in texts.
+ProgressCallback = Callable[[int | float, int], None]
+
+_SECONDS_BETWEEN_LINES = 0.2
+_LONG_SECONDS = 10.0  # what takes longer is announced
+_PACE_SECONDS = 1.0  # measured before a duration is announced
+
+
+def format_duration(seconds: int | float) -> str:
+    """Return "1 second", "83 minutes", "2 hours" or "3 days": the unit that people would use."""
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}s"
+    return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """How long a call will take, announced before it starts.
+
+    Parameters
+    ----------
+    seconds
+        The estimated time.
+    sentence
+        What the user reads.
+    calls
+        The estimated number of model calls, if the estimate rests on it.
+    """
+
+    seconds: float
+    sentence: str
+    calls: int | None = None
+
+    @classmethod
+    def from_calls(cls, calls: int, seconds: float) -> "Estimate":
+        """Return the estimate of ``calls`` model calls that take ``seconds`` in all."""
+        digits = max(len(str(calls)) - 2, 0)  # 610,000 for 613,482
+        count = f"{round(calls, -digits):,}"
+        sentence = f"about {count} questions to the model, about {format_duration(seconds)}"
+        return cls(seconds=seconds, sentence=sentence, calls=calls)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgress:
+    """What the callback of a run gets: texts ``done`` of ``total``, and how many ``failed``.
+
+    ``new_texts`` counts those of this call, because what was stored before takes no time now. Until
+    there is one, ``per_second`` and ``left`` (seconds) are None. ``shard`` has the number, texts,
+    failures and seconds of a shard that has just been stored. ``estimate`` comes before the first
+    text, and ``notice`` is a warning for the user. ``finding`` is true while the spans or answers
+    to explain are read, before the run begins.
+    """
+
+    done: int
+    failed: int
+    total: int
+    new_texts: int = 0
+    per_second: float | None = None
+    left: float | None = None
+    shard: Any = None
+    estimate: Estimate | None = None
+    notice: str | None = None
+    finding: bool = False
+
+    def add(self, texts: int, failed: int, *, since: float, shard: Any = None) -> "RunProgress":
+        """Return the progress after ``texts`` more texts.
+
+        Parameters
+        ----------
+        texts, failed
+            How many texts were finished, and how many of them failed.
+        since
+            The value of ``time.perf_counter`` when this call began to explain.
+        shard
+            The shard of these texts, if it has been stored.
+        """
+        done, new_texts = self.done + texts, self.new_texts + texts
+        seconds = time.perf_counter() - since
+        speed = new_texts / seconds if new_texts and seconds else None
+        return RunProgress(
+            done=done,
+            failed=self.failed + failed,
+            total=self.total,
+            new_texts=new_texts,
+            per_second=speed,
+            left=None if speed is None else (self.total - done) / speed,
+            shard=shard,
+        )
+
+    @property
+    def sentence(self) -> str:
+        """Say how far the run is."""
+        reading = " read for what is explained" * self.finding
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        rate = self.per_second
+        speed = f", {rate:{',.0f' if rate >= 10 else '.2g'}} a second" if rate else ""
+        return f"{self.done:,} of {self.total:,} texts{reading}{failed}{speed}"
+
+
+@final
+class ProgressTracker:
+    """Turn model calls into the number of texts done, and report it to a callback.
+
+    The number goes down when a method needs more calls than expected, as for a tolerance that is
+    not met.
+
+    Parameters
+    ----------
+    callback
+        Called with the texts done and all texts. None reports nothing.
+    total
+        The number of all texts.
+    estimated
+        Whether the expected calls are a guess. The number then never goes down, and calls alone
+        never finish a text.
+    """
+
+    def __init__(
+        self, callback: ProgressCallback | None, *, total: int, estimated: bool = False
+    ) -> None:
+        self._callback, self._total, self._estimated = callback, total, estimated
+        self._reported = 0.0
+        self._first, self._texts, self._calls, self._expected = 0, 0, 0.0, 1.0
+
+    def track(self, first: int, *, texts: int, calls: int | float) -> AbstractContextManager[None]:
+        """Count the model calls of a block.
+
+        Parameters
+        ----------
+        first
+            The number of texts that are done before the block.
+        texts
+            The number of texts that the block works on.
+        calls
+            The expected calls for these texts. If it is 0, calls are not counted.
+        """
+        self._first, self._texts = first, texts
+        self._calls, self._expected = 0.0, float(calls)
+        return track_calls(self if calls and self._callback is not None else None)
+
+    def expect_calls(self, calls: int | float) -> None:
+        """Add to the expected calls of this block."""
+        self._expected += calls
+
+    def count_calls(self, calls: int | float) -> None:
+        """Add to the calls of this block, and report the texts done."""
+        self._calls += calls
+        share = min(self._calls / self._expected, 0.99 if self._estimated else 1.0)
+        self.report(self._first + self._texts * share)
+
+    def report(self, done: int | float) -> None:
+        """Report that ``done`` texts are done."""
+        if self._callback is not None and (done >= self._reported or not self._estimated):
+            self._reported = float(done)
+            self._callback(done, self._total)
+
+
+# The tracker of the model calls, and how many of these calls count as one.
+_TRACKER: ContextVar[tuple[ProgressTracker | None, int]] = ContextVar("tracker", default=(None, 1))
+
+
+@contextlib.contextmanager
+def track_calls(tracker: ProgressTracker | None, parts: int = 1) -> Iterator[None]:
+    """Let ``tracker`` count the model calls of a block, ``parts`` of them as one."""
+    # A context variable and no argument: methods and games lie between the verb that reports and
+    # the model calls, and have nothing to do with progress. Every thread has a tracker of its own.
+    token = _TRACKER.set((tracker, parts))
+    try:
+        yield
+    finally:
+        _TRACKER.reset(token)
+
+
+def expect_calls(calls: int | float) -> None:
+    """Tell the tracker about model calls that were not expected, as for a tolerance not yet met."""
+    tracker, parts = _TRACKER.get()
+    if tracker is not None:
+        tracker.expect_calls(calls / parts)
+
+
+def count_calls(calls: int | float) -> None:
+    """Tell the tracker that the model has answered ``calls`` more calls."""
+    tracker, parts = _TRACKER.get()
+    if tracker is not None:
+        tracker.count_calls(calls / parts)
+
+
+def split_calls(count: int) -> AbstractContextManager[None]:
+    """Count ``count`` model calls of a block as one, as for the windows of one masked text."""
+    tracker, parts = _TRACKER.get()
+    return track_calls(tracker, parts * count)
+
+
+class ProgressDisplay:
+    """Show progress to a person on standard error.
+
+    A display is a callback for progress, and a context that removes the bar or ends the line. In a
+    terminal or a notebook it shows a bar, or one line that is written again and again. Everywhere,
+    it announces once how long the work takes if that is long. The first call of the callback starts
+    the clock, because loading and warming up come before it.
+
+    Parameters
+    ----------
+    task
+        What is done, such as "explaining".
+    start_bar
+        Returns a started bar of rich with one task. By default, a line is written.
+    print_sentence
+        Prints a sentence above the bar.
+    announced
+        Whether the duration is announced already.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        *,
+        start_bar: Callable[[], Any] | None = None,
+        print_sentence: Callable[[str], None] | None = None,
+        announced: bool = False,
+    ) -> None:
+        self._task, self._start_bar, self.announced = task, start_bar, announced
+        self._print_sentence = print_sentence
+        # A log would keep every state of a line that is meant to be written over.
+        self.is_live = sys.stderr.isatty() or "ipykernel" in sys.modules
+        self._restart()
+
+    def _restart(self) -> None:
+        self._clock_start: tuple[float, float] | None = None  # the time, and the work done
+        self._bar: Any = None
+        self._line_time, self._line_width = 0.0, 0
+
+    def __enter__(self) -> "ProgressDisplay":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._line_width:
+            print(file=sys.stderr, flush=True)
+        self._restart()  # one display may show several calls in turn
+
+    def __call__(
+        self,
+        done: int | float,
+        total: int | float,
+        text: str = "",
+        seconds_left: float | None = None,
+    ) -> None:
+        """Show that ``done`` of ``total`` is done; ``text`` stands in place of the task."""
+        start, first = self._clock_start = self._clock_start or (time.monotonic(), float(done))
+        seconds, gained = time.monotonic() - start, done - first
+        if gained and seconds >= _PACE_SECONDS:
+            self._announce_duration(seconds / gained * (total - first))
+            if seconds_left is None:
+                seconds_left = seconds / gained * (total - done)
+        if not self.is_live:
+            return
+        if self._start_bar is None:
+            self._write_line(done, total, text, seconds_left)
+            return
+        if self._bar is None and done < total:  # a quick answer has no bar
+            self._bar = self._start_bar()
+        if self._bar is not None:
+            (bar_task,) = self._bar.task_ids
+            self._bar.update(bar_task, completed=done, total=total, description=text or self._task)
+
+    def show_run(self, progress: RunProgress) -> None:
+        """Show how far a run is; its estimate and its warnings get lines of their own."""
+        for sentence in (progress.estimate and progress.estimate.sentence, progress.notice):
+            if sentence:
+                self.announce(sentence)
+        if self.is_live:
+            self(progress.done, progress.total, progress.sentence, progress.left or 0.0)
+
+    def announce(self, sentence: str) -> None:
+        """Print a sentence above the bar or the line."""
+        if self._print_sentence is not None:
+            self._print_sentence(sentence)
+        else:
+            print("\r" * self.is_live + sentence.ljust(self._line_width), file=sys.stderr)
+
+    def _announce_duration(self, seconds: float) -> None:
+        if seconds > _LONG_SECONDS and not self.announced:
+            self.announced = True
+            self.announce(f"{self._task.capitalize()} takes about {format_duration(seconds)}.")
+
+    def _write_line(
+        self, done: int | float, total: int | float, text: str, seconds_left: float | None
+    ) -> None:
+        now = time.monotonic()
+        recent = now - self._line_time < _SECONDS_BETWEEN_LINES
+        if not done or (recent and done < total):
+            return
+        left = f", about {format_duration(seconds_left)} left" if seconds_left else ""
+        line = (text or f"{self._task}: {done / total:.0%}") + left
+        print("\r" + line.ljust(self._line_width), end="", file=sys.stderr, flush=True)
+        self._line_time, self._line_width = now, len(line)
+
+
+def open_progress(
+    progress: ProgressCallback | Literal[True], task: str
+) -> AbstractContextManager[ProgressCallback]:
+    """Return a context with the callback for ``progress``; True stands for a display."""
+    return ProgressDisplay(task) if progress is True else nullcontext(progress)
