@@ -231,7 +231,7 @@ class ComparisonRecord(Record, frozen=True):
     text: str
     explanations: list[ExplanationRecord]
     agreement: Agreement
-    notices: list[str] = []
+    notices: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, c: Comparison) -> "ComparisonRecord":
@@ -241,14 +241,14 @@ class ComparisonRecord(Record, frozen=True):
             text=c.text,
             explanations=[ExplanationRecord.of(e) for e in c],
             agreement=c.agreement,
-            notices=list(c.notices),
+            notices=c.notices,
         )
 
     def value(self) -> Comparison:
         """Return the comparison of this record; the agreement is computed again."""
         return Comparison(
             explanations=tuple(record.value() for record in self.explanations),
-            notices=tuple(self.notices),
+            notices=self.notices,
         )
 
 
