@@ -405,7 +405,7 @@ def triple_measures(*, smoke: bool) -> Iterator[Measure]:
     cells: dict[str, list[IntervalCheck]] = {}
     too_few = []
     for d in TRIPLE_WORDS[:1] if smoke else TRIPLE_WORDS:
-        fewest = Banzhaf().draws.determining(d)
+        fewest = Banzhaf().sample_size.minimum(d)
         too_few += [f"{calls} of {d} words" for calls in TRIPLE_CALLS if calls < fewest]
         for calls in (calls for calls in TRIPLE_CALLS if calls >= fewest):
             for kind, (what, *_) in TRIPLES.items():

@@ -16,7 +16,7 @@ from torch import nn
 
 import limelight
 from limelight.explainers import Reading, read
-from limelight.explainers.registry import configured
+from limelight.explainers.registry import configure_method
 from limelight.models.attention import AttentionClassifier, padded_ids
 from limelight.text import UNK, Document
 from limelight_reproduction.one_layer.full_attention import FullAttention
@@ -150,9 +150,9 @@ def against_captum(model: AttentionClassifier, text: str, *, rounds: int) -> Ite
 
 def _scores(reading: Reading, method: str) -> np.ndarray:
     """Return the scores of a document that is read already but of which nothing is computed."""
-    chosen = configured(method, reading.model, {})
+    chosen = configure_method(method, reading.model, {})
     fresh = replace(reading, shared=type(reading.shared)())
-    return chosen.way.explain(chosen.settings, fresh)[0].scores
+    return chosen.implementation.explain(chosen.settings, fresh)[0].scores
 
 
 def family(

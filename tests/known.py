@@ -27,13 +27,15 @@ OURS = [name for name, row in METHODS.items() if row.settings.__module__.startsw
 
 def needing(*capabilities):
     """Return the methods whose last way, that of the most models, needs one of these."""
-    return [name for name, row in METHODS.items() if row.ways[-1].needs in capabilities]
+    return [name for name, row in METHODS.items() if row.implementations[-1].needs in capabilities]
 
 
 ONLY_EXACT = needing("tables", "exact_game")
 DEEP = [name for name in METHODS if name not in ONLY_EXACT]  # which networks have too
 # Samples are all that these have: they bring standard errors, and no exact value to check.
-DRAWN = [name for name, row in METHODS.items() if [way.needs for way in row.ways] == [None]]
+DRAWN = [
+    name for name, row in METHODS.items() if [used.needs for used in row.implementations] == [None]
+]
 
 # As few samples as each takes, for what holds whatever they say.
 CHEAP = {

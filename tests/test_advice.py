@@ -142,12 +142,12 @@ RAISED = [
         of(TEXT, "lime", samples=50, max_samples="{1}"),
     ),
     row(
-        r"Banzhaf values of 40 words need at least (\d+) samples",
+        r"Banzhaf values of 40 features need at least (\d+) samples",
         of(LONG, "banzhaf", samples=10, max_samples=10),
         of(LONG, "banzhaf", samples="{1}"),
     ),
     row(
-        r"interactions of 40 words need at least (\d+) samples",
+        r"interactions of 40 features need at least (\d+) samples",
         of(LONG, "interactions", samples=10, max_samples=10),
         of(LONG, "interactions", samples="{1}"),
     ),

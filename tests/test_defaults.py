@@ -115,5 +115,5 @@ def test_lime_of_one_word_goes_through_the_text_with_and_without_it(shipped):
     several = limelight.explain(shipped, ["a film", "superb", "superb superb"], "lime")
     assert several[1].scores[0] == pytest.approx(e.scores[0], abs=1e-9)
     assert len(several[2]) == 1
-    with pytest.raises(limelight.DomainError, match="at least 2 words"):
+    with pytest.raises(limelight.DomainError, match="at least 2 features"):
         limelight.explain(shipped, "superb", "lime", penalty=0.1)

@@ -5,7 +5,7 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
-from limelight.explainers import Method, Way, each, settings_class
+from limelight.explainers import Cost, Implementation, Method, per_input, settings_class
 
 
 def half(texts):
@@ -50,13 +50,13 @@ def test_a_generator_that_fails_halfway_is_named(tmp_path, call, message):
 
 def method_that_returns(value):
     settings = settings_class(type("Settings", (), {}))
-    way = Way(needs=None, exactness="exact", explain=value, settings={}, calls=lambda *_: 1)
+    implementation = Implementation(exactness="exact", explain=value, cost=Cost(calls=lambda *_: 1))
     names = dict.fromkeys(("label", "formula", "sees", "blind", "cost"), "test")
-    return Method(id="faulty", settings=settings, ways=(way,), **names)
+    return Method(id="faulty", settings=settings, implementations=(implementation,), **names)
 
 
 @pytest.mark.parametrize(
-    "returned", [lambda *_: None, lambda *_: [None], each(lambda *_: None), lambda *_: []]
+    "returned", [lambda *_: None, lambda *_: [None], per_input(lambda *_: None), lambda *_: []]
 )
 def test_a_method_that_returns_no_finding_is_named(monkeypatch, returned):
     from limelight.explainers.registry import METHODS

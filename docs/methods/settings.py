@@ -1,13 +1,15 @@
-"""Write the settings of every method into its page, as the registry has them.
+"""Write the settings of every method into its page, and as keywords for type checkers.
 
 python docs/methods/settings.py
 """
 
 import re
 from pathlib import Path
+from typing import get_args, get_type_hints
 
+from limelight import setting_keywords
 from limelight.explainers import METHODS
-from limelight.explainers.method import Method, Way, setting_defaults
+from limelight.explainers.method import Implementation, Method, setting_defaults
 from limelight.pages.wording import EXACTNESS, MODELS
 
 HERE = Path(__file__).parent
@@ -16,20 +18,22 @@ SECTION = re.compile(r"(?<=^## Settings\n)(.*?)(?=^## )", re.MULTILINE | re.DOTA
 
 def section(method: Method) -> str:
     """Return what a page says under "Settings": one table for each way to compute the method."""
-    parts = [_way(method, way) for way in method.ways]
-    if method.ways[-1].needs is not None:
+    parts = [_section(method, used) for used in method.implementations]
+    if method.implementations[-1].needs is not None:
         parts.append("Any other model is refused, in a sentence that says why.\n")
     return "\n".join(parts) + "\n"
 
 
-def _way(method: Method, way: Way) -> str:
-    single = len(method.ways) == 1 and way.needs is None
-    title = f"On {'any model' if single else MODELS[way.needs]} ({EXACTNESS[way.exactness]})"
-    if not way.settings:
+def _section(method: Method, implementation: Implementation) -> str:
+    single = len(method.implementations) == 1 and implementation.needs is None
+    models = "any model" if single else MODELS[implementation.needs]
+    title = f"On {models} ({EXACTNESS[implementation.exactness]})"
+    if not implementation.settings:
         return f"{title}: none.\n"
-    defaults = {**setting_defaults(method), **way.defaults}
+    defaults = {**setting_defaults(method), **implementation.defaults}
     rows = [
-        f"| `{name}` | `{defaults[name]!r}` | {means} |" for name, means in way.settings.items()
+        f"| `{name}` | `{defaults[name]!r}` | {means} |"
+        for name, means in implementation.settings.items()
     ]
     return "\n".join(
         [f"{title}:\n", "| setting | default | meaning |", "| --- | --- | --- |", *rows, ""]
@@ -42,6 +46,43 @@ def page_with_settings(name: str) -> str:
     return SECTION.sub(lambda _: f"\n{section(METHODS[name])}", text)
 
 
+KEYWORDS = Path(setting_keywords.__file__)
+_JUDGE_OWN = ("replacement", "seed")  # judge has these for all methods
+_TYPES = (bool, int, float, str, type(None))
+
+
+def keywords_module() -> str:
+    """Return the module that names the settings of limelight's methods for type checkers."""
+    types: dict[str, set[type]] = {}
+    for method in METHODS.values():
+        if method.settings.__module__.startswith("limelight.explainers."):
+            hints = get_type_hints(method.settings)
+            for name in setting_defaults(method):
+                types.setdefault(name, set()).update(get_args(hints[name]) or {hints[name]})
+    lines = {name: f"    {name}: {_annotation(types[name])}" for name in sorted(types)}
+    judge = [line for name, line in lines.items() if name not in _JUDGE_OWN]
+    other = [lines[name] for name in _JUDGE_OWN]
+    text = KEYWORDS.read_text("utf-8")
+    for title, members in (("JudgeMethodSettings", judge), ("MethodSettings", other)):
+        pattern = rf'(?<=^class {title}\()(.*?""")\n\n(?:    \w+: [^\n]*\n)*'
+        text = re.sub(
+            pattern,
+            lambda match, members=members: f"{match[1]}\n\n" + "\n".join(members) + "\n",
+            text,
+            flags=re.MULTILINE | re.DOTALL,
+        )
+    return text
+
+
+def _annotation(types: set[type]) -> str:
+    """Return the types of a setting as an annotation: Any for classes of limelight."""
+    if not types <= set(_TYPES):
+        return "Any"
+    ordered = sorted(types, key=_TYPES.index)
+    return " | ".join("None" if kind is type(None) else kind.__name__ for kind in ordered)
+
+
 if __name__ == "__main__":
+    KEYWORDS.write_text(keywords_module(), "utf-8")
     for name in METHODS:
         (HERE / f"{name}.md").write_text(page_with_settings(name), "utf-8")

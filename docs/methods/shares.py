@@ -60,7 +60,7 @@ def _shares(found: list[tuple[str, str]] | None) -> str:
 
 def _without_layers(method: Method) -> str:
     """Say why a deep model has no share: a method may need one that collapses into tables."""
-    collapsing = all(way.needs in ("tables", "exact_game") for way in method.ways)
+    collapsing = all(used.needs in ("tables", "exact_game") for used in method.implementations)
     return "refused: it is not defined there" if collapsing else "not measured"
 
 

@@ -31,7 +31,7 @@ def test_the_first_order_says_how_near_lime_is(method):
     exact = limelight.explain(MODEL, TEXT, "lime", penalty=0.1, target=0)
     assert np.abs(shrunk.scores - exact.scores).max() <= shrunk.bound
     assert "of LIME at bandwidth 0.25 and penalty 0.1." in shrunk.notices[-1]
-    with pytest.raises(DomainError, match="at least 2 words"):
+    with pytest.raises(DomainError, match="at least 2 features"):
         limelight.explain(MODEL, [TEXT, "w1"], method, target=0)
 
 
@@ -151,7 +151,7 @@ def test_a_formula_for_logits_refuses_probabilities():
 
 def test_a_formula_for_lime_names_lime_for_a_single_word():
     for method in EVERY[:3]:
-        with pytest.raises(DomainError, match="at least 2 words, unlike 'lime' itself"):
+        with pytest.raises(DomainError, match="at least 2 features, unlike 'lime' itself"):
             limelight.explain(MODEL, "w1", method)
     assert limelight.explain(MODEL, "w1", "lime")
     with pytest.raises(DomainError):

@@ -86,7 +86,7 @@ EXCEPTIONS = {
     "limelight.training.module": {"kept_entries", "kept_share"},
     # and what is exact where every set of words was asked
     # how the study of fitted games draws masks, and what it says of its standard errors
-    "limelight.explainers.target_game": {"unseen_effects"},
+    "limelight.explainers.target_game": {"rare_effect_warning"},
     "limelight.sampling.masks": {"Indicators", "Masks", "PerMask", "Rng", "sized_masks"},
     "limelight.sampling.pairs": {
         "PerPair",
@@ -102,7 +102,7 @@ EXCEPTIONS = {
         "shapley_of_all_masks",
     },
     "limelight.sampling.regression": {"LimeFit", "fitted_lime"},
-    "limelight.sampling.sample": {"Game", "LimeDraws", "Sample"},
+    "limelight.sampling.sample": {"Game", "Sample", "lime_sampler"},
 }
 
 
@@ -117,6 +117,9 @@ def imported(source):
                 yield one.name, None
 
 
+SETTINGS = [method.settings.__name__ for method in explainers.METHODS.values()]
+
+
 def of_library(source):
     return {(m, n) for m, n in imported(source) if m.partition(".")[0] == "limelight"}
 
@@ -128,7 +131,7 @@ def refused(found):
         for module, name in found
         if not (
             (module == "limelight" and name in limelight.__all__)
-            or (module == "limelight.explainers" and name in explainers.__all__)
+            or (module == "limelight.explainers" and name in {*explainers.__all__, *SETTINGS})
             or (module.startswith(THEORY) and name is not None and not name.startswith("_"))
             or name in EXCEPTIONS.get(module, ())
         )

@@ -159,7 +159,7 @@ def test_torch_gives_the_same_numbers(formula):
 
 
 def test_what_it_needs_is_said():
-    with pytest.raises(DomainError, match="at least 2 words; got d = 1"):
+    with pytest.raises(DomainError, match="at least 2 features; got d = 1"):
         lime_mean_field(random_game(0, d=1))
     with pytest.raises(InputError, match="bandwidth must be positive"):
         lime_mean_field(random_game(0), bandwidth=0.0)

@@ -140,18 +140,23 @@ def _loo(model: Any, hand: ByHand, replacement: str) -> Verdict:
 
 def _method(model: Any, hand: ByHand, name: str) -> Verdict:
     found = limelight.explain(model, TEXT, name, target=TARGET, **CHEAP.get(name, {}))
-    if "replacement" in METHODS[name].ways[-1].settings and METHODS[name].ways[-1].needs is None:
+    if (
+        "replacement" in METHODS[name].implementations[-1].settings
+        and METHODS[name].implementations[-1].needs is None
+    ):
         return _by_asking(model, hand, name, found)
     if name == "ig":
         return _integrated(hand, found)
     size = float(np.abs(found.scores).max())
-    if METHODS[name].ways[-1].needs == "lrp":
+    if METHODS[name].implementations[-1].needs == "lrp":
         return _together(model, name, found)
-    if METHODS[name].ways[-1].needs == "gradients":
+    if METHODS[name].implementations[-1].needs == "gradients":
         expected = from_gradients(name, hand, TARGET, 0, 0)
         size = max(size, float(np.abs(hand.gradient(TARGET)).max()))
     else:
-        if METHODS[name].ways[-1].needs == "attention_only" and (others := other_mixing(hand)):
+        if METHODS[name].implementations[-1].needs == "attention_only" and (
+            others := other_mixing(hand)
+        ):
             return Verdict("wrong", f"tokens are mixed by {', '.join(others)} too")
         if (rows := bad_rows(hand)) is not None:
             return Verdict("wrong", rows)

@@ -10,7 +10,13 @@ from warnings import warn
 import numpy as np
 
 from limelight.errors import about_text
-from limelight.explainers.budget import Budget, BudgetGiven, allotted, checked_counts
+from limelight.explainers.budget import (
+    Budget,
+    BudgetGiven,
+    allocate_budget,
+    check_feasible,
+    configure_with_budget,
+)
 from limelight.explainers.explaining import (
     Texts,
     compared,
@@ -20,9 +26,9 @@ from limelight.explainers.explaining import (
     readings,
     track_progress,
 )
-from limelight.explainers.method import Chosen
+from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import METHODS, method_table, methods_and_budget
+from limelight.explainers.registry import METHODS, method_table
 from limelight.models import (
     Model,
     checked_model,
@@ -37,16 +43,16 @@ from limelight.progress import ProgressCallback, open_progress
 from limelight.question import (
     Asked,
     Question,
-    Settings,
     spelled_out,
     split,
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
+from limelight.setting_keywords import MethodSettings
 from limelight.text import Answer, AskedText, Document, Given, PictureLike, is_one, joined
 
 
-class Keywords(Asked, Settings, total=False):
+class Keywords(Asked, MethodSettings, total=False):
     """What may be given by name to every verb that explains."""
 
     budget: BudgetGiven | None
@@ -67,7 +73,7 @@ class _Request(NamedTuple):
 
     model: Model
     question: Question
-    several: list[Chosen]
+    several: list[ConfiguredMethod]
     budget: Budget | None
     progress: ProgressCallback | bool | None
 
@@ -85,7 +91,7 @@ def _asked(
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, without, all_classes=all_classes)
     model = question.grouped(checked_model(model))
-    chosen, spent = methods_and_budget(model, method, settings, budget, several=several)
+    chosen, spent = configure_with_budget(model, method, settings, budget, several=several)
     return _Request(model, question, chosen, spent, progress)
 
 
@@ -177,7 +183,7 @@ def explain(
 def _answers(
     request: _Request,
     text: Any,
-    answers: Callable[[list[Chosen], Reading], list[Any]],
+    answers: Callable[[list[ConfiguredMethod], Reading], list[Any]],
     *,
     strict: bool = True,
     warning: str = "",
@@ -191,7 +197,7 @@ def _answers(
     model, question, several, budget, progress = request
     texts, found = listed(text), list[Any]()
     warning = warning or _list_warning(request, texts)
-    refuses = budget is not None or any(one.way.feasible for one in several)
+    refuses = budget is not None or any(method.implementation.cost.check for method in several)
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
         for reading in readings(
             model,
@@ -199,18 +205,18 @@ def _answers(
             question,
             progress=callback,
             chosen=several,
-            feasible=partial(checked_counts, budget, several) if strict and refuses else None,
+            feasible=partial(check_feasible, budget, several) if strict and refuses else None,
             alone=budget is not None,
         ):
             if warning:
                 first, *others = reading.documents
                 first = replace(first, notices=(*first.notices, warning))
                 reading, warning = replace(reading, documents=(first, *others)), ""
-            within = allotted(budget, several, reading)
+            within = allocate_budget(budget, several, reading)
             with track_progress(callback, within, reading, total=len(texts)):
                 found += answers(within, reading)
             if budget is not None:  # it is for each text
-                budget = budget.begun()
+                budget = budget.restart()
     return found[0] if is_one(text) else found
 
 
@@ -233,7 +239,9 @@ def explain_classes(
     """
     request = _asked(model, method, settings, _CLASS, all_classes=True)
 
-    def of_each_text(within: list[Chosen], reading: Reading) -> list[dict[str, Explanation]]:
+    def of_each_text(
+        within: list[ConfiguredMethod], reading: Reading
+    ) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
         each = zip(*by_class, strict=True)
         return [dict(zip(request.model.classes, of_text, strict=True)) for of_text in each]
@@ -305,7 +313,7 @@ def _list_warning(request: _Request, texts: list[Any]) -> str:
 def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExplanations]:
     """Return what is explained of all that can be asked of each text: its spans, or sentences."""
 
-    def of_text(within: list[Chosen], reading: Reading) -> list[list[Explanation]]:
+    def of_text(within: list[ConfiguredMethod], reading: Reading) -> list[list[Explanation]]:
         return [[e for aimed in reading.aims() for e in explanations(within[0], aimed)]]
 
     model, progress = request.model, request.progress
@@ -457,7 +465,7 @@ def compare(
     """
     strict = methods is not None
 
-    def of_each_text(within: list[Chosen], reading: Reading) -> list[Comparison]:
+    def of_each_text(within: list[ConfiguredMethod], reading: Reading) -> list[Comparison]:
         return [
             compared(within, one, strict=strict, attention=attention) for one in reading.apart()
         ]

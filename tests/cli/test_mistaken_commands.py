@@ -111,8 +111,8 @@ def test_samples_that_cannot_do_are_refused_before_any_call(verb):
     with pytest.raises(DomainError) as error:
         verb(counted(calls), text, "lime", samples=100)
     assert str(error.value) == (
-        "100 samples do not determine LIME's scores of 200 words: set samples to 402 or more, or "
-        "use a larger bandwidth."
+        "100 samples do not determine LIME's scores of 200 features: set samples to 402 or more, "
+        "or use a larger bandwidth."
     )
     assert calls == []
 
@@ -124,7 +124,7 @@ def test_a_bandwidth_that_leaves_no_weight_is_refused_before_any_call(words):
     with pytest.raises(DomainError) as error:
         library.explain(counted(calls), text, "lime", bandwidth=1e-300)
     assert str(error.value) == (
-        f"bandwidth 1e-300 leaves no weight on any sample of {words} words; use a larger one."
+        f"bandwidth 1e-300 leaves no weight on any sample of {words} features; use a larger one."
     )
     assert calls == []
 
@@ -134,8 +134,8 @@ def test_a_bandwidth_that_leaves_too_little_weight_is_what_an_error_names():
     with pytest.raises(DomainError) as error:
         library.explain(counted([]), text, "lime", bandwidth=0.01)
     assert str(error.value) == (
-        "1000 samples do not determine LIME's scores of 14 words: set samples to 2000 or more, or "
-        "use a larger bandwidth."
+        "1000 samples do not determine LIME's scores of 14 features: set samples to 2000 or more, "
+        "or use a larger bandwidth."
     )
 
 

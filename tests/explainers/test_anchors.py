@@ -4,7 +4,7 @@ import pytest
 import limelight
 from findings import findings
 from limelight.errors import InputError
-from limelight.explainers.anchors import ROWS, Anchors
+from limelight.explainers import METHODS, Anchors
 from limelight.explainers.reading import read
 from limelight.text import UNK
 
@@ -207,7 +207,8 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 
 
 def test_the_row_of_the_catalogue():
-    assert [(row.id, row.label) for row in ROWS] == [("anchors", "Anchors")]
+    row = METHODS["anchors"]
+    assert (row.id, row.label, row.settings) == ("anchors", "Anchors", Anchors)
 
 
 def shortest_by_definition(label_of, d, threshold):

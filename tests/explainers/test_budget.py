@@ -7,8 +7,8 @@ import pytest
 
 import limelight
 from limelight.errors import InputError
-from limelight.explainers import METHODS, Lime, Shapley
-from limelight.explainers.budget import DEFAULT_CALLS, Budget, seconds_of
+from limelight.explainers import DEFAULT_CALLS, METHODS, Lime, Shapley
+from limelight.explainers.budget import Budget, parse_budget, parse_seconds
 from limelight.sampling import deadline
 
 WORDS = [f"w{i}" for i in range(1, 41)]
@@ -45,7 +45,7 @@ class Counting:
     ],
 )
 def test_a_budget_is_a_time_or_a_number_of_calls(given, seconds, calls):
-    assert Budget.of(given) == Budget(seconds, calls)
+    assert parse_budget(given) == Budget(seconds, calls)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_budget_is_a_time_or_a_number_of_calls(given, seconds, calls):
 )
 def test_anything_else_is_refused(given):
     with pytest.raises(InputError, match=r"must be a time, 30 or \"30s\".*and at least 0; got"):
-        Budget.of(given)
+        parse_budget(given)
 
 
 @pytest.mark.parametrize("method", ASKING)
@@ -139,7 +139,7 @@ def test_what_a_comparison_cannot_afford_is_left_out_or_refused():
     found = limelight.compare(model, text, budget="40 calls")
     assert [e.method for e in found] == ["loo"]
     assert found.notices[0] == (
-        "Shapley is left out: Shapley of 30 words takes 118 calls of the model or more, and a "
+        "Shapley is left out: Shapley of 30 features takes 118 calls of the model or more, and a "
         "budget of 40 calls leaves it 3. Give a budget of 269 calls."
     )
     with pytest.raises(InputError, match="budget of 40 calls leaves it 39"):
@@ -260,11 +260,12 @@ def test_exact_methods_need_no_budget():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_way_that_asks_says_how_it_keeps_within_a_budget(name):
-    for way in METHODS[name].ways:
-        asks = way.calls is not None and name != "anchors"
-        assert way.fewest is not None or not asks
-        assert set(way.counts) <= set(way.settings)
+def test_every_implementation_that_calls_the_model_keeps_within_a_budget(name):
+    for implementation in METHODS[name].implementations:
+        cost = implementation.cost
+        has_calls = cost.calls is not None and name != "anchors"
+        assert cost.minimum is not None or not has_calls
+        assert set(cost.settings) <= set(implementation.settings)
 
 
 def test_without_count_or_budget_shapley_asks_as_often_as_by_default():
@@ -281,7 +282,7 @@ def test_the_default_method_is_lime_where_it_is_exact():
 
 @pytest.mark.parametrize(("given", "seconds"), [(None, None), (2, 2.0), ("1min", 60.0)])
 def test_judging_takes_a_time_in_the_same_words(given, seconds):
-    assert seconds_of(given) == seconds
+    assert parse_seconds(given) == seconds
 
 
 def test_judging_takes_no_number_of_calls():

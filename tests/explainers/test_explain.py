@@ -92,8 +92,9 @@ def test_a_words_score_is_the_sum_over_its_occurrences(method):
 @every_method
 def test_the_settings_of_a_method_are_recorded(method):
     e = limelight.explain(MODEL, TEXT, method)
-    way = METHODS[method].ways[0]
-    assert set(way.settings) - set(way.unsaid) - set(way.counts) <= set(e.settings)
+    first = METHODS[method].implementations[0]
+    visible = set(first.settings) - set(first.hidden_settings) - set(first.cost.settings)
+    assert visible <= set(e.settings)
 
 
 @pytest.mark.parametrize("method", LINEAR)

@@ -9,7 +9,7 @@ import limelight
 from findings import findings
 from limelight.errors import DomainError, InputError
 from limelight.explainers import METHODS, Lime, LimeSampled, read
-from limelight.explainers.registry import configured
+from limelight.explainers.registry import configure_method
 from limelight.theory.lime_weights import size_weight
 
 from tiny_models import random_texts, tiny_model
@@ -198,8 +198,8 @@ def test_fewer_samples_than_words_are_refused_without_a_penalty():
     with pytest.raises(DomainError) as error:
         explained(text=" ".join(f"w{i}" for i in range(1, 9)), samples=8, ridge=0.0)
     assert str(error.value) == (
-        "8 samples do not determine LIME's scores of 8 words: set samples to 18 or more, or use a "
-        "larger bandwidth."
+        "8 samples do not determine LIME's scores of 8 features: set samples to 18 or more, or use "
+        "a larger bandwidth."
     )
 
 
@@ -247,7 +247,7 @@ def test_a_bandwidth_that_leaves_no_weight_is_refused():
     with pytest.raises(DomainError) as error:
         explained(bandwidth=1e-3)
     assert str(error.value) == (
-        "bandwidth 0.001 leaves no weight on any sample of 9 words; use a larger one."
+        "bandwidth 0.001 leaves no weight on any sample of 9 features; use a larger one."
     )
 
 
@@ -266,7 +266,7 @@ def test_no_weights_are_a_bandwidth_of_infinity():
 def test_the_row_of_the_catalogue():
     row = METHODS["lime-sampled"]
     assert (row.label, row.settings) == ("LIME (sampled)", LimeSampled)
-    chosen = configured("lime-sampled", tiny_model(5), {"samples": 7})
+    chosen = configure_method("lime-sampled", tiny_model(5), {"samples": 7})
     assert chosen.settings == LimeSampled(samples=7, replacement="unk")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import limelight
 from limelight import DomainError, InputError
-from limelight.explainers.method import chosen, chosen_way
+from limelight.explainers.method import ConfiguredMethod, select_implementation
 from limelight.explainers.registry import METHODS
 
 from tiny_models import tiny_model
@@ -168,8 +168,8 @@ SETTINGS = [
     (who, name, setting)
     for who, model in MODELS.items()
     for name, method in METHODS.items()
-    if (way := chosen_way(method, model)) is not None
-    for setting in way.settings
+    if (implementation := select_implementation(method, model)) is not None
+    for setting in implementation.settings
 ]
 ODD = [10**400, -(10**400), 10**5000, math.nan, math.inf, -math.inf, -1, True, "x", "7" * 400]
 
@@ -177,10 +177,9 @@ ODD = [10**400, -(10**400), 10**5000, math.nan, math.inf, -math.inf, -1, True, "
 @pytest.mark.parametrize(("who", "name", "setting"), SETTINGS)
 def test_what_a_setting_cannot_be_is_refused_in_a_sentence(who, name, setting):
     method, model = METHODS[name], MODELS[who]
-    way = chosen_way(method, model)
     for value in ODD:
         try:
-            found = chosen(method, way, model, {setting: value})
+            found = ConfiguredMethod.create(method, model, {setting: value})
         except InputError as error:
             said = str(error)
             assert setting in said

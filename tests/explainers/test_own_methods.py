@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,11 @@ from limelight.explainers import METHODS, Lime, Method, registry, settings_class
 from tiny_models import tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
+OURS = [
+    name
+    for name, method in METHODS.items()
+    if method.settings.__module__.startswith("limelight.explainers.")
+]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
@@ -29,22 +35,23 @@ def shown(language):
 def methods(monkeypatch):
     """A registry of the test's own, which no package has added anything to."""
     fresh = registry.Registry()
-    fresh._looked = True
+    for name in OURS:
+        fresh.keep(METHODS[name])
+    fresh._has_looked = True
     monkeypatch.setattr(registry, "METHODS", fresh)
     monkeypatch.setattr("limelight.verbs.METHODS", fresh)
     return fresh
 
 
 @pytest.fixture
-def alone(tmp_path, monkeypatch):
-    """The method of the guide."""
+def alone(methods, tmp_path, monkeypatch):
+    """The method of the guide, whose import registers it."""
     (tmp_path / "limelight_alone.py").write_text(shown("python"), "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "limelight_alone", raising=False)
-    import limelight_alone
-
+    import_module("limelight_alone")
     monkeypatch.delitem(sys.modules, "limelight_alone")
-    return limelight_alone.ALONE
+    return methods["alone"]
 
 
 @pytest.mark.parametrize(
@@ -109,17 +116,19 @@ def copied(method):
         (lambda m: replace(m, id="lime"), "there is a method 'lime' already"),
         (lambda m: replace(m, settings=dict), "must be a limelight.explainers.settings_class"),
         (lambda m: replace(m, settings=Lime), "each setting of method 'alone' must be in its"),
-        (lambda m: replace(m, ways=()), "method 'alone' has no way to be computed"),
+        (lambda m: replace(m, implementations=()), "method 'alone' has no implementation"),
         (
-            lambda m: replace(m, ways=(replace(m.ways[0], settings={"scale": "a scale"}),)),
-            "each setting of method 'alone' must be in its class and in one of its ways",
+            lambda m: replace(
+                m, implementations=(replace(m.implementations[0], settings={"scale": "a scale"}),)
+            ),
+            "each setting of method 'alone' must be in its class and in an implementation",
         ),
     ],
 )
 def test_a_method_that_is_not_right_is_refused_in_a_sentence(methods, alone, made, sentence):
     with pytest.raises(InputError, match=re.escape(sentence)):
         limelight.register(made(alone))
-    assert "alone" not in methods
+    assert methods["alone"] is alone
 
 
 def test_settings_belong_to_one_method(methods, alone):
@@ -139,13 +148,13 @@ def installed(folder, name, point):
 def test_packages_are_read_once_and_a_broken_one_is_named(methods, tmp_path, monkeypatch):
     (tmp_path / "limelight_alone.py").write_text(shown("python"), "utf-8")
     (tmp_path / "limelight_torn.py").write_text("import no_such_module_at_all\n", "utf-8")
-    installed(tmp_path, "limelight-alone", "alone = limelight_alone:ALONE")
+    installed(tmp_path, "limelight-alone", "alone = limelight_alone:Alone")
     installed(tmp_path, "limelight-torn", "torn = limelight_torn:TORN")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "limelight_alone", raising=False)
-    methods._looked = False
+    methods._has_looked = False
     assert methods["lime"].label == "LIME"
-    assert not methods._looked  # what is ours is found without looking
+    assert not methods._has_looked  # what is ours is found without looking
     assert isinstance(methods["alone"], Method)
     said = "the method 'torn' of the package 'limelight-torn' cannot be used: "
     assert methods.broken["torn"].startswith(f"{said}ModuleNotFoundError(")
@@ -156,12 +165,26 @@ def test_packages_are_read_once_and_a_broken_one_is_named(methods, tmp_path, mon
     monkeypatch.delitem(sys.modules, "limelight_alone")
 
 
-def test_the_registry_imports_a_module_for_each_of_its_methods():
-    ours = [name for names in registry.MODULES.values() for name in names]
-    assert list(METHODS)[: len(ours)] == ours
-    for module, names in registry.MODULES.items():
-        rows = sys.modules[f"limelight.explainers.{module}"].ROWS
-        assert tuple(row.id for row in rows) == names
+def test_methods_are_listed_in_the_order_of_their_modules():
+    homes = [METHODS[name].settings.__module__.rpartition(".")[2] for name in OURS]
+    assert list(dict.fromkeys(homes)) == list(registry.MODULES)
+    assert list(METHODS)[: len(OURS)] == OURS
+
+
+@pytest.mark.parametrize("name", ["lime", "lime-sampled", "shapley", "banzhaf", "anchors"])
+def test_a_method_is_found_without_the_modules_of_the_others(name):
+    program = f"""
+import sys
+from limelight.explainers import METHODS
+
+METHODS[{name!r}]
+homes = {{module: f"limelight.explainers.{{module}}" for module in {registry.MODULES}}}
+print(*[module for module, home in homes.items() if home in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [name.partition("-")[0]]
 
 
 COMMANDS = """\

@@ -12,9 +12,9 @@ from rich.console import Console
 import limelight
 from limelight.errors import DomainError
 from limelight.explainers.banzhaf import strongest
-from limelight.sampling.pairs import PairDraws, fitted_pairs
+from limelight.sampling.pairs import PairSampler, fitted_pairs
 from limelight.sampling.regression import fitted_lime
-from limelight.sampling.sample import CoinDraws, Sample
+from limelight.sampling.sample import Sample, coin_sampler
 
 WORDS = [f"w{i}" for i in range(20)]
 
@@ -117,8 +117,9 @@ def test_sampled_values_of_a_long_text_are_those_of_its_exact_game():
     exact = limelight.explain(model, text, "banzhaf")
     sample = Sample(
         lambda keep: (game(keep) - game(~keep))[:, -1:] / 2,
-        CoinDraws(d),
+        coin_sampler(d),
         np.random.default_rng(0),
+        d=d,
         row0=False,
     )
     sample.grow(1000)
@@ -126,12 +127,11 @@ def test_sampled_values_of_a_long_text_are_those_of_its_exact_game():
     assert (np.abs(fit.scores[0] - exact.scores) <= 5 * fit.stderr[0]).all()
     for index in ("shapley", "banzhaf"):
         exact = limelight.explain(model, text, "interactions", index=index, top=None)
-        draws = PairDraws(d, index)
-        sample = Sample(
-            lambda keep: game(keep)[:, -1:], draws, np.random.default_rng(1), row0=False
-        )
+        sampler = PairSampler(d, index)
+        rng = np.random.default_rng(1)
+        sample = Sample(lambda keep: game(keep)[:, -1:], sampler, rng, d=d, row0=False)
         sample.grow(3000)
-        fit = fitted_pairs(sample, draws=draws)
+        fit = fitted_pairs(sample, sampler=sampler)
         i, j = exact.pairs.features.T
         off, stderr = fit.scores[0, i, j] - exact.pairs.scores, fit.stderr[0, i, j]
         assert (np.abs(off) <= 5 * stderr).all()
@@ -143,11 +143,11 @@ def test_the_mean_of_many_samples_is_the_interaction(index):
     """Unbiased although the line is fitted to the same masks: 40 masks of 6 words, 400 times."""
     d, score = 6, bumpy(2, 6)
     game = lambda keep: np.array([[score(frozenset(np.flatnonzero(row)))] for row in keep])  # noqa: E731
-    draws, found = PairDraws(d, index), []
+    sampler, found = PairSampler(d, index), []
     for seed in range(400):
-        sample = Sample(game, draws, np.random.default_rng(seed), row0=False)
+        sample = Sample(game, sampler, np.random.default_rng(seed), d=d, row0=False)
         sample.grow(40)
-        found.append(fitted_pairs(sample, draws=draws).scores[0])
+        found.append(fitted_pairs(sample, sampler=sampler).scores[0])
     mean, error = np.mean(found, axis=0), np.std(found, axis=0) / math.sqrt(len(found))
     for j, k in itertools.combinations(range(d), 2):
         truth = pair_by_definition(score, d, j, k, index)
@@ -219,7 +219,7 @@ def test_too_few_samples_are_refused_before_the_model_is_asked(method, least):
 def test_the_fewest_samples_determine_banzhaf_values_or_it_is_said(d):
     """Of five words, one mask alone decides a slope in one of these samples."""
     model, _ = wrapped(bumpy(3, d))
-    fewest, said = limelight.explainers.Banzhaf().draws.determining(d), set()
+    fewest, said = limelight.explainers.Banzhaf().sample_size.minimum(d), set()
     for seed in range(20):
         own = {"samples": fewest, "max_samples": fewest, "seed": seed}
         try:
@@ -228,7 +228,7 @@ def test_the_fewest_samples_determine_banzhaf_values_or_it_is_said(d):
             said.add(str(error))
         else:
             assert np.isfinite(e.stderr).all()
-    sentence = "22 samples do not determine the Banzhaf values of 5 words. Set samples to 44."
+    sentence = "22 samples do not determine the Banzhaf values of 5 features. Set samples to 44."
     assert said == ({sentence} if d == 5 else set())
 
 

@@ -484,7 +484,7 @@ def test_attention_of_a_sentence_is_read_at_its_own_places():
     for e in each:  # by another road: the sentence alone
         one = reading_of(model, [AskedText(TEXT, (e.asked,))], question.to(model))
         chosen = METHODS["alpha-avg"]
-        (alone,) = chosen.ways[-1].explain(chosen.settings(), one)
+        (alone,) = chosen.implementations[-1].explain(chosen.settings(), one)
         np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-5)
     assert not np.allclose(each[0].scores, each[1].scores)
 

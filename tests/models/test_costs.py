@@ -63,7 +63,7 @@ def test_texts_explained_together_are_explained_as_alone():
     ],
 )
 def test_lime_draws_five_samples_for_each_word_unless_told(d, settings, samples):
-    assert LimeSampled(**{"samples": None, **settings}).draws.first(d) == samples
+    assert LimeSampled(**{"samples": None, **settings}).sample_size.initial_count(d) == samples
 
 
 def test_a_long_text_has_enough_samples_by_default():

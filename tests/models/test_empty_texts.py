@@ -21,7 +21,7 @@ def refusing():
 
 @pytest.mark.parametrize(
     "method",
-    [n for n, row in METHODS.items() if row.ways[-1].needs is None],
+    [n for n, row in METHODS.items() if row.implementations[-1].needs is None],
 )
 def test_every_method_that_a_function_allows_explains_it(method):
     for text in (TEXT, "A great film: really good", 'it is "great" fun; truly'):

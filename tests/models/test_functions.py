@@ -266,7 +266,7 @@ def test_a_result_carries_its_settings_and_survives_json(method):
     assert e.features == ("w1", "w5", "never", "w8", "w11")
     assert e.spans[1] == ((3, 5), (15, 17))
     # Two are stored where they are set.
-    stored = set(METHODS[method].ways[-1].settings) - {"spare", "start"}
+    stored = set(METHODS[method].implementations[-1].settings) - {"spare", "start"}
     assert stored <= set(e.settings)
     assert e.settings["replacement"] == "mask"
     assert e.model == model.fingerprint
@@ -630,13 +630,13 @@ def test_sampled_lime_is_the_lime_package_on_the_same_masks():
     from lime.lime_base import LimeBase
 
     from limelight.sampling.masks import text_rng
-    from limelight.sampling.sample import LimeDraws
+    from limelight.sampling.sample import lime_sampler
 
     model = paper_as_function()
     options = {"samples": 300, "scale": "probability", "target": 1, "num_features": 5}
     e = limelight.explain(model, TEXT, "lime-sampled", feature_selection="none", **options)
     d = len(e.features)
-    drawn, _ = LimeDraws(d=d)(299, text_rng(0, TEXT))
+    drawn, _ = lime_sampler(d)(299, text_rng(0, TEXT))
     keep = np.concatenate([np.ones((1, d), bool), drawn])
     texts = [
         " ".join(w if row[e.features.index(w)] else "zzz" for w in TEXT.split()) for row in keep

@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 import limelight
-from limelight.text import in_units
 
 # Neither says "word" itself. Every sentence is a line and a paragraph, so all units are three.
 TEXTS = [
@@ -113,16 +112,3 @@ def test_summaries_of_runs_and_their_differences(unit, tmp_path):
         check(printed(found), NOUNS[unit])
         check(seen(found.to_html()), NOUNS[unit])
         assert '"units"' in found.to_json()
-
-
-@pytest.mark.parametrize(
-    ("said", "one", "wanted"),
-    [
-        ("Words with the same sign", "line", "Lines with the same sign"),
-        ("a word's score, of all words", "sentence", "a sentence's score, of all sentences"),
-        ("a password, wordy", "token", "a password, wordy"),
-        ("green words", "word", "green words"),
-    ],
-)
-def test_what_is_said_of_words_can_be_said_of_any_unit(said, one, wanted):
-    assert in_units(said, one) == wanted

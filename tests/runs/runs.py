@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 import limelight
 from limelight.data.columns import INPUT, DataColumns, DataFileRecord, DataRecord
-from limelight.explainers.registry import configured
+from limelight.explainers.registry import configure_method
 from limelight.question import Question
 from limelight.runs.record import (
     MethodRecord,
@@ -20,7 +20,7 @@ from tiny_models import tiny_model
 
 
 def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
-    chosen = [configured(name, model, {}) for name in methods]
+    chosen = [configure_method(name, model, {}) for name in methods]
     return RunRecord(
         schema="limelight.run/2",
         version=limelight.__version__,

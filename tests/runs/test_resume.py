@@ -412,7 +412,7 @@ def test_a_text_that_a_budget_is_too_small_for_is_a_row_with_its_reason(tmp_path
     data = {"text": ["a fine film", "a b c d e f g h i j k l m n o p q r s t u v w x y z"]}
     run = explained(Heard().wrapped, tmp_path / "run", data, "loo", budget="12 calls")
     assert run.errors().column("row").to_pylist() == [1]
-    assert "of 26 words takes 28 calls" in run.errors().column("error")[0].as_py()
+    assert "of 26 features takes 28 calls" in run.errors().column("error")[0].as_py()
 
 
 @pytest.mark.parametrize(

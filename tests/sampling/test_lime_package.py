@@ -33,7 +33,8 @@ def bumpy(keep):
 
 
 def ours(keep, weight, *, game=bumpy, **settings):
-    sample = Sample(game, Replayed(keep[1:], weight[1:]), np.random.default_rng(0), row0=True)
+    sampler, rng = Replayed(keep[1:], weight[1:]), np.random.default_rng(0)
+    sample = Sample(game, sampler, rng, d=keep.shape[1], row0=True)
     sample.grow(len(keep))
     return fitted_lime(sample, **settings)
 

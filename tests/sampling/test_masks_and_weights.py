@@ -14,7 +14,7 @@ from limelight.sampling.masks import (
     size_probabilities,
 )
 from limelight.sampling.regression import fitted_lime
-from limelight.sampling.sample import LimeDraws, Sample
+from limelight.sampling.sample import Sample, lime_sampler
 from limelight.theory.lime_weights import size_weight
 
 seeds = st.integers(0, 2**32)
@@ -52,7 +52,7 @@ def test_all_ways_of_drawing_have_the_same_weighted_sums():
     d, n = 6, 60_000
     totals = {}
     for sizes in SIZES:
-        keep, weight = LimeDraws(d=d, sizes=sizes)(n, np.random.default_rng(1))
+        keep, weight = lime_sampler(d, sizes=sizes)(n, np.random.default_rng(1))
         totals[sizes] = [weight.mean(), (weight * keep[:, 0]).mean()]
     for sizes in ("balanced", "importance"):
         np.testing.assert_allclose(totals[sizes], totals["uniform"], atol=5 * 0.5 / np.sqrt(n))
@@ -61,7 +61,7 @@ def test_all_ways_of_drawing_have_the_same_weighted_sums():
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_weights_stay_finite_where_psi_vanishes(sizes):
-    _, weight = LimeDraws(d=9, bandwidth=0.01, sizes=sizes)(200, np.random.default_rng(0))
+    _, weight = lime_sampler(9, bandwidth=0.01, sizes=sizes)(200, np.random.default_rng(0))
     assert np.isfinite(weight).all()
 
 
@@ -167,6 +167,7 @@ def coverage(masks, game, truth, *, rows, runs):
             lambda keep: ((game(keep) - game(~keep)) / 2)[:, None],
             Coins(),
             np.random.default_rng(seed),
+            d=len(truth),
             row0=False,
         )
         sample.grow(rows)
@@ -215,7 +216,7 @@ def test_every_balanced_mask_is_as_likely_as_any_other():
 @settings(deadline=None)
 @given(st.integers(1, 50), st.sampled_from([0.05, 0.25, 1.0, np.inf]))
 def test_the_weight_of_a_mask_depends_on_its_cosine_distance_to_the_whole_text(d, bandwidth):
-    keep, weight = LimeDraws(d=d, bandwidth=bandwidth)(200, np.random.default_rng(d))
+    keep, weight = lime_sampler(d, bandwidth=bandwidth)(200, np.random.default_rng(d))
     whole = np.sqrt(keep.sum(axis=1) * d)  # |Z| |1|; the distance of a mask of nothing is 1
     distance = 1 - keep.sum(axis=1) / np.where(whole > 0, whole, 1)
     np.testing.assert_allclose(weight, np.exp(-((distance / bandwidth) ** 2) / 2), rtol=1e-9)
@@ -223,6 +224,6 @@ def test_the_weight_of_a_mask_depends_on_its_cosine_distance_to_the_whole_text(d
 
 def test_bad_settings_are_named():
     with pytest.raises(InputError, match="bandwidth must be positive; got 0"):
-        LimeDraws(d=3, bandwidth=0.0)
+        lime_sampler(3, bandwidth=0.0)
     with pytest.raises(InputError, match=r"no sizes 'unifrm'\."):
         size_probabilities(3, "unifrm", 0.25)

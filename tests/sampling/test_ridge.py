@@ -10,12 +10,12 @@ from sklearn.linear_model import Ridge
 
 from limelight.errors import InputError
 from limelight.sampling.regression import fitted_lime, forward_selection, selected
-from limelight.sampling.sample import LimeDraws, Sample, until
+from limelight.sampling.sample import Sample, lime_sampler, until
 
 
 def sample_of(game, d, n, *, seed=0, row0=True, **settings):
     rng = np.random.default_rng(seed)
-    sample = Sample(game, LimeDraws(d=d, **settings), rng, row0=row0)
+    sample = Sample(game, lime_sampler(d, **settings), rng, d=d, row0=row0)
     sample.grow(n)
     return sample
 
@@ -113,8 +113,8 @@ def test_one_row_that_alone_decides_a_slope_claims_no_precision():
     keep[:, 3] = np.arange(30) > 0
 
     def fit(rows):
-        draws = FixedDraws(rows)
-        sample = Sample(random_game(1, 4), draws, np.random.default_rng(0), row0=False)
+        sampler = lambda n, rng: (rows[:n], np.ones(n))  # noqa: E731, ARG005
+        sample = Sample(random_game(1, 4), sampler, np.random.default_rng(0), d=4, row0=False)
         sample.grow(len(rows))
         return fitted_lime(sample, ridge=0.0)
 
@@ -125,19 +125,9 @@ def test_one_row_that_alone_decides_a_slope_claims_no_precision():
     assert np.isfinite(fit(keep).stderr).all()
 
 
-class FixedDraws:
-    """Given masks, one after the other."""
-
-    def __init__(self, keep):
-        self.keep, self.d = keep, keep.shape[1]
-
-    def __call__(self, n, rng):  # noqa: ARG002
-        return self.keep[:n], np.ones(n)
-
-
 def test_a_tolerance_is_not_met_by_a_fit_through_its_own_samples():
     rng, game = np.random.default_rng(0), random_game(0, 20)
-    sample = Sample(game, LimeDraws(d=20), rng, row0=False)
+    sample = Sample(game, lime_sampler(20), rng, d=20, row0=False)
     fit = until(sample, partial(fitted_lime, ridge=0.0), start=9, tolerance=0.1, most=10**6)
     assert fit.samples > 21
     assert 0 < fit.stderr.max() <= 0.1

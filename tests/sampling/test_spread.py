@@ -6,7 +6,7 @@ from scipy import stats
 
 from limelight.sampling.orders import permutation_shapley
 from limelight.sampling.regression import fitted_lime
-from limelight.sampling.sample import LimeDraws, Sample
+from limelight.sampling.sample import Sample, lime_sampler
 from limelight.sampling.spread import Spread, half_quantile, unseen_error
 from limelight.theory.enumeration import all_keeps, lime_weights, ridge_solution, shapley_weights
 
@@ -86,8 +86,8 @@ def ask(table):
 
 
 def by_lime(table, seed, n=300):
-    draws = LimeDraws(d=D, sizes="balanced")
-    sample = Sample(ask(table), draws, np.random.default_rng(seed), row0=False)
+    draws = lime_sampler(D, sizes="balanced")
+    sample = Sample(ask(table), draws, np.random.default_rng(seed), d=D, row0=False)
     sample.grow(n)
     fit = fitted_lime(sample, ridge=0.0, known_range=1.0)
     return fit.scores[0] - LIME @ table, fit.stderr[0]

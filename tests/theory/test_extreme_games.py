@@ -85,7 +85,7 @@ def test_tiny_and_huge_values_are_refused_in_a_sentence_and_zero_is_not():
 def test_heads_too_peaked_for_squares_have_no_known_fit_and_no_standard_error():
     game = pooling_game([0.0, -400.0, 350.0, 1.0], [1.0, 2.0, -1.0, 0.3], groups=[-1, 0, 1, 2])
     assert lime_fit(game).r2 == lime_fit(game).bound == 1
-    with pytest.raises(DomainError, match="one word outweighs all others"):
+    with pytest.raises(DomainError, match="one feature outweighs all others"):
         lime_variance(game)
 
 

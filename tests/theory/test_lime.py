@@ -273,7 +273,7 @@ def test_extreme_games_stay_finite_and_within_their_bound(name):
 
 
 def test_one_word_is_refused_with_an_alternative():
-    with pytest.raises(DomainError, match=r"at least 2 words"):
+    with pytest.raises(DomainError, match=r"at least 2 features"):
         lime(random_game(0, d=1))
 
 
@@ -301,7 +301,7 @@ def test_a_bandwidth_that_leaves_one_size_is_refused_and_a_little_more_is_exact(
     assert (np.abs(result.scores - exact.scores).max(axis=-1) <= result.bound).all()
     with pytest.raises(DomainError) as caught:
         lime(game, bandwidth=0.01)
-    said = "bandwidth 0.01 leaves weight on only one size of the samples of 3 words; "
+    said = "bandwidth 0.01 leaves weight on only one size of the samples of 3 features; "
     assert str(caught.value) == said + "use a larger one."
     assert np.isfinite(lime(game, bandwidth=0.01, penalty=1e-3).scores).all()
 

@@ -154,7 +154,7 @@ def test_torch_gives_the_same_numbers(method, oracle):
 
 @pytest.mark.parametrize("method", [shapley_interactions, banzhaf_interactions])
 def test_interactions_need_two_words(method):
-    with pytest.raises(DomainError, match="at least 2 words"):
+    with pytest.raises(DomainError, match="at least 2 features"):
         method(random_game(0, d=1))
 
 

@@ -13,7 +13,7 @@ from limelight.cli.console import chosen_format, parsed_settings, show_progress
 from limelight.cli.groups import BUDGET, FEATURES, INPUT, METHOD, MODEL, OUTPUT, TARGET
 from limelight.cli.texts import Answers, TextOptions
 from limelight.errors import InputError
-from limelight.explainers.budget import Budget
+from limelight.explainers.budget import parse_budget
 from limelight.explainers.explaining import together
 from limelight.files import bounded_json
 from limelight.models import Model, load
@@ -322,7 +322,7 @@ class Asking:
         _check_quotes(text)
         self.texts.check()
         if self.budget is not None:
-            Budget.of(self.budget)  # refuses what is no budget before the model is loaded
+            parse_budget(self.budget)  # refuses what is no budget before the model is loaded
         model, display = self.model.load(), show_progress("explaining")
 
         def ask(texts: list[Given]) -> Any:

@@ -1,19 +1,19 @@
-"""Methods: settings, the ways to compute them, and the registry that names them.
+"""Methods: their settings and implementations, and what a method in another package needs.
 
-What a method in another package needs is here: `Method` and `Way`; `settings_class` and the ranges
-of settings; `exact_values` and `by_quadrature` for games that are known, with `bounded` for scores
-with a proven bound; `Draws`, `by_draws`, `TargetGame` and `fitted_masks` for methods that sample.
+Every settings class of a method is here too, by its name: ``limelight.explainers.Lime``.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from limelight.explainers.budget import DEFAULT_CALLS, Budget, Drawing, Draws, by_draws
+from limelight.explainers.budget import Budget, allocate_budget, parse_budget
 from limelight.explainers.explaining import one_reading
 from limelight.explainers.method import (
-    MEANS,
-    Chosen,
+    MEANINGS,
+    ConfiguredMethod,
+    Cost,
     FiniteNotNegative,
+    Implementation,
     Method,
     NotBelow,
     NotNegative,
@@ -21,62 +21,70 @@ from limelight.explainers.method import (
     Positive,
     Range,
     Share,
-    Way,
     at_least,
     between,
-    by_quadrature,
-    each,
+    exact_implementation,
     made,
+    per_input,
     settings_class,
 )
 from limelight.explainers.reading import Reading, read
-from limelight.explainers.registry import METHODS, MODULES, find_method, usable_methods
+from limelight.explainers.registry import (
+    METHODS,
+    MODULES,
+    configure_method,
+    find_method,
+    register_method,
+    usable_methods,
+)
+from limelight.explainers.sample_size import (
+    DEFAULT_CALLS,
+    MAX_SAMPLES,
+    SampleSize,
+    SamplingSettings,
+    fit_sample_size,
+    sampled_implementation,
+)
 from limelight.explainers.target_game import (
     TargetGame,
-    bounded,
+    add_bounds,
     exact_values,
-    fitted_masks,
-    seen_errors,
-    unseen_effects,
+    fit_masks,
+    nonzero_or_none,
+    rare_effect_warning,
 )
 from limelight.models.text_game import TextGame
 from limelight.question import Targets
 from limelight.results import Finding
 from limelight.sampling.masks import SIZES, text_rng
 
-if TYPE_CHECKING:
-    from limelight.explainers.anchors import Anchors
-    from limelight.explainers.attention import (
-        AlphaAvg,
-        AlphaGrad,
-        AlphaMax,
-        Flow,
-        GenericAttention,
-        Rollout,
-    )
-    from limelight.explainers.banzhaf import Banzhaf, ContextCite, Interactions
-    from limelight.explainers.gradients import GL1, GL2, IG, GAvg, GxI, Lrp
-    from limelight.explainers.lime import Lime, LimeSampled
-    from limelight.explainers.nested import Owen, Zoom
-    from limelight.explainers.shapley import Loo, Shapley
+if TYPE_CHECKING:  # for type checkers, which do not run __getattr__
+    from limelight.explainers.anchors import *  # noqa: F403
+    from limelight.explainers.attention import *  # noqa: F403
+    from limelight.explainers.banzhaf import *  # noqa: F403
+    from limelight.explainers.gradients import *  # noqa: F403
+    from limelight.explainers.lime import *  # noqa: F403
+    from limelight.explainers.nested import *  # noqa: F403
+    from limelight.explainers.shapley import *  # noqa: F403
 
 __all__ = [
-    "DEFAULT_CALLS", "GL1", "GL2", "IG", "MEANS", "METHODS", "SIZES", "AlphaAvg", "AlphaGrad",
-    "AlphaMax", "Anchors", "Banzhaf", "Budget", "Chosen", "ContextCite", "Drawing", "Draws",
-    "Finding", "FiniteNotNegative", "Flow", "GAvg", "GenericAttention", "GxI", "Interactions",
-    "Lime", "LimeSampled", "Loo", "Lrp", "Method", "NotBelow", "NotNegative", "OneOf", "Owen",
-    "Positive", "Range", "Reading", "Rollout", "Shapley", "Share",
-    "TargetGame", "Targets", "TextGame", "Way", "Zoom", "at_least", "between", "bounded",
-    "by_draws", "by_quadrature", "each", "exact_values", "find_method", "fitted_masks", "made",
-    "one_reading", "read", "seen_errors", "settings_class", "text_rng", "unseen_effects",
-    "usable_methods",
+    "DEFAULT_CALLS", "MAX_SAMPLES", "MEANINGS", "METHODS", "SIZES", "Budget", "ConfiguredMethod",
+    "Cost", "Finding", "FiniteNotNegative", "Implementation", "Method", "NotBelow", "NotNegative",
+    "OneOf", "Positive", "Range", "Reading", "SampleSize", "SamplingSettings", "Share",
+    "TargetGame", "Targets", "TextGame", "add_bounds", "allocate_budget", "at_least", "between",
+    "configure_method", "exact_implementation", "exact_values", "find_method", "fit_masks",
+    "fit_sample_size", "made", "nonzero_or_none", "one_reading", "parse_budget", "per_input",
+    "rare_effect_warning", "read", "register_method", "sampled_implementation", "settings_class",
+    "text_rng", "usable_methods",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    # Settings live with their methods, whose modules are imported when they are first asked for.
-    if name in __all__:
+    # Settings live with their methods, whose modules are imported when they are first needed.
+    if not name.startswith("_"):
         for module in MODULES:
-            if (found := getattr(import_module(f"{__name__}.{module}"), name, None)) is not None:
-                return found
+            home = f"{__name__}.{module}"
+            value = getattr(import_module(home), name, None)
+            if getattr(value, "__module__", None) == home and hasattr(value, "declared"):
+                return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,15 @@ from typing import Annotated, NamedTuple, cast
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.explainers.method import Method, Share, Way, at_least, each, settings_class
+from limelight.explainers.method import (
+    Cost,
+    Implementation,
+    Share,
+    at_least,
+    per_input,
+)
 from limelight.explainers.reading import Reading
+from limelight.explainers.registry import register_method
 from limelight.explainers.target_game import TargetGame
 from limelight.models import PROPERTIES, reason_missing
 from limelight.progress import expect_calls
@@ -108,34 +115,7 @@ def sign_bracket_of(one: Reading, words: list[int], held: int) -> tuple[float, f
 _CHUNK = 4096  # masks at a time: tables hold terms for each, and `samples` has no limit
 
 
-@settings_class
-class Anchors:
-    """Settings of anchors (Ribeiro et al., 2018).
-
-    An anchor holds the predicted class, whatever the target (in a model with several labels,
-    whether the text has the target's), while every word outside it is kept or removed by a fair
-    coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` steer the
-    search; the precision that is reported comes from ``samples`` masks that the search never saw
-    (from all masks if there are no more than that, and for one head from a rigorous bracket). If
-    all 2^d masks of a text are no more than a search begins with, or at most 1,024, they are asked,
-    and the anchor is the best there is. The score of an anchor word is what precision loses when
-    the anchor lets go of it, negative where what is held is not the target; words outside the
-    anchor have 0.
-    """
-
-    threshold: Annotated[float, Share] = 0.95
-    delta: Annotated[float, Share] = 0.05
-    slack: Annotated[float, Share] = 0.15
-    batch: Annotated[int | None, at_least(1)] = None
-    beam: Annotated[int, at_least(1)] = 4
-    max_size: Annotated[int | None, at_least(1)] = None
-    samples: Annotated[int | None, at_least(1)] = None
-    max_samples: Annotated[int | None, at_least(1)] = None
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-
-
-def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
+def _found_in(settings: "Anchors", one: Reading, *, brackets: bool) -> Finding:
     """Find an anchor, and measure its precision on masks that the search has not seen.
 
     It is the best of all if all masks are asked; ``brackets`` the precision where tables allow it.
@@ -194,7 +174,7 @@ def _found_in(settings: Anchors, one: Reading, *, brackets: bool) -> Finding:
     )
 
 
-def _asks_all(settings: Anchors, d: int) -> bool:
+def _asks_all(settings: "Anchors", d: int) -> bool:
     """Whether all masks are no more than a search asks for words alone, and for the precision."""
     return affordable(d, cast(int, settings.samples) + cast(int, settings.batch) * (1 + d))
 
@@ -245,39 +225,58 @@ _SETTINGS = {
 }
 
 
-def _calls(settings: Anchors, d: int) -> int:
+def _calls(settings: "Anchors", d: int) -> int:
     """Masks of the reported precision; what the search asks besides is announced as it goes."""
     return 2**d if _asks_all(settings, d) else min(cast(int, settings.samples), 2**d)
 
 
-ROWS = (
-    Method(
-        id="anchors",
-        label="Anchors",
-        formula="shortest A with P(prediction holds | A kept, others by fair coin) ≥ threshold",
-        sees="which words suffice for the predicted class, interactions included",
-        blind="how strongly words pull, and anything below the threshold",
-        cost="10⁴ to 10⁶ forward passes on the tables (a second)",
-        settings=Anchors,
-        ways=(
-            Way(
-                needs="tables",
-                exactness="sampled",
-                explain=each(partial(_found_in, brackets=True)),
-                settings=_SETTINGS,
-                defaults={"batch": 100, "samples": 10_000, "max_samples": 1_000_000},
-                calls=_calls,
-            ),
-            Way(
-                needs=None,
-                exactness="sampled",
-                explain=each(partial(_found_in, brackets=False)),
-                settings=_SETTINGS,
-                # Asking a model costs a thousand times what asking the tables does.
-                defaults={"batch": 50, "samples": 500, "max_samples": 2000},
-                calls=_calls,
-                cost="hundreds to thousands of calls of the model",
-            ),
+@register_method(
+    id="anchors",
+    label="Anchors",
+    formula="shortest A with P(prediction holds | A kept, others by fair coin) ≥ threshold",
+    sees="which words suffice for the predicted class, interactions included",
+    blind="how strongly words pull, and anything below the threshold",
+    cost="10⁴ to 10⁶ forward passes on the tables (a second)",
+    implementations=(
+        Implementation(
+            needs="tables",
+            exactness="sampled",
+            explain=per_input(partial(_found_in, brackets=True)),
+            settings=_SETTINGS,
+            defaults={"batch": 100, "samples": 10_000, "max_samples": 1_000_000},
+            cost=Cost(calls=_calls),
+        ),
+        Implementation(
+            exactness="sampled",
+            explain=per_input(partial(_found_in, brackets=False)),
+            settings=_SETTINGS,
+            # Asking a model costs a thousand times what asking the tables does.
+            defaults={"batch": 50, "samples": 500, "max_samples": 2000},
+            cost=Cost(calls=_calls, summary="hundreds to thousands of calls of the model"),
         ),
     ),
 )
+class Anchors:
+    """Settings of anchors (Ribeiro et al., 2018).
+
+    An anchor holds the predicted class, whatever the target (in a model with several labels,
+    whether the text has the target's), while every word outside it is kept or removed by a fair
+    coin. ``threshold``, ``delta``, ``slack``, ``batch``, ``beam`` and ``max_size`` steer the
+    search; the precision that is reported comes from ``samples`` masks that the search never saw
+    (from all masks if there are no more than that, and for one head from a rigorous bracket). If
+    all 2^d masks of a text are no more than a search begins with, or at most 1,024, they are asked,
+    and the anchor is the best there is. The score of an anchor word is what precision loses when
+    the anchor lets go of it, negative where what is held is not the target; words outside the
+    anchor have 0.
+    """
+
+    threshold: Annotated[float, Share] = 0.95
+    delta: Annotated[float, Share] = 0.05
+    slack: Annotated[float, Share] = 0.15
+    batch: Annotated[int | None, at_least(1)] = None
+    beam: Annotated[int, at_least(1)] = 4
+    max_size: Annotated[int | None, at_least(1)] = None
+    samples: Annotated[int | None, at_least(1)] = None
+    max_samples: Annotated[int | None, at_least(1)] = None
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.explainers.method import Method, Way, each, settings_class
+from limelight.explainers.method import (
+    Implementation,
+    per_input,
+)
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
+from limelight.explainers.registry import register_method
 from limelight.models import Attention, Capability
 from limelight.results import Finding
 from limelight.shapes import Float
@@ -114,38 +118,6 @@ _SINK = 0.005  # of the attention: less does not show
 _LAYER = {"layer": '"first", "last", a number from 0, or "mean" over all layers'}
 
 
-@settings_class
-class AlphaAvg:
-    """Settings of α-avg: which layer of a deep model."""
-
-    layer: str | int = "last"
-
-
-@settings_class
-class AlphaMax(AlphaAvg):
-    """Settings of α-max: which layer of a deep model."""
-
-
-@settings_class
-class AlphaGrad(AlphaAvg):
-    """Settings of α×grad: which layer of a deep model."""
-
-
-@settings_class
-class Rollout:
-    """Settings of attention rollout (Abnar & Zuidema, 2020): none."""
-
-
-@settings_class
-class Flow:
-    """Settings of attention flow (Abnar & Zuidema, 2020): none."""
-
-
-@settings_class
-class GenericAttention:
-    """Settings of generic attention explainability: none."""
-
-
 Summary = Callable[[Float[np.ndarray, "*n K T"]], Float[np.ndarray, "*n T"]]
 
 
@@ -179,7 +151,7 @@ def _gradient_from_tables(_: Any, reading: Reading, *, positive: bool = False) -
     return mean_of_heads(arrays, product)
 
 
-def _of_layer(settings: AlphaAvg, one: Reading, *, summary: Summary) -> Finding:
+def _of_layer(settings: "AlphaAvg", one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the attention that the classification head's token pays to it."""
 
     def read_rows(found: Attention) -> Float[np.ndarray, "H T"]:
@@ -193,7 +165,7 @@ def _of_layer(settings: AlphaAvg, one: Reading, *, summary: Summary) -> Finding:
     )
 
 
-def _gradient_of_layer(settings: AlphaGrad, one: Reading) -> Finding:
+def _gradient_of_layer(settings: "AlphaGrad", one: Reading) -> Finding:
     """Score every feature by Σ over heads of α ∂F/∂α where the classification head reads."""
 
     def product(found: Attention) -> Float[np.ndarray, "H T"]:
@@ -232,93 +204,118 @@ def _of_pieces(one: Reading, mass: Float[np.ndarray, " T"]) -> str:
     )
 
 
-def _ways(
+def _both_implementations(
     tables: Callable[..., list[Finding]],
     deep: Callable[..., Finding],
     *,
     needs: Capability = "attention",
-) -> tuple[Way, ...]:
-    """The tables' attention, then that of a deep model: of one layer, or relayed by all."""
+) -> tuple[Implementation, ...]:
+    """Return that of the tables, then that of a deep model: of one layer, or relayed by all."""
     return (
-        Way(needs="tables", exactness="exact", explain=tables),
-        Way(
+        Implementation(needs="tables", exactness="exact", explain=tables),
+        Implementation(
             needs=needs,
             exactness="exact",
-            explain=each(deep),
+            explain=per_input(deep),
             settings=_LAYER if needs == "attention" else {},
         ),
     )
 
 
 _MEAN = partial(_from_tables, summary=mean_attention)
-_alone = partial(  # attention without gradients
-    Method,
-    blind="values, the last layer, and so the sign and the class",
+_BLIND = "values, the last layer, and so the sign and the class"  # attention without gradients
+
+
+@register_method(
+    id="alpha-avg",
+    label="α-avg",
+    formula="mean over heads of α_t (Eq. 10)",
+    sees="where [cls] looks",
+    blind=_BLIND,
     cost="one forward pass",
     signed=False,
+    implementations=_both_implementations(_MEAN, partial(_of_layer, summary=mean_attention)),
 )
+class AlphaAvg:
+    """Settings of α-avg: which layer of a deep model."""
 
-ROWS = (
-    _alone(
-        id="alpha-avg",
-        label="α-avg",
-        formula="mean over heads of α_t (Eq. 10)",
-        sees="where [cls] looks",
-        settings=AlphaAvg,
-        ways=_ways(_MEAN, partial(_of_layer, summary=mean_attention)),
-    ),
-    _alone(
-        id="alpha-max",
-        label="α-max",
-        formula="max over heads of α_t (Eq. 11)",
-        sees="where at least one head looks",
-        settings=AlphaMax,
-        ways=_ways(
-            partial(_from_tables, summary=max_attention), partial(_of_layer, summary=max_attention)
-        ),
-    ),
-    Method(
-        id="alpha-grad",
-        label="α×grad",
-        formula="Σ over heads of α_t ∂f/∂α_t at the read position, one layer",
-        sees="attention and, to first order, what it is worth to the class",
-        blind="what reaches the output by other layers and through the residual",
-        cost="one forward and one backward pass",
-        settings=AlphaGrad,
-        ways=_ways(_gradient_from_tables, _gradient_of_layer),
-    ),
-    _alone(
-        id="rollout",
-        label="Rollout",
-        formula="Π over layers of (mean over heads of α + I)/2, the row that is read",
-        sees="how attention mixes the words through all layers",
-        settings=Rollout,
-        ways=_ways(
-            _MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="attention_only"
-        ),
-    ),
-    _alone(
-        id="flow",
-        label="Flow",
-        formula="maximum flow from the read position to the word, capacities (α + I)/2",
-        sees="the widest paths of attention through all layers",
-        cost="one forward pass and one maximum flow per token: grows with the cube of the length",
-        settings=Flow,
-        ways=_ways(_MEAN, partial(_through_layers, score=flows), needs="attention_only"),
-    ),
-    Method(
-        id="generic-attention",
-        label="Generic attention",
-        formula="read row of R − I, R ← R + mean over heads of (α ∂f/∂α)⁺ R (Chefer et al. 2021)",
-        sees="attention through all layers and, to first order, where it speaks for the class",
-        blind="what speaks against the class; values, except through the gradient of α",
-        cost="one forward and one backward pass",
-        signed=False,
-        settings=GenericAttention,
-        ways=_ways(
-            partial(_gradient_from_tables, positive=True),
-            partial(_through_layers, score=relevance_of_layers, gradients=True),
-            needs="attention_only",
-        ),
+    layer: str | int = "last"
+
+
+@register_method(
+    id="alpha-max",
+    label="α-max",
+    formula="max over heads of α_t (Eq. 11)",
+    sees="where at least one head looks",
+    blind=_BLIND,
+    cost="one forward pass",
+    signed=False,
+    implementations=_both_implementations(
+        partial(_from_tables, summary=max_attention), partial(_of_layer, summary=max_attention)
     ),
 )
+class AlphaMax(AlphaAvg):
+    """Settings of α-max: which layer of a deep model."""
+
+
+@register_method(
+    id="alpha-grad",
+    label="α×grad",
+    formula="Σ over heads of α_t ∂f/∂α_t at the read position, one layer",
+    sees="attention and, to first order, what it is worth to the class",
+    blind="what reaches the output by other layers and through the residual",
+    cost="one forward and one backward pass",
+    implementations=_both_implementations(_gradient_from_tables, _gradient_of_layer),
+)
+class AlphaGrad(AlphaAvg):
+    """Settings of α×grad: which layer of a deep model."""
+
+
+@register_method(
+    id="rollout",
+    label="Rollout",
+    formula="Π over layers of (mean over heads of α + I)/2, the row that is read",
+    sees="how attention mixes the words through all layers",
+    blind=_BLIND,
+    cost="one forward pass",
+    signed=False,
+    implementations=_both_implementations(
+        _MEAN, partial(_through_layers, score=rolled_out, shares=True), needs="attention_only"
+    ),
+)
+class Rollout:
+    """Settings of attention rollout (Abnar & Zuidema, 2020): none."""
+
+
+@register_method(
+    id="flow",
+    label="Flow",
+    formula="maximum flow from the read position to the word, capacities (α + I)/2",
+    sees="the widest paths of attention through all layers",
+    cost="one forward pass and one maximum flow per token: grows with the cube of the length",
+    blind=_BLIND,
+    signed=False,
+    implementations=_both_implementations(
+        _MEAN, partial(_through_layers, score=flows), needs="attention_only"
+    ),
+)
+class Flow:
+    """Settings of attention flow (Abnar & Zuidema, 2020): none."""
+
+
+@register_method(
+    id="generic-attention",
+    label="Generic attention",
+    formula="read row of R − I, R ← R + mean over heads of (α ∂f/∂α)⁺ R (Chefer et al. 2021)",
+    sees="attention through all layers and, to first order, where it speaks for the class",
+    blind="what speaks against the class; values, except through the gradient of α",
+    cost="one forward and one backward pass",
+    signed=False,
+    implementations=_both_implementations(
+        partial(_gradient_from_tables, positive=True),
+        partial(_through_layers, score=relevance_of_layers, gradients=True),
+        needs="attention_only",
+    ),
+)
+class GenericAttention:
+    """Settings of generic attention explainability: none."""

@@ -8,32 +8,31 @@ from typing import Annotated
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.explainers.budget import Drawing, Draws, by_draws
 from limelight.explainers.method import (
-    Method,
     NotBelow,
     NotNegative,
     OneOf,
     at_least,
-    by_quadrature,
-    each,
-    settings_class,
+    exact_implementation,
+    per_input,
 )
 from limelight.explainers.reading import Reading
+from limelight.explainers.registry import register_method
+from limelight.explainers.sample_size import SampleSize, SamplingSettings, sampled_implementation
 from limelight.explainers.target_game import (
     TargetGame,
     exact_values,
-    fitted_masks,
-    seen_errors,
-    unseen_effects,
+    fit_masks,
+    nonzero_or_none,
+    rare_effect_warning,
 )
 from limelight.results import Finding, Pairs
 from limelight.sampling.all_masks import banzhaf_of_all_masks, pairs_of_all_masks
 from limelight.sampling.deadline import answers_in_time
 from limelight.sampling.masks import PerMask, coin_masks, text_rng
-from limelight.sampling.pairs import INDICES, PairDraws, fitted_pairs
+from limelight.sampling.pairs import INDICES, PairSampler, fitted_pairs
 from limelight.sampling.regression import fitted_lime, lasso_fit
-from limelight.sampling.sample import CoinDraws
+from limelight.sampling.sample import coin_sampler
 from limelight.sampling.spread import heavy_tailed
 from limelight.shapes import Bool, Float
 from limelight.text import Answer
@@ -42,54 +41,21 @@ from limelight.theory.interactions import banzhaf_interactions, shapley_interact
 from limelight.theory.namespace import host_array
 
 
-@settings_class
-class Banzhaf(Drawing):
-    """Settings of Banzhaf values: of a quadrature, or of random masks."""
-
-    per_head: bool = False
-    samples: Annotated[int | None, at_least(4)] = None
-    max_samples: Annotated[int, at_least(4), NotBelow("samples")] = 500_000
-
-    @property
-    def draws(self) -> Draws:
-        """How many masks are asked; half as many pairs are the rows of a regression."""
-        # With 1.75 balanced rows for each word and the intercept, no slope was left to a single row
-        # in 1,500 samples each of 11 and of 15 words. Fewer may do: 1.5 did for 15 words.
-        return self.drawing(
-            usual=lambda d: max(1000, 10 * d),
-            determining=lambda d: 2 * math.ceil(1.75 * (d + 1)),
-            beside=3,
-        )
-
-
-@settings_class
-class Interactions(Drawing):
-    """Settings of pair interactions: of a quadrature, or of random masks."""
-
-    index: Annotated[str, OneOf(INDICES)] = "shapley"
-    top: Annotated[int | None, at_least(1)] = 100
-
-    @property
-    def draws(self) -> Draws:
-        """How many masks are asked."""
-        return self.drawing(usual=lambda d: max(2000, 10 * d), determining=lambda d: 2 * (d + 1))
-
-
-def _check_enough(settings: Banzhaf | Interactions, d: int) -> None:
+def _check_enough(settings: "Banzhaf | Interactions", d: int) -> None:
     """Refuse before any call what cannot end well: a line through fewer rows than it needs."""
-    draws, pairs = settings.draws, isinstance(settings, Interactions)
+    sample_size, pairs = settings.sample_size, isinstance(settings, Interactions)
     if pairs and d < 2:
-        raise DomainError(f"interactions need at least 2 words; this text has {d}.")
-    masks, needed = draws.last(d), draws.determining(d)
-    if not draws.asks_all(d) and masks < needed:
+        raise DomainError(f"interactions need at least 2 features; this text has {d}.")
+    masks, needed = sample_size.final_count(d), sample_size.minimum(d)
+    if not sample_size.covers_all_masks(d) and masks < needed:
         name = "interactions" if pairs else "Banzhaf values"
-        raise DomainError(f"{name} of {d} words need at least {needed} samples; got {masks}.")
+        raise DomainError(f"{name} of {d} features need at least {needed} samples; got {masks}.")
 
 
-def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
+def _by_masks(settings: "Banzhaf", one: Reading) -> Finding:
     """Score every feature by the slope of f on random masks, each with its opposite."""
-    game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
-    if draws.asks_all_in_time(d):
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    if settings.sample_size.has_time_for_all_masks(d):
         return game.found(banzhaf_of_all_masks(game, d)[0], masks=2**d)
 
     # The slope of least squares on masks by fair coins is the Banzhaf value, and half the
@@ -101,14 +67,14 @@ def _by_masks(settings: Banzhaf, one: Reading) -> Finding:
         return (both[: len(keep)] - both[len(keep) :]) / 2
 
     how = partial(fitted_lime, ridge=0.0)
-    fit, said = fitted_masks(settings, one, game, CoinDraws(d), how, ask=odd)
+    fit, said = fit_masks(settings, one, game, coin_sampler(d), how, paired_game=odd)
     drawn = 2 * fit.samples
     if not np.isfinite(fit.stderr).all():  # one mask alone decides a score
         raise DomainError(
-            f"{drawn} samples do not determine the Banzhaf values of {d} words. Set samples to "
+            f"{drawn} samples do not determine the Banzhaf values of {d} features. Set samples to "
             f"{2 * drawn}."
         )
-    errors = seen_errors(fit.stderr[0])
+    errors = nonzero_or_none(fit.stderr[0])
     return game.found(fit.scores[0], errors, said=said, samples_drawn=drawn)
 
 
@@ -116,7 +82,7 @@ _EXACT = {"shapley": shapley_interactions, "banzhaf": banzhaf_interactions}
 _OWN = 1e-6  # seconds of a core that a mask takes for each word, since every pair is added up
 
 
-def _exactly(settings: Interactions, one: Reading) -> Finding:
+def _exactly(settings: "Interactions", one: Reading) -> Finding:
     """Score every pair of features by what the two do together beyond what each does alone."""
     found = _EXACT[settings.index](one.ratio_game, tolerance=settings.tolerance or 1e-6)
     matrix, bounds = host_array(found.scores)[0, 0], host_array(found.bound)
@@ -127,16 +93,16 @@ def _exactly(settings: Interactions, one: Reading) -> Finding:
     )
 
 
-def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
+def _pairs_by_masks(settings: "Interactions", one: Reading) -> Finding:
     """Score every pair of features by the answers of the model to random masks."""
-    game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
-    if draws.asks_all_in_time(d):
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    if settings.sample_size.has_time_for_all_masks(d):
         (matrix,) = pairs_of_all_masks(game, d, index=settings.index)
         pairs = strongest(matrix, None, settings.top)
         return game.found(of_words(matrix), pairs=pairs, masks=2**d)
-    drawn = PairDraws(d, settings.index)
-    how = partial(fitted_pairs, draws=drawn)
-    fit, said = fitted_masks(settings, one, game, drawn, how)
+    sampler = PairSampler(d, settings.index)
+    how = partial(fitted_pairs, sampler=sampler)
+    fit, said = fit_masks(settings, one, game, sampler, how)
     # So far from 0 no pair lies in 95 % of samples where none interacts (Bonferroni).
     many = d * (d - 1) // 2
     limit = NormalDist().inv_cdf(1 - 0.025 / many)
@@ -148,9 +114,9 @@ def _pairs_by_masks(settings: Interactions, one: Reading) -> Finding:
     return game.found(
         of_words(fit.scores[0]),
         # Scores are sizes: | |Î| − |I| | is at most |Î − I|, whatever the signs.
-        seen_errors(of_words(fit.stderr[0])),
+        nonzero_or_none(of_words(fit.stderr[0])),
         said=said + (() if told else noise),
-        pairs=strongest(fit.scores[0], seen_errors(fit.stderr[0]), settings.top),
+        pairs=strongest(fit.scores[0], nonzero_or_none(fit.stderr[0]), settings.top),
         samples_drawn=fit.samples,
         pairs_told_from_zero=told,
     )
@@ -181,26 +147,11 @@ def strongest(
     return Pairs(features=np.stack([i, j], axis=1), scores=matrix[i, j], stderr=stderr)
 
 
-@settings_class
-class ContextCite:
-    """Settings of ContextCite: as many ablations and the penalty of Cohen-Wang et al. (2024)."""
-
-    samples: Annotated[int, at_least(4)] = 64
-    penalty: Annotated[float, NotNegative] = 0.01
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-
-    @property
-    def draws(self) -> Draws:
-        """How many masks are asked; never all of them instead, for the paper draws."""
-        return Draws(count=self.samples, enumerates=False)  # a penalty determines every score
-
-
-def _cited(settings: ContextCite, one: Reading) -> Finding:
+def _cited(settings: "ContextCite", one: Reading) -> Finding:
     """Score every feature by a LASSO of the log-odds of the answer on random masks."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     keep = coin_masks(d, settings.samples, text_rng(settings.seed, one.documents[0].text))
-    answers = answers_in_time(game, keep, least=settings.draws.determining(d))
+    answers = answers_in_time(game, keep, least=settings.sample_size.minimum(d))
     keep = keep[: len(answers)]
     part = one.targets.part
     queries = one.documents[0].asked[part : part + 1]
@@ -219,7 +170,7 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     # penalty were so many times as large. Of a mean over tokens, the sum is fitted and then shared.
     fit = lasso_fit(keep, y, penalty=settings.penalty * tokens, known_range=known_range)
     size = max(known_range, float(np.ptp(y))) / share
-    unseen = unseen_effects(
+    unseen = rare_effect_warning(
         flat=fit.flat,
         spike=fit.spike,
         size=size,
@@ -229,7 +180,7 @@ def _cited(settings: ContextCite, one: Reading) -> Finding:
     )
     return game.found(
         fit.coefficients / share,
-        seen_errors(fit.stderr / share),
+        nonzero_or_none(fit.stderr / share),
         said=_zero_score_warnings(fit.coefficients, y, game) + unseen,
         intercept=fit.intercept / share,
         samples_drawn=len(keep),
@@ -270,72 +221,115 @@ _MOST_ABLATIONS = 100_000  # masks, all of which a LASSO holds at once
 _INDEX = 'how sets S are weighted: "shapley" or "banzhaf"'
 _TOP = "pairs to keep, strongest first; None: all d(d−1)/2"
 
-ROWS = (
-    Method(
-        id="banzhaf",
-        label="Banzhaf",
-        formula="E[f | word kept] − E[f | word removed], the others kept by fair coins",
-        sees="the word's mean effect over all sets of other words, all alike",
-        blind="sets far from half of the text; does not add up to f",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Banzhaf,
-        ways=(
-            by_quadrature(partial(exact_values, value=banzhaf), ("tolerance", "per_head")),
-            by_draws(
-                _by_masks,
-                {
-                    "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
-                    "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
-                    "asked instead"
-                },
-                cost="one call of the model per sample",
-                feasible=_check_enough,
-            ),
-        ),
-    ),
-    Method(
-        id="interactions",
-        label="Interactions",
-        formula="mean of f(S∪ij) − f(S∪i) − f(S∪j) + f(S) over sets S",
-        sees="which words need or replace each other",
-        blind="what a word does alone; a word's score is the mean size of its interactions",
-        cost="O(d²) per node, exact to quadrature precision with a bound",
-        signed=False,
-        settings=Interactions,
-        ways=(
-            by_quadrature(each(_exactly), ("index", "tolerance", "top"), index=_INDEX, top=_TOP),
-            by_draws(
-                _pairs_by_masks,
-                {
-                    "index": _INDEX,
-                    "top": _TOP,
-                    "samples": "masks to draw; None: ten for each word, at least 2000. If there "
-                    "are no more than that, or at most 1,024, all 2^d are asked instead",
-                },
-                own=_OWN,
-                cost="one call of the model per sample, each of which counts for every pair",
-                feasible=_check_enough,
-            ),
-        ),
-    ),
-    Method(
-        id="context-cite",
-        label="ContextCite",
-        formula="LASSO of the log-odds of the answer on which parts stay, each by a fair coin",
-        sees="the few parts without which a language model would write something else",
-        blind="what the penalty shrinks: small effects are 0, large ones too small",
-        cost="64 calls of the model",
-        settings=ContextCite,
-        ways=(
-            by_draws(
-                _cited,
-                {
-                    "samples": "masks to draw",
-                    "penalty": "of the LASSO, for each token of the answer; masks are standardised",
-                },
-                most=_MOST_ABLATIONS,
-                cost="one call of the model per sample",
-            ),
+
+@register_method(
+    id="banzhaf",
+    label="Banzhaf",
+    formula="E[f | word kept] − E[f | word removed], the others kept by fair coins",
+    sees="the word's mean effect over all sets of other words, all alike",
+    blind="sets far from half of the text; does not add up to f",
+    cost="milliseconds, exact to quadrature precision with a bound",
+    implementations=(
+        exact_implementation(partial(exact_values, value=banzhaf), ("tolerance", "per_head")),
+        sampled_implementation(
+            _by_masks,
+            {
+                "samples": "masks to draw, in pairs of opposites; None: ten for each word, at "
+                "least 1000. If there are no more than that, or at most 1,024, all 2^d are "
+                "asked instead"
+            },
+            summary="one call of the model per sample",
+            check=_check_enough,
         ),
     ),
 )
+class Banzhaf(SamplingSettings):
+    """Settings of Banzhaf values: of a quadrature, or of random masks."""
+
+    per_head: bool = False
+    samples: Annotated[int | None, at_least(4)] = None
+    max_samples: Annotated[int, at_least(4), NotBelow("samples")] = 500_000
+
+    @property
+    def sample_size(self) -> SampleSize:
+        """How many masks are asked; half as many pairs are the rows of a regression."""
+        # With 1.75 balanced rows for each word and the intercept, no slope was left to a single row
+        # in 1,500 samples each of 11 and of 15 words. Fewer may do: 1.5 did for 15 words.
+        return self.make_sample_size(
+            default=lambda d: max(1000, 10 * d),
+            minimum=lambda d: 2 * math.ceil(1.75 * (d + 1)),
+            fixed_calls=3,
+        )
+
+
+@register_method(
+    id="interactions",
+    label="Interactions",
+    formula="mean of f(S∪ij) − f(S∪i) − f(S∪j) + f(S) over sets S",
+    sees="which words need or replace each other",
+    blind="what a word does alone; a word's score is the mean size of its interactions",
+    cost="O(d²) per node, exact to quadrature precision with a bound",
+    signed=False,
+    implementations=(
+        exact_implementation(
+            per_input(_exactly), ("index", "tolerance", "top"), index=_INDEX, top=_TOP
+        ),
+        sampled_implementation(
+            _pairs_by_masks,
+            {
+                "index": _INDEX,
+                "top": _TOP,
+                "samples": "masks to draw; None: ten for each word, at least 2000. If there "
+                "are no more than that, or at most 1,024, all 2^d are asked instead",
+            },
+            overhead=_OWN,
+            summary="one call of the model per sample, each of which counts for every pair",
+            check=_check_enough,
+        ),
+    ),
+)
+class Interactions(SamplingSettings):
+    """Settings of pair interactions: of a quadrature, or of random masks."""
+
+    index: Annotated[str, OneOf(INDICES)] = "shapley"
+    top: Annotated[int | None, at_least(1)] = 100
+
+    @property
+    def sample_size(self) -> SampleSize:
+        """How many masks are asked."""
+        return self.make_sample_size(
+            default=lambda d: max(2000, 10 * d), minimum=lambda d: 2 * (d + 1)
+        )
+
+
+@register_method(
+    id="context-cite",
+    label="ContextCite",
+    formula="LASSO of the log-odds of the answer on which parts stay, each by a fair coin",
+    sees="the few parts without which a language model would write something else",
+    blind="what the penalty shrinks: small effects are 0, large ones too small",
+    cost="64 calls of the model",
+    implementations=(
+        sampled_implementation(
+            _cited,
+            {
+                "samples": "masks to draw",
+                "penalty": "of the LASSO, for each token of the answer; masks are standardised",
+            },
+            max_count=_MOST_ABLATIONS,
+            summary="one call of the model per sample",
+        ),
+    ),
+)
+class ContextCite:
+    """Settings of ContextCite: as many ablations and the penalty of Cohen-Wang et al. (2024)."""
+
+    samples: Annotated[int, at_least(4)] = 64
+    penalty: Annotated[float, NotNegative] = 0.01
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+
+    @property
+    def sample_size(self) -> SampleSize:
+        """How many masks are asked; never all of them instead, for the paper draws."""
+        return SampleSize(count=self.samples, enumerates=False)  # a penalty determines every score

@@ -1,218 +1,51 @@
-"""How much is asked about a text: draws of a method, and the budget that they keep within."""
+"""Budgets: calls or seconds that may be spent on an input, and the part of each method."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
-from limelight.errors import InputError, told
-from limelight.explainers.method import (
-    MEANS,
-    Allowance,
-    Chosen,
-    NotBelow,
-    Positive,
-    Way,
-    at_least,
-    each,
-    setting_defaults,
-    settings_class,
-)
+from limelight.errors import DomainError, InputError, told
+from limelight.explainers.learned import PREFIX, Learned
+from limelight.explainers.method import ConfiguredMethod, setting_defaults
 from limelight.explainers.reading import Reading
+from limelight.explainers.registry import (
+    compared_by_default,
+    configure_method,
+    configure_methods,
+    default_method,
+)
+from limelight.models import Model
 from limelight.models.text_game import TextGame
-from limelight.results import Finding
 from limelight.sampling import deadline
-from limelight.sampling.all_masks import affordable
-from limelight.sampling.deadline import Deadline, has_time_for
+from limelight.sampling.deadline import Deadline
 from limelight.text import one_line
 
-# Calls of a sampled method that nobody gave a count or a budget. Of reviews of 100 words they are
-# 5 pairs of orders, whose Shapley values have a share of 0.88 on MiniLM, against 0.85 for 2 pairs
-# (400 calls) and 0.89 for 25 (5,000), and two cores answer them in 30 seconds
-# (benchmarks/results/judging_cuda_every.json, benchmarks/faithfulness_per_second.py).
-DEFAULT_CALLS = 1_000
-MOST_DRAWS = 500_000  # unless a method is told
-STEP = 3  # calls: a backward pass costs about two forward passes, and a step is one of each
-_TRIED = 0.01  # of a time: once that many calls take it, what one takes is known well enough
-_GRAIN = 1e-6  # seconds that a clock may not see
-_FIRST, _LAST = 2, 512  # calls of that search, each time four times as many
+_TIMING_SHARE = 0.01  # of a time: once calls take so much of it, their duration is well known
+_CLOCK_STEP = 1e-6  # seconds that a clock may not see
+_FIRST_BATCH, _LAST_BATCH = 2, 512  # calls that are timed together, four times as many each time
 _UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0}
 _UNITS |= {"minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0}
-_WRITTEN = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([A-Za-z]*)\s*", re.ASCII)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Draws:
-    """How many samples a method draws of a text of d features, and how many calls they take.
-
-    A draw asks ``each(d)`` masks; ``beside`` are the calls that are no draws, for the text itself
-    and for the text without its words. All 2^d masks are asked instead if the method ``enumerates``
-    and they are few, or no more.
-    """
-
-    count: int | None  # as it was set; None leaves it to the text
-    most: int = MOST_DRAWS  # that are drawn to meet the tolerance
-    tolerance: float | None = None
-    usual: Callable[[int], int] = lambda _: DEFAULT_CALLS  # if no count is set and they determine
-    # Draws that surely determine the scores of d features, and tell how far off they are.
-    determining: Callable[[int], int] = lambda _: 4
-    each: Callable[[int], int] = lambda _: 1
-    beside: int = 2
-    enumerates: bool = True
-
-    def first(self, d: int) -> int:
-        """Return how many are drawn for ``d`` features before a tolerance is looked at."""
-        if self.count is not None:
-            return self.count
-        return min(max(self.usual(d), self.determining(d)), self.most)
-
-    def last(self, d: int) -> int:
-        """Return how many are drawn at most."""
-        return self.first(d) if self.tolerance is None else self.most
-
-    def asks_all(self, d: int) -> bool:
-        """Whether all masks are asked."""
-        few = affordable(d, self.first(d) * self.each(d)) and 2**d <= self.most * self.each(d)
-        return self.enumerates and few
-
-    def asks_all_in_time(self, d: int) -> bool:
-        """Whether all masks are asked, for which a deadline must leave time enough."""
-        return self.asks_all(d) and has_time_for(2**d)
-
-    def calls(self, d: int) -> int:
-        """Return how often the model is asked about ``d`` features, at least."""
-        return 1 + 2**d if self.asks_all(d) else self.first(d) * self.each(d) + self.beside
-
-    def fewest_calls(self, d: int) -> int:
-        """Return the calls below which the scores of ``d`` features are not surely determined."""
-        sampled = self.determining(d) * self.each(d) + self.beside
-        return min(1 + 2**d, sampled) if self.enumerates else sampled
-
-    def within(self, calls: int, d: int) -> int:
-        """Return how many draws ``calls`` allow; all masks are asked if they are no more."""
-        each = self.each(d)
-        draws = max((calls - self.beside) // each, self.determining(d))
-        # All masks count as the draws that take as many calls.
-        return max(draws, -(-(2**d) // each)) if self.enumerates and 1 + 2**d <= calls else draws
-
-    def unmet(self, drawn: int, worst: float) -> tuple[str, ...]:
-        """Say that a tolerance was not met: ``worst`` is the largest standard error."""
-        if self.tolerance is None or worst <= self.tolerance:
-            return ()
-        return (
-            f"After {drawn:,} draws the largest standard error is {worst:.2g}, above the tolerance "
-            f"{self.tolerance:.2g}; raise max_samples, or max_pairs where orders are drawn.",
-        )
-
-
-@settings_class
-class Drawing:
-    """Settings of every method that draws masks."""
-
-    samples: Annotated[int | None, at_least(2)] = None
-    max_samples: Annotated[int, at_least(2), NotBelow("samples")] = MOST_DRAWS
-    tolerance: Annotated[float | None, Positive] = None
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-
-    def drawing(self, **how: Any) -> Draws:
-        """Return how many masks are drawn, ``how`` being what the settings do not say."""
-        most, tolerance = self.max_samples, self.tolerance
-        return Draws(count=self.samples, most=most, tolerance=tolerance, **how)
-
-
-def by_draws(
-    explain: Callable[[Any, Reading], Finding],
-    settings: Mapping[str, str],
-    *,
-    count: str = "samples",
-    most: int | None = None,
-    spare: str = "",
-    unsaid: tuple[str, ...] = (),
-    cost: str = "",
-    own: float = 0.0,
-    choose: Callable[[Any, int, int], Any] = lambda settings, *_: settings,
-    feasible: Callable[[Any, int], None] | None = None,
-) -> Way:
-    """Return a way that asks any model about draws: ``count`` of them, as its ``draws`` say.
-
-    It goes on to a tolerance, unless it can use so many and no more: ``most``. ``spare`` is the
-    setting that takes the calls of a budget which are too few for another draw. ``choose`` turns
-    settings into those for so many features and calls. Settings that are ``unsaid`` stand in a
-    result only where they are set.
-    """
-    limit, counts = f"max_{count}", [count]
-    meant = {**settings, **{name: MEANS[name] for name in ("replacement", "seed")}}
-    if most is None:
-        counts += [limit, "tolerance"]
-        until = f"keep drawing until no standard error exceeds it; None: stop at `{count}`"
-        kind = "masks" if count == "samples" else count
-        meant |= {"tolerance": until, limit: f"the most {kind} to draw"}
-    if spare:
-        counts.append(spare)
-
-    def fitted(settings: Any, d: int, calls: int) -> Any:
-        settings = choose(settings, d, calls)
-        draws = settings.draws.within(calls, d)
-        if most is not None:
-            return replace(settings, **{count: min(draws, most)})
-        found = replace(settings, **{count: draws, limit: draws})
-        if not spare or found.draws.asks_all(d):
-            return found
-        return replace(found, **{spare: max(calls - found.draws.calls(d), 0)})
-
-    return Way(
-        needs=None,
-        exactness="sampled",
-        explain=each(explain),
-        settings=meant,
-        calls=lambda settings, d: settings.draws.calls(d),
-        fewest=lambda settings, d: settings.draws.fewest_calls(d),
-        counts=tuple(counts),
-        fitted=fitted,
-        own=own,
-        cost=cost,
-        feasible=feasible,
-        unsaid=(spare, *unsaid) if spare else unsaid,
-    )
+_AMOUNT = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """A time in seconds, or a number of calls of the model; the other of the two is None.
 
-    ``since`` is when the time began, by ``deadline.read_clock``; None where nothing is timed yet.
+    ``start`` is when the time began, by ``deadline.read_clock``; None before anything is timed.
     """
 
     seconds: float | None
     calls: int | None
-    since: float | None = None
+    start: float | None = None
 
-    @staticmethod
-    def of(given: object) -> "Budget":
-        """Return a budget from a number of seconds, or from "30s", "2 min" or "400 calls"."""
-        if isinstance(given, Budget):
-            return given
-        if isinstance(given, Real) and not isinstance(given, bool):
-            if 0 <= cast(float, given) < 1e18:  # a whole number may be too large for a float
-                return Budget(float(given), None)
-        elif isinstance(given, str) and (found := _WRITTEN.fullmatch(given)) is not None:
-            count, unit = float(found[1]), found[2].lower()
-            if unit in ("call", "calls") and count == int(count):
-                return Budget(None, int(count))
-            if unit in _UNITS:
-                return Budget(count * _UNITS[unit], None)
-        raise InputError(
-            'budget must be a time, 30 or "30s" or "2min", or a number of calls of the model, '
-            f'"400 calls", and at least 0; got {one_line(told(given), 60)}.'
-        )
-
-    def begun(self) -> "Budget":
-        """Return the same, its time beginning now."""
-        return replace(self, since=deadline.read_clock())
+    def restart(self) -> "Budget":
+        """Return the same budget, with a time that begins now."""
+        return replace(self, start=deadline.read_clock())
 
     def __str__(self) -> str:
         return f"{self.calls} calls" if self.seconds is None else f"{self.seconds:g}s"
@@ -221,142 +54,291 @@ class Budget:
 BudgetGiven = int | float | str | Budget
 
 
-class _Pace(NamedTuple):
-    """How long a model takes for a mask, and how many were asked together to find out."""
-
-    seconds_per_mask: float
-    smallest_batch: int
-
-
-def agreed_budget(
-    given: BudgetGiven, several: Sequence[Chosen], settings: Mapping[str, Any]
-) -> Budget:
-    """Return a budget for ``several`` methods, of which none has counts from elsewhere.
-
-    A method that no budget bounds is refused.
-    """
-    budget = Budget.of(given).begun()
-    for one in several:
-        if one.way.fewest is None and one.way.calls is not None:
-            raise InputError(
-                f"method {one.method.id!r} asks as often as its search needs, which no budget "
-                "bounds; leave budget out and set its own counts."
-            )
-        defaults = {**setting_defaults(one.method), **one.way.defaults}
-        for name in one.way.counts:
-            # An object does not tell what was set in it: what is not the default was.
-            if name in settings or getattr(one.settings, name) != defaults[name]:
-                raise InputError(
-                    f"give budget or {name!r}, not both: {name!r} of method {one.method.id!r} "
-                    "follows from the budget."
-                )
-    return budget
+def parse_budget(value: object) -> Budget:
+    """Return the budget that a number of seconds, or "30s", "2 min" or "400 calls", means."""
+    if isinstance(value, Budget):
+        return value
+    if isinstance(value, Real) and not isinstance(value, bool):
+        if 0 <= cast(float, value) < 1e18:  # an integer may be too large for a float
+            return Budget(float(value), None)
+    elif isinstance(value, str) and (match := _AMOUNT.fullmatch(value)) is not None:
+        amount, unit = float(match[1]), match[2].lower()
+        if unit in ("call", "calls") and amount == int(amount):
+            return Budget(None, int(amount))
+        if unit in _UNITS:
+            return Budget(amount * _UNITS[unit], None)
+    raise InputError(
+        'budget must be a time, 30 or "30s" or "2min", or a number of calls of the model, '
+        f'"400 calls", and at least 0; got {one_line(told(value), 60)}.'
+    )
 
 
-def seconds_of(given: BudgetGiven | None) -> float | None:
-    """Return a budget that must be a time, in seconds; None is without end."""
-    if given is None:
+def parse_seconds(value: BudgetGiven | None) -> float | None:
+    """Return the seconds of a budget that must be a time; None stays None."""
+    if value is None:
         return None
-    budget = Budget.of(given)
+    budget = parse_budget(value)
     if budget.seconds is None:
         raise InputError(f'this budget must be a time, such as 30 or "30s"; got "{budget}".')
     return budget.seconds
 
 
-def allotted(budget: Budget | None, several: Sequence[Chosen], one: Reading) -> list[Chosen]:
-    """Return the methods, each with what it may spend on the one text of ``one``.
+def configure_with_budget(
+    model: Model,
+    method: Any,
+    settings: Mapping[str, Any],
+    budget: BudgetGiven | None,
+    *,
+    several: bool = False,
+) -> tuple[list[ConfiguredMethod], Budget | None]:
+    """Configure the methods of a call, and parse the budget that they share.
 
-    Methods whose cost is fixed take it first; those with counts of their own share what is left
-    evenly, and may use each other's answers besides.
+    Parameters
+    ----------
+    model
+        The model that will be explained.
+    method
+        A method or, with ``several``, a list of methods; None is the default of the model.
+    settings
+        Settings of the methods by name.
+    budget
+        The budget as the user wrote it. With a budget, a learned method is where Shapley values
+        start, because there are calls to spend.
+    several
+        Whether the call compares methods.
+
+    Raises
+    ------
+    InputError
+        If a method or setting is unknown, or if a setting follows from the budget.
     """
-    several = [chosen.asking(one.model) for chosen in several]
-    if budget is None or not any(chosen.way.fewest for chosen in several):
-        return several
-    d = len(one.features[0])
-    if budget.seconds is None:
-        return _dealt(several, d, Allowance(str(budget), budget.calls or 0))
-    start = deadline.read_clock() if budget.since is None else budget.since
-    pace = _pace(budget.seconds, one.game())
-    end = start + budget.seconds
-    calls = max(int((end - deadline.read_clock()) / pace.seconds_per_mask), 0)
-    dealt = _dealt(several, d, Allowance(str(budget), calls, pace.seconds_per_mask))
-    return _with_deadlines(dealt, d, budget.seconds, end, pace)
+    is_learned = isinstance(method, Learned) or str(method).startswith(PREFIX)
+    if several:
+        methods = configure_methods(model, method, settings)
+    elif is_learned and budget is not None:
+        methods = [configure_method("shapley", model, {"start": method, **settings})]
+    else:
+        methods = [
+            configure_method(default_method(model) if method is None else method, model, settings)
+        ]
+    if budget is None:
+        return methods, None
+    parsed = parse_budget(budget).restart()
+    _check_settings_unset(methods, settings)
+    return methods, parsed
 
 
-def _with_deadlines(
-    several: Sequence[Chosen], d: int, seconds: float, end: float, pace: _Pace
-) -> list[Chosen]:
-    """Return the methods, which are computed one after the other, each with its deadline."""
-    result, now, each = list[Chosen](), deadline.read_clock(), pace.seconds_per_mask
-    for chosen in several:
-        if chosen.allowance is None:
-            result.append(chosen)
-            continue
-        counts, way = bool(chosen.way.counts), chosen.way
-        fewest = 0 if way.fewest is None else way.fewest(chosen.settings, d)
-        taken = each * (chosen.allowance.calls if counts else fewest)
-        # What a way computes of the answers comes after it has drawn.
-        until = min(now + taken * each / (each + d * way.own), end)
-        limit = Deadline(
-            until, seconds=seconds, seconds_per_mask=each, smallest_batch=pace.smallest_batch
-        )
-        result.append(chosen._replace(allowance=chosen.allowance._replace(deadline=limit)))
-        now += taken
-    return result
-
-
-def _dealt(several: Sequence[Chosen], d: int, whole: Allowance) -> list[Chosen]:
-    calls = max(whole.calls - 1, 0)  # the text itself has been predicted
-    fixed, counting, reserved = 0, 0, 0
-    for one in several:
-        counting += bool(one.way.counts)
-        if one.way.fewest is not None and not one.way.counts:
-            cost = one.way.fewest(one.settings, d)
-            # One that costs more than there is will be refused, and leaves its part to the others.
-            fixed += cost if cost <= calls else 0
-            reserved += cost
-    left = max(calls - fixed, 0) // max(counting, 1)
-    return [
-        one._replace(
-            allowance=whole._replace(
-                calls=left if one.way.counts else calls,
-                shared=len(several) > 1,
-                sharers=max(counting, 1),
-                reserved=reserved,
+def _check_settings_unset(methods: Sequence[ConfiguredMethod], settings: Mapping[str, Any]) -> None:
+    """Raise an error for settings that follow from the budget, and methods without a bound."""
+    for configured in methods:
+        method, implementation = configured.method, configured.implementation
+        cost = implementation.cost
+        if cost.minimum is None and cost.calls is not None:
+            raise InputError(
+                f"method {method.id!r} asks as often as its search needs, which no budget "
+                "bounds; leave budget out and set its own counts."
             )
+        defaults = {**setting_defaults(method), **implementation.defaults}
+        for name in cost.settings:
+            # A settings object does not know which values the user set: those off their defaults.
+            if name in settings or getattr(configured.settings, name) != defaults[name]:
+                raise InputError(
+                    f"give budget or {name!r}, not both: {name!r} of method {method.id!r} "
+                    "follows from the budget."
+                )
+
+
+def allocate_budget(
+    budget: Budget | None, methods: Sequence[ConfiguredMethod], reading: Reading
+) -> list[ConfiguredMethod]:
+    """Split a budget over the methods that will explain one input.
+
+    Methods whose cost is fixed take it first; the sampled ones share the remaining calls evenly.
+    They may use each other's answers besides. Without a budget nothing is split.
+
+    Parameters
+    ----------
+    budget
+        Calls or seconds that may be spent on this input.
+    methods
+        Methods in the order in which they will run.
+    reading
+        The input, read by the model that will be called.
+
+    Returns
+    -------
+    The methods for this model, each with the settings that its part of the budget allows.
+    """
+    methods = [method.for_model(reading.model) for method in methods]
+    if budget is None or not any(method.implementation.cost.minimum for method in methods):
+        return methods
+    d = len(reading.features[0])
+    if budget.seconds is None:
+        return allocate_calls(budget, methods, d, budget.calls or 0)
+    start = deadline.read_clock() if budget.start is None else budget.start
+    seconds_per_call, batch_size = _time_calls(budget.seconds, reading.game())
+    end = start + budget.seconds
+    calls = max(int((end - deadline.read_clock()) / seconds_per_call), 0)
+    return _set_deadlines(
+        allocate_calls(budget, methods, d, calls, seconds_per_call=seconds_per_call),
+        d,
+        seconds=budget.seconds,
+        end=end,
+        seconds_per_call=seconds_per_call,
+        batch_size=batch_size,
+    )
+
+
+def _set_deadlines(
+    methods: Sequence[ConfiguredMethod],
+    d: int,
+    *,
+    seconds: float,
+    end: float,
+    seconds_per_call: float,
+    batch_size: int,
+) -> list[ConfiguredMethod]:
+    """Return the methods, which run one after the other, each with its deadline."""
+    limited, now = list[ConfiguredMethod](), deadline.read_clock()
+    for method in methods:
+        if method.calls is None:
+            limited.append(method)
+            continue
+        cost = method.implementation.cost
+        fixed_calls = 0 if cost.minimum is None else cost.minimum(method.settings, d)
+        needed = seconds_per_call * (method.calls if cost.settings else fixed_calls)
+        # The overhead of an implementation comes after it has drawn.
+        until = now + needed * seconds_per_call / (seconds_per_call + d * cost.overhead)
+        limit = Deadline(
+            min(until, end),
+            seconds=seconds,
+            seconds_per_mask=seconds_per_call,
+            smallest_batch=batch_size,
         )
-        if one.way.fewest is not None
-        else one
-        for one in several
-    ]
+        limited.append(method._replace(deadline=limit))
+        now += needed
+    return limited
 
 
-def checked_counts(budget: Budget | None, several: Sequence[Chosen], d: int) -> None:
-    """Refuse settings, or a number of calls, that cannot work for ``d`` features."""
+def allocate_calls(
+    budget: Budget,
+    methods: Sequence[ConfiguredMethod],
+    d: int,
+    calls: int,
+    *,
+    seconds_per_call: float | None = None,
+) -> list[ConfiguredMethod]:
+    """Split a number of model calls over the methods that will explain one input.
+
+    A method that needs more calls than it gets has a ``refusal``: it fails when it is run, because
+    a comparison goes on without it.
+
+    Parameters
+    ----------
+    budget
+        The budget, for results and error messages.
+    methods
+        Methods in the order in which they will run.
+    d
+        Number of features of the input.
+    calls
+        Model calls that all methods together may make.
+    seconds_per_call
+        Time of one call, if the budget is a time.
+    """
+    calls = max(calls - 1, 0)  # one has been made for the outputs of the input itself
+    spent, reserved, sampled_count = 0, 0, 0
+    for method in methods:
+        cost = method.implementation.cost
+        sampled_count += bool(cost.settings)
+        if cost.minimum is not None and not cost.settings:
+            fixed_calls = cost.minimum(method.settings, d)
+            # A method that costs more than there is will fail, and leaves its part to the others.
+            spent += fixed_calls if fixed_calls <= calls else 0
+            reserved += fixed_calls
+    share = max(calls - spent, 0) // max(sampled_count, 1)
+    budget_text, allocated = str(budget), list[ConfiguredMethod]()
+    for method in methods:
+        cost = method.implementation.cost
+        if cost.minimum is None:
+            allocated.append(method)
+            continue
+        part, minimum = share if cost.settings else calls, cost.minimum(method.settings, d)
+        affordable = part
+        if seconds_per_call is not None:
+            affordable = cost.affordable_calls(part, d, seconds_per_call)
+        if affordable >= minimum:
+            allocated.append(method.with_budget(budget_text, part, affordable, d))
+            continue
+        after = " after reading the text and timing the model" * (seconds_per_call is not None)
+        # One more call is for the input itself.
+        enough = 1 + (minimum * max(sampled_count, 1) + reserved if cost.settings else minimum)
+        advice = _suggest_methods(method.model, d, affordable, minimum) if len(methods) == 1 else ""
+        refusal = (
+            f"{method.method.label} of {d} features takes {minimum:,} calls of the model or more, "
+            f"and a budget of {budget_text} leaves it {affordable:,}{after}. Give a budget of "
+            f"{enough:,} calls{advice}."
+        )
+        allocated.append(method._replace(budget=budget_text, calls=part, refusal=refusal))
+    return allocated
+
+
+def _suggest_methods(model: Model, d: int, calls: int, minimum: int) -> str:
+    """Return advice: methods that explain ``d`` features with so few calls.
+
+    If there are none, it is one that needs fewer than ``minimum``. The budgets that it names
+    include the call for the input itself.
+    """
+    minimum_calls = dict[str, int]()
+    for name in compared_by_default(model):
+        method = configure_method(name, model, {})
+        if (count_minimum := method.implementation.cost.minimum) is not None:
+            minimum_calls[name] = count_minimum(method.settings, d)
+    if not minimum_calls:  # as for a model whose usual methods are all exact
+        return f", or use {default_method(model)!r}, which asks the model nothing"
+    cheapest = min(minimum_calls, key=minimum_calls.__getitem__)
+    if minimum_calls[cheapest] > calls:
+        if minimum_calls[cheapest] >= minimum:
+            return ""
+        return f", or one of {minimum_calls[cheapest] + 1:,} calls and {cheapest!r}"
+    first = next(name for name in minimum_calls if minimum_calls[name] <= calls)
+    names = (
+        f"{name!r}, which takes {minimum_calls[name]:,}"
+        for name in dict.fromkeys((first, cheapest))
+    )
+    return f", or use {', or '.join(names)}"
+
+
+def check_feasible(budget: Budget | None, methods: Sequence[ConfiguredMethod], d: int) -> None:
+    """Raise an error if settings, or a number of calls, cannot work for ``d`` features."""
     if budget is not None and budget.calls is not None:
-        several = _dealt(several, d, Allowance(str(budget), budget.calls))
-    for one in several:
-        fitted = one.fitted(d)
-        if one.way.feasible is not None:
-            one.way.feasible(fitted.settings, d)
+        methods = allocate_calls(budget, methods, d, budget.calls)
+    for method in methods:
+        if method.refusal:
+            raise DomainError(method.refusal)
+        check = method.implementation.cost.check
+        if check is not None:
+            check(method.settings, d)
 
 
-def _pace(seconds: float, game: TextGame) -> _Pace:
-    """Measure how long the model takes for a mask of the text; that is a part of the time.
+def _time_calls(seconds: float, game: TextGame) -> tuple[float, int]:
+    """Measure the seconds of a call, and return them with the calls that were made together.
 
-    More and more are asked together, since a graphics card answers many in the time of one.
+    The measurement is a part of the time. Batches grow, since a GPU evaluates many masks in the
+    time of one.
     """
     rng, d = np.random.default_rng(0), len(game)
-    game(np.ones((1, d), bool))  # the first question of all pays for what is set up
-    count = _FIRST
+    game(np.ones((1, d), bool))  # the first call also pays for what is set up
+    count = _FIRST_BATCH
     while True:
-        begun = deadline.read_clock()
-        masks = np.unique(rng.random((count, d)) < 0.5, axis=0)  # what was asked costs nothing
+        start = deadline.read_clock()
+        # Masks that were evaluated before cost nothing.
+        masks = np.unique(rng.random((count, d)) < 0.5, axis=0)
         game(masks)
-        took = deadline.read_clock() - begun
-        # Of few features, more would mostly be known from the rounds before, and look like no time.
-        if count >= min(_LAST, 2**d / 8) or took > _TRIED * seconds:
+        elapsed = deadline.read_clock() - start
+        # For few features, most masks of a larger batch would be known already and take no time.
+        if count >= min(_LAST_BATCH, 2**d / 8) or elapsed > _TIMING_SHARE * seconds:
             break
         count *= 4
-    # Fewer together take longer for each, so a batch that the clock cuts is no smaller.
-    return _Pace(max(took, _GRAIN) / len(masks), len(masks))
+    # Fewer calls together take longer each, so a deadline never cuts a batch below this size.
+    return max(elapsed, _CLOCK_STEP) / len(masks), len(masks)

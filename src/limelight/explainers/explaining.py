@@ -10,7 +10,7 @@ from typing import Any
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
-from limelight.explainers.method import Chosen
+from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading, advising, reading_of
 from limelight.models import Model, checked_model, has
 from limelight.models.protocol import AskInsteadError, batch_size
@@ -29,75 +29,75 @@ _UNBOUNDED = (
 )
 
 
-def explanations(chosen: Chosen, reading: Reading) -> list[Explanation]:
-    """Return what ``chosen`` finds in every document of ``reading``."""
-    chosen = chosen.asking(reading.model)
-    if chosen.way.logits and reading.targets.scale == "probability":
+def explanations(method: ConfiguredMethod, reading: Reading) -> list[Explanation]:
+    """Explain every document of ``reading`` with one method."""
+    method = method.for_model(reading.model)
+    if method.implementation.logit_only and reading.targets.scale == "probability":
         raise InputError(
-            f"method {chosen.method.id!r} has a formula for logits only; ask for the logit, or use "
+            f"method {method.method.id!r} has a formula for logits only; ask for the logit, or use "
             "'lime-sampled', which samples probabilities."
         )
     try:
-        return _explained(chosen, reading)
+        return _run_method(method, reading)
     except DomainError:
-        for one in reading.apart():  # of several texts, say which is outside the method's domain
-            with about_text(one.first), advising(one.features[0]):
-                _explained(chosen, one)
+        for single in reading.apart():  # of several texts, name the one outside the method's domain
+            with about_text(single.first), advising(single.features[0]):
+                _run_method(method, single)
         raise
 
 
-def _explained(chosen: Chosen, reading: Reading) -> list[Explanation]:
-    # With an allowance there is one document, whose number of features says what it amounts to.
-    chosen = chosen.fitted(len(reading.features[0]))
-    feasible, settings = chosen.way.feasible, chosen.settings
-    if feasible is not None:  # asked again, since not every verb asks before the texts are read
+def _run_method(method: ConfiguredMethod, reading: Reading) -> list[Explanation]:
+    if method.refusal:  # of a budget, with which there is one document
+        raise DomainError(method.refusal)
+    check, settings = method.implementation.cost.check, method.settings
+    if check is not None:  # again, since not every verb checks before the texts are read
         for features in reading.features:
-            feasible(settings, len(features))
-    with drawing_until(None if chosen.allowance is None else chosen.allowance.deadline):
-        found = chosen.way.explain(settings, reading)
+            check(settings, len(features))
+    with drawing_until(method.deadline):
+        found = method.implementation.explain(settings, reading)
         findings = list(found) if isinstance(found, Iterable) else [found]
     count = len(reading.features)
     if len(findings) != count or not all(isinstance(finding, Finding) for finding in findings):
         raise InputError(
-            f"method {chosen.method.id!r} must return one Finding per text, {count} here; it "
+            f"method {method.method.id!r} must return one Finding per text, {count} here; it "
             f"returned {one_line(repr(found))}."
         )
     return [
-        _explanation(chosen.with_draws(finding.diagnostics), reading, i, finding)
+        _explanation(method.with_samples_drawn(finding.diagnostics), reading, i, finding)
         for i, finding in enumerate(findings)
     ]
 
 
 def compared(
-    several: Sequence[Chosen], reading: Reading, *, strict: bool, attention: bool
+    methods: Sequence[ConfiguredMethod], reading: Reading, *, strict: bool, attention: bool
 ) -> Comparison:
-    """Return what several methods find in the one document of ``reading``.
+    """Compare the explanations of several methods for the one document of ``reading``.
 
     Unless ``strict``, one that is not defined for the text is left out with a notice; where none
     is left, these are the error.
     """
     found: list[Explanation] = []
     missing: list[str] = []
-    for chosen in several:
+    for method in methods:
         try:
-            found.extend(explanations(chosen, reading))
+            found.extend(explanations(method, reading))
         except DomainError as error:
             if strict:
                 raise
-            missing.append(f"{chosen.method.label} is left out: {error}")
+            missing.append(f"{method.method.label} is left out: {error}")
     if not found:
         raise DomainError(f"no method is left to compare. {' '.join(missing)}")
     matrices = reading.attention_matrices() if attention else None
     return Comparison(explanations=tuple(found), attention=matrices, notices=tuple(missing))
 
 
-def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Explanation:
-    """Return what was found, with what is known of the document whatever the method."""
-    method, common = chosen.method, reading.common(i)
+def _explanation(
+    configured: ConfiguredMethod, reading: Reading, i: int, found: Finding
+) -> Explanation:
+    """Return the explanation of document ``i`` from the finding of a method."""
+    method, common = configured.method, reading.common(i)
     base = reading.base_values[i] if found.base_value is ... else found.base_value
     notices = common["notices"] + found.notices
-    if chosen.way.caution:
-        notices += (chosen.way.caution,)
     if found.bound == math.inf:
         notices += (_UNBOUNDED,)
     # A method that gives none itself has said why, or has not asked for it.
@@ -110,7 +110,7 @@ def _explanation(chosen: Chosen, reading: Reading, i: int, found: Finding) -> Ex
         **common
         | {
             "notices": notices,
-            "settings": common["settings"] | own | chosen.asked(),
+            "settings": common["settings"] | own | configured.settings_used(),
             "diagnostics": common["diagnostics"] | dict(found.diagnostics),
         },
         **{name: getattr(found, name) for name in _FOUND},
@@ -127,7 +127,7 @@ _UNTRACKED = contextlib.nullcontext()
 
 def track_progress(
     callback: ProgressCallback | None,
-    methods: Sequence[Chosen],
+    methods: Sequence[ConfiguredMethod],
     reading: Reading,
     *,
     total: int = 1,
@@ -179,9 +179,10 @@ def listed(text: Any) -> list[Any]:
     raise InputError(f"a text must be a string, or a list of them; got {type(text).__name__}.")
 
 
-def together(model: Model, chosen: Sequence[Chosen] = ()) -> int:
+def together(model: Model, chosen: Sequence[ConfiguredMethod] = ()) -> int:
     """Return how many texts are explained at a time; 1 where each costs many calls."""
-    return batch_size(model, is_joint={one.way.joint for one in chosen} == {True})
+    is_joint = bool(chosen) and all(method.implementation.is_batched for method in chosen)
+    return batch_size(model, is_joint=is_joint)
 
 
 def readings(
@@ -190,7 +191,7 @@ def readings(
     question: Question,
     *,
     progress: ProgressCallback | None = None,
-    chosen: Sequence[Chosen] = (),
+    chosen: Sequence[ConfiguredMethod] = (),
     feasible: Callable[[int], None] | None = None,
     alone: bool = False,
 ) -> Iterator[Reading]:
@@ -205,7 +206,8 @@ def readings(
         texts, question = question.of_each(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
-    signalled = bool(chosen) and all(one.way.needs == "hidden_states" for one in chosen)
+    needs = [method.implementation.needs for method in chosen]
+    signalled = bool(needs) and set(needs) == {"hidden_states"}
     read = partial(reading_of, question=question, feasible=feasible, signals=signalled)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None

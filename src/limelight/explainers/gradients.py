@@ -8,17 +8,16 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.explainers.budget import STEP
 from limelight.explainers.method import (
-    Method,
+    Cost,
+    Implementation,
     NotBelow,
     Positive,
-    Way,
     at_least,
-    each,
-    settings_class,
+    per_input,
 )
 from limelight.explainers.reading import Reading, mean_of_heads, pooled_pieces
+from limelight.explainers.registry import register_method
 from limelight.models import Gradients, Model, resolved_replacement
 from limelight.models.protocol import replacement_in_place
 from limelight.pages.wording import rounded_up
@@ -29,6 +28,8 @@ from limelight.theory.integrated_gradients import IntegratedGradients, integrate
 from limelight.theory.path_quadrature import nested_rules
 
 _BACKWARD = "one forward and one backward pass"
+# A backward pass costs about two forward passes, and a step is one of each.
+_STEP_CALLS = 3
 _ROUNDING = 1e-4  # of the mean size of the gradient
 # Shares of the way from a random order (0) to the best order known (1): docs/judging.md and
 # docs/choosing.md.
@@ -48,29 +49,7 @@ _PER_HEAD = {
 Summary = Literal["mean", "l1", "l2"]
 
 
-@settings_class
-class GAvg:
-    """Settings of G-avg."""
-
-    per_head: bool = False
-
-
-@settings_class
-class GL1(GAvg):
-    """Settings of G-l1."""
-
-
-@settings_class
-class GL2(GAvg):
-    """Settings of G-l2."""
-
-
-@settings_class
-class GxI:
-    """Settings of gradient × input: none."""
-
-
-def _from_tables(settings: GAvg, reading: Reading, *, summary: Summary) -> list[Finding]:
+def _from_tables(settings: "GAvg", reading: Reading, *, summary: Summary) -> list[Finding]:
     """Score every feature by the gradient of the target at its places (Theorem 4.1)."""
     arrays, weights = reading.collapsed, reading.target_weights
     scores = arrays.pooled(gradient_summary(arrays.token_gradient(weights), summary))
@@ -81,7 +60,7 @@ def _from_tables(settings: GAvg, reading: Reading, *, summary: Summary) -> list[
     return [Finding(scores=s, heads=h) for s, h in zip(scores, heads, strict=True)]
 
 
-def _input_from_tables(_: GxI, reading: Reading) -> list[Finding]:
+def _input_from_tables(_: "GxI", reading: Reading) -> list[Finding]:
     """Score every feature by e_t · ∇_{e_t} f at its places; the heads come with it."""
     arrays = reading.collapsed
     u, read = (f(reading.target_weights) for f in (arrays.target_u, arrays.read_u))
@@ -90,7 +69,7 @@ def _input_from_tables(_: GxI, reading: Reading) -> list[Finding]:
     )
 
 
-def _at_pieces(_: GAvg, one: Reading, *, summary: Summary) -> Finding:
+def _at_pieces(_: "GAvg", one: Reading, *, summary: Summary) -> Finding:
     """Score every feature by the gradient of the target at its embedded pieces."""
     G = _embedded_and_gradient(one)[1]
     scores = pooled_pieces(one, gradient_summary(G, summary))
@@ -106,7 +85,7 @@ def _at_pieces(_: GAvg, one: Reading, *, summary: Summary) -> Finding:
     return Finding(scores=scores, notices=(notice,), diagnostics={"rounding": noise})
 
 
-def _times_input(_: GxI, one: Reading) -> Finding:
+def _times_input(_: "GxI", one: Reading) -> Finding:
     """Score every feature by the gradient at its embedded pieces times what is embedded there."""
     e, G = _embedded_and_gradient(one)
     return Finding(scores=pooled_pieces(one, (G * e).sum(axis=-1)))
@@ -120,21 +99,33 @@ def _embedded_and_gradient(
     return e, model.gradients(document, e[None], one.targets.weights).gradient[0]
 
 
-def _ways(summary: Summary, *, caution: str = "") -> tuple[Way, ...]:
-    """The tables' own gradient, then automatic differentiation."""
+def _with_warning(
+    explain: Callable[[Any, Reading], list[Finding]], warning: str
+) -> Callable[[Any, Reading], list[Finding]]:
+    """Add a warning to everything that ``explain`` returns."""
+
+    def explain_and_warn(settings: Any, reading: Reading) -> list[Finding]:
+        findings = explain(settings, reading)
+        return [replace(finding, notices=(*finding.notices, warning)) for finding in findings]
+
+    return explain_and_warn
+
+
+def _summary_implementations(summary: Summary, *, warning: str = "") -> tuple[Implementation, ...]:
+    """Return the exact gradient of the tables, then automatic differentiation."""
+    explain = partial(_from_tables, summary=summary)
     return (
-        Way(
+        Implementation(
             needs="tables",
             exactness="exact",
-            explain=partial(_from_tables, summary=summary),
+            explain=_with_warning(explain, warning) if warning else explain,
             settings=_PER_HEAD,
-            caution=caution,
         ),
-        Way(
+        Implementation(
             needs="gradients",
             exactness="exact",
-            explain=each(partial(_at_pieces, summary=summary)),
-            cost=_BACKWARD,
+            explain=per_input(partial(_at_pieces, summary=summary)),
+            cost=Cost(summary=_BACKWARD),
         ),
     )
 
@@ -152,17 +143,7 @@ _PADDED = (
 )
 
 
-@settings_class
-class IG:
-    """Settings of integrated gradients along replacement → word."""
-
-    tolerance: Annotated[float | None, Positive] = None
-    steps: Annotated[int, at_least(1)] = 16
-    max_steps: Annotated[int, NotBelow("steps")] = 256
-    replacement: str = "auto"
-
-
-def _integrated_from_tables(settings: IG, reading: Reading) -> list[Finding]:
+def _integrated_from_tables(settings: "IG", reading: Reading) -> list[Finding]:
     """Score every feature by the gradient summed along its path from UNK to the word."""
     # One text at a time: each has the panels that its own logits need, whatever comes beside it.
     found = [_path_of(settings, reading, i) for i in range(len(reading.documents))]
@@ -179,7 +160,7 @@ def _integrated_from_tables(settings: IG, reading: Reading) -> list[Finding]:
     ]
 
 
-def _path_of(settings: IG, reading: Reading, i: int) -> IntegratedGradients:
+def _path_of(settings: "IG", reading: Reading, i: int) -> IntegratedGradients:
     arrays, one = reading.collapsed, slice(i, i + 1)
     targets = reading.targets.only(i)
     return integrated_gradients(
@@ -209,7 +190,7 @@ def _unproven(found: IntegratedGradients, tolerance: float) -> tuple[str, ...]:
     )
 
 
-def _along(settings: IG, one: Reading) -> Finding:
+def _along(settings: "IG", one: Reading) -> Finding:
     """Score every feature by the gradient summed along its path to the word."""
     model, document, targets = one.model, one.documents[0], one.targets
     tolerance = cast(float, settings.tolerance)
@@ -238,9 +219,9 @@ def _along(settings: IG, one: Reading) -> Finding:
     )
 
 
-def _fitted(settings: IG, _: int, calls: int) -> IG:
-    """Return as many steps as fit beside both ends; they are doubled, so their sum counts twice."""
-    most = max((calls // STEP - 2) // 2, 1)
+def _fit_steps(settings: "IG", _: int, calls: int) -> "IG":
+    """Return the steps that fit beside both ends; they are doubled, so their sum counts twice."""
+    most = max((calls // _STEP_CALLS - 2) // 2, 1)
     return replace(settings, steps=min(settings.steps, most), max_steps=most)
 
 
@@ -287,15 +268,7 @@ def _unmet(
 _SAME = 0.03  # of the answer, or of 1: more than half precision does to what is read
 
 
-@settings_class
-class Lrp:
-    """Settings of LRP: one gradient at the text, or several on the way to it."""
-
-    steps: Annotated[int, at_least(1)] = 1
-    replacement: str = "auto"
-
-
-def _frozen_from_tables(_: Lrp, reading: Reading) -> list[Finding]:
+def _frozen_from_tables(_: "Lrp", reading: Reading) -> list[Finding]:
     """Score every feature by α u: with α frozen, f = (1/K) Σ_i Σ_t α_t u_t is linear in e_t.
 
     What biases add to u is no token's, and left out.
@@ -304,7 +277,7 @@ def _frozen_from_tables(_: Lrp, reading: Reading) -> list[Finding]:
     return mean_of_heads(arrays, arrays.alpha * arrays.read_u(reading.target_weights))
 
 
-def _frozen_at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
+def _frozen_at_pieces(settings: "Lrp", reading: Reading) -> list[Finding]:
     """Score every feature by the frozen network's gradient at its pieces times what moved there.
 
     One step is gradient × input: the path from the zero vector, seen from its end alone.
@@ -322,7 +295,7 @@ def _frozen_at_pieces(settings: Lrp, reading: Reading) -> list[Finding]:
     return findings
 
 
-def _on_the_way(settings: Lrp, one: Reading) -> Finding:
+def _on_the_way(settings: "Lrp", one: Reading) -> Finding:
     """Integrate the gradient from the replacement to the text."""
     model, document = one.model, one.documents[0]
     end = model.embedded(document)
@@ -359,6 +332,11 @@ def _shares(one: Reading, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
     return shares
 
 
+def _count_lrp_calls(settings: "Lrp", _: int) -> int:
+    """Return the calls of LRP; with several steps, the text itself is one step more."""
+    return _STEP_CALLS * (settings.steps + (settings.steps > 1))
+
+
 def _start_if_any(model: Model, name: str) -> str:
     """Return where a path would start; one step needs no such token, and "auto" may stay."""
     if name == "auto" and set(model.replacements) == {"delete"}:
@@ -368,118 +346,145 @@ def _start_if_any(model: Model, name: str) -> str:
     )
 
 
-ROWS = (
-    Method(
-        id="g-avg",
-        label="G-avg",
-        formula="mean over dimensions of ∇_{e_t} f (Theorem 4.1)",
-        sees="attention, values and the last layer, to first order",
-        blind="what happens far from the text; the axes of the embedding are arbitrary",
-        cost=_COST,
-        settings=GAvg,
-        ways=_ways("mean", caution=_WORSE_THAN_CHANCE),
-    ),
-    Method(
-        id="g-l1",
-        label="G-l1",
-        formula="‖∇_{e_t} f‖₁ (Theorem 4.1)",
-        sees="how sensitive the output is to a word",
-        blind="the sign; what happens far from the text",
-        cost=_COST,
-        signed=False,
-        settings=GL1,
-        ways=_ways("l1"),
-    ),
-    Method(
-        id="g-l2",
-        label="G-l2",
-        formula="‖∇_{e_t} f‖₂ (Theorem 4.1)",
-        sees="how sensitive the output is to a word",
-        blind="the sign; what happens far from the text",
-        cost=_COST,
-        signed=False,
-        settings=GL2,
-        ways=_ways("l2"),
-    ),
-    Method(
-        id="gxi",
-        label="G×I",
-        formula="e_t · ∇_{e_t} f (Theorem 4.1)",
-        sees="attention, values and the last layer, with a sign",
-        blind="saturation: it compares with the zero vector, which is not a word",
-        cost="one forward pass: no embedding is touched",
-        settings=GxI,
-        ways=(
-            Way(needs="tables", exactness="exact", explain=_input_from_tables),
-            Way(
-                needs="gradients",
-                exactness="exact",
-                explain=each(_times_input),
-                cost=_BACKWARD,
-                caution=_CHANCE_ON_DEEP,
-            ),
-        ),
-    ),
-    Method(
-        id="ig",
-        label="IG",
-        formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
-        sees="the whole path from UNK to the word; scores add up to how far all words together "
-        "move the output",
-        blind="mixtures of kept and removed words off that path",
-        cost="32 forward passes on the tables for each 16 that logits move by",
-        settings=IG,
-        ways=(
-            Way(
-                needs="tables",
-                exactness="bound",
-                explain=_integrated_from_tables,
-                settings={"tolerance": "largest error of the integral of a score, in units of f"},
-                defaults={"tolerance": 1e-11},
-            ),
-            Way(
-                needs="gradients",
-                exactness="estimated",
-                explain=each(_along),
-                settings={
-                    "tolerance": "the largest gap to adding up, as a share of the change, and "
-                    "error of a score, as a share of the largest",
-                    "steps": "Gauss–Legendre nodes at first; doubled until the tolerance is met",
-                    "max_steps": "the most nodes",
-                    "replacement": "the token at which the path to the word starts",
-                },
-                defaults={"tolerance": 0.01},
-                fewest=lambda *_: 4 * STEP,
-                counts=("steps", "max_steps"),
-                fitted=_fitted,
-                cost="one forward and one backward pass per step",
-                replaced=replacement_in_place,
-            ),
-        ),
-    ),
-    Method(
-        id="lrp",
-        label="LRP",
-        formula="e_t · ∇_{e_t} f with attention, norms and activations frozen (Ali et al. 2022)",
-        sees="what a word passes on to the output through all layers, with a sign",
-        blind="what a word does by moving attention, norms and gates, which are frozen",
-        cost="one forward pass",
-        settings=Lrp,
-        ways=(
-            Way(needs="tables", exactness="exact", explain=_frozen_from_tables),
-            Way(
-                needs="lrp",
-                exactness="exact",
-                explain=_frozen_at_pieces,
-                settings={
-                    "steps": "gradients on the way from the replacement; 1 takes that of the text",
-                    "replacement": "the token at which the way starts, with 2 steps or more",
-                },
-                fewest=lambda settings, _: STEP * (settings.steps + (settings.steps > 1)),
-                cost="one forward and one backward pass per step",
-                replaced=_start_if_any,
-                joint=True,
-            ),
+@register_method(
+    id="g-avg",
+    label="G-avg",
+    formula="mean over dimensions of ∇_{e_t} f (Theorem 4.1)",
+    sees="attention, values and the last layer, to first order",
+    blind="what happens far from the text; the axes of the embedding are arbitrary",
+    cost=_COST,
+    implementations=_summary_implementations("mean", warning=_WORSE_THAN_CHANCE),
+)
+class GAvg:
+    """Settings of G-avg."""
+
+    per_head: bool = False
+
+
+@register_method(
+    id="g-l1",
+    label="G-l1",
+    formula="‖∇_{e_t} f‖₁ (Theorem 4.1)",
+    sees="how sensitive the output is to a word",
+    blind="the sign; what happens far from the text",
+    cost=_COST,
+    signed=False,
+    implementations=_summary_implementations("l1"),
+)
+class GL1(GAvg):
+    """Settings of G-l1."""
+
+
+@register_method(
+    id="g-l2",
+    label="G-l2",
+    formula="‖∇_{e_t} f‖₂ (Theorem 4.1)",
+    sees="how sensitive the output is to a word",
+    blind="the sign; what happens far from the text",
+    cost=_COST,
+    signed=False,
+    implementations=_summary_implementations("l2"),
+)
+class GL2(GAvg):
+    """Settings of G-l2."""
+
+
+@register_method(
+    id="gxi",
+    label="G×I",
+    formula="e_t · ∇_{e_t} f (Theorem 4.1)",
+    sees="attention, values and the last layer, with a sign",
+    blind="saturation: it compares with the zero vector, which is not a word",
+    cost="one forward pass: no embedding is touched",
+    implementations=(
+        Implementation(needs="tables", exactness="exact", explain=_input_from_tables),
+        Implementation(
+            needs="gradients",
+            exactness="exact",
+            explain=_with_warning(per_input(_times_input), _CHANCE_ON_DEEP),
+            cost=Cost(summary=_BACKWARD),
         ),
     ),
 )
+class GxI:
+    """Settings of gradient × input: none."""
+
+
+@register_method(
+    id="ig",
+    label="IG",
+    formula="∫₀¹ (e_t − h)·∇_{e_t} f dx along UNK → word",
+    sees="the whole path from UNK to the word; scores add up to how far all words together "
+    "move the output",
+    blind="mixtures of kept and removed words off that path",
+    cost="32 forward passes on the tables for each 16 that logits move by",
+    implementations=(
+        Implementation(
+            needs="tables",
+            exactness="bound",
+            explain=_integrated_from_tables,
+            settings={"tolerance": "largest error of the integral of a score, in units of f"},
+            defaults={"tolerance": 1e-11},
+        ),
+        Implementation(
+            needs="gradients",
+            exactness="estimated",
+            explain=per_input(_along),
+            settings={
+                "tolerance": "the largest gap to adding up, as a share of the change, and "
+                "error of a score, as a share of the largest",
+                "steps": "Gauss–Legendre nodes at first; doubled until the tolerance is met",
+                "max_steps": "the most nodes",
+                "replacement": "the token at which the path to the word starts",
+            },
+            defaults={"tolerance": 0.01},
+            cost=Cost(
+                minimum=lambda *_: 4 * _STEP_CALLS,
+                settings=("steps", "max_steps"),
+                fit=_fit_steps,
+                summary="one forward and one backward pass per step",
+            ),
+            resolve_replacement=replacement_in_place,
+        ),
+    ),
+)
+class IG:
+    """Settings of integrated gradients along replacement → word."""
+
+    tolerance: Annotated[float | None, Positive] = None
+    steps: Annotated[int, at_least(1)] = 16
+    max_steps: Annotated[int, NotBelow("steps")] = 256
+    replacement: str = "auto"
+
+
+@register_method(
+    id="lrp",
+    label="LRP",
+    formula="e_t · ∇_{e_t} f with attention, norms and activations frozen (Ali et al. 2022)",
+    sees="what a word passes on to the output through all layers, with a sign",
+    blind="what a word does by moving attention, norms and gates, which are frozen",
+    cost="one forward pass",
+    implementations=(
+        Implementation(needs="tables", exactness="exact", explain=_frozen_from_tables),
+        Implementation(
+            needs="lrp",
+            exactness="exact",
+            explain=_frozen_at_pieces,
+            settings={
+                "steps": "gradients on the way from the replacement; 1 takes that of the text",
+                "replacement": "the token at which the way starts, with 2 steps or more",
+            },
+            cost=Cost(
+                minimum=_count_lrp_calls,
+                summary="one forward and one backward pass per step",
+            ),
+            resolve_replacement=_start_if_any,
+            is_batched=True,
+        ),
+    ),
+)
+class Lrp:
+    """Settings of LRP: one gradient at the text, or several on the way to it."""
+
+    steps: Annotated[int, at_least(1)] = 1
+    replacement: str = "auto"

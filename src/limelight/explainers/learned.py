@@ -20,7 +20,13 @@ from typing import Annotated, Any, Literal, NamedTuple, final
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.explainers.method import Method, Way, at_least, settings_class
+from limelight.explainers.method import (
+    Cost,
+    Implementation,
+    Method,
+    at_least,
+    settings_class,
+)
 from limelight.explainers.reading import Reading
 from limelight.explainers.target_game import TargetGame
 from limelight.files import bounded_bytes, bounded_json, write_whole
@@ -28,7 +34,7 @@ from limelight.models import are_opposite, class_weights
 from limelight.results import Finding
 from limelight.sampling.masks import sized_masks, text_rng
 from limelight.shapes import Float, Int
-from limelight.text import Answer, Features, few_names, in_units, name_of_one, one_line, side_at
+from limelight.text import Answer, Features, few_names, name_of_one, one_line, plural, side_at
 from limelight.threads import cached_property
 
 SCHEMA = "limelight.learned/1"
@@ -212,7 +218,7 @@ class Learned:
     def method(self) -> Method:
         """The row that other methods have in the registry."""
         states = not set(STATES).isdisjoint(self.record["signals"])
-        way = Way(
+        implementation = Implementation(
             needs="hidden_states" if states else None,
             exactness="fitted",
             explain=self._explained,
@@ -221,10 +227,10 @@ class Learned:
                 "fitted": "which learned method it is, by its digest",
             },
             defaults={"fitted": self},
-            fewest=lambda settings, _: settings.check and settings.check + 2,
-            unsaid=("check",),
-            joint=states,
-            logits=True,
+            cost=Cost(minimum=lambda settings, _: settings.check and settings.check + 2),
+            hidden_settings=("check",),
+            is_batched=states,
+            logit_only=True,
         )
         return Method(
             id=LEARNED,
@@ -235,7 +241,7 @@ class Learned:
             blind="texts unlike those it learned from: a notice says so",
             cost="one forward pass",
             settings=LearnedSettings,
-            ways=(way,),
+            implementations=(implementation,),
         )
 
     def predicted(self, inputs: Inputs) -> Predicted:
@@ -419,21 +425,21 @@ class Learned:
         usual = self.record["usual"]
         size, new, far = strange.tolist()
         low, high = usual["words"]
+        noun = name_of_one(self.record["features"])
         why = []
         if not low <= (d := round(math.exp(size))) <= high:
-            words = "1 word" if d == 1 else f"{d:,} different words"
-            why.append(f"it has {words}, and they had {low:,} to {high:,}")
+            count = f"1 {noun}" if d == 1 else f"{d:,} different {plural(noun)}"
+            why.append(f"it has {count}, and they had {low:,} to {high:,}")
         if new > usual["unseen"]:
-            why.append(f"{new:.0%} of its words did not occur there")
+            why.append(f"{new:.0%} of its {plural(noun)} did not occur there")
         if far > usual["distance"]:
             at_most = f"{usual['distance']:.1f} at most there"
             why.append(f"what the model shows of it lies {far:.1f} away, and {at_most}")
         if why:
-            units = in_units("; ".join(why), name_of_one(self.record["features"]))
             one = "text" if self.of in ("places", "answers") else self.of.removesuffix("s")
             yield (
-                f"This {one} is unlike those the method learned from: {units}. Scores and standard "
-                "errors may not hold; check=16 asks the model, 'shapley' draws anew."
+                f"This {one} is unlike those the method learned from: {'; '.join(why)}. Scores and "
+                "standard errors may not hold; check=16 asks the model, 'shapley' draws anew."
             )
         if notice := self.report.get("notice"):
             yield notice

@@ -7,31 +7,35 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from limelight.errors import DomainError
-from limelight.explainers.budget import DEFAULT_CALLS, Drawing, Draws, by_draws
 from limelight.explainers.method import (
-    MEANS,
+    MEANINGS,
     FiniteNotNegative,
-    Method,
     NotNegative,
     OneOf,
     Positive,
     at_least,
-    by_quadrature,
-    settings_class,
+    exact_implementation,
 )
 from limelight.explainers.reading import Reading
+from limelight.explainers.registry import register_method
+from limelight.explainers.sample_size import (
+    DEFAULT_CALLS,
+    SampleSize,
+    SamplingSettings,
+    sampled_implementation,
+)
 from limelight.explainers.target_game import (
     TargetGame,
     exact_values,
-    fitted_masks,
-    seen_errors,
+    fit_masks,
+    nonzero_or_none,
 )
 from limelight.results import Finding
 from limelight.sampling.all_masks import lime_of_all_masks
 from limelight.sampling.masks import SIZES
 from limelight.sampling.regression import SELECTIONS, LimeFit, fitted_lime
-from limelight.sampling.sample import LimeDraws
-from limelight.text import in_units
+from limelight.sampling.sample import lime_sampler
+from limelight.text import plural
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.lime import lime
 from limelight.theory.lime_fit import lime_fit
@@ -50,57 +54,16 @@ _BANDWIDTH = "ν, the width of the kernel; 0.25 is the `lime` package's"
 _SIZES = 'how many words a mask removes: "uniform", "balanced" (by √ψ) or "importance" (by ψ)'
 
 
-def _rows(settings: "Lime | LimeSampled") -> Draws:
+def _choose_sample_size(settings: "Lime | LimeSampled") -> SampleSize:
     """How many rows are drawn for a regression, or all that there are."""
-    return settings.drawing(
-        usual=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
+    return settings.make_sample_size(
+        default=lambda d: max(DEFAULT_CALLS, _PER_WORD * d),
         # A penalty determines every score.
-        determining=lambda d: _advised(d) if settings.ridge == 0 else 2,
-        beside=1 if settings.row0 else 2,  # row 0 is the text itself
+        minimum=lambda d: _advised(d) if settings.ridge == 0 else 2,
+        fixed_calls=1 if settings.row0 else 2,  # row 0 is the text itself
         # The package never asks all: its sampling noise is part of what it computes.
         enumerates=isinstance(settings, Lime),
     )
-
-
-@settings_class
-class LimeSampled(Drawing):
-    """Settings of LIME as the `lime` package computes it; the defaults are that package's.
-
-    ``samples`` rows (None: five for each word, at least 1000, at most ``max_samples``), of which
-    the first is the untouched text if ``row0``; ``ridge`` is the penalty; ``num_features`` words
-    are kept (None: all), by ``feature_selection``. The number of removed words is drawn in
-    proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
-    "importance" (1): the limit is the same, and which has the smallest error depends on the model
-    (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
-    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
-    """
-
-    samples: Annotated[int | None, at_least(2)] = 5000
-    bandwidth: Annotated[float, Positive] = 0.25
-    ridge: Annotated[float, FiniteNotNegative] = 1.0
-    row0: bool = True
-    num_features: Annotated[int | None, at_least(1)] = None
-    feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
-    sizes: Annotated[str, OneOf(SIZES)] = "uniform"
-    draws = property(_rows)
-
-
-@settings_class
-class Lime(Drawing):
-    """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
-
-    bandwidth: Annotated[float, Positive] = 0.25
-    penalty: Annotated[float, NotNegative] = 0.0
-    rows: int | None = None
-    per_head: bool = False
-    fit: bool = False
-    sizes: Annotated[str, OneOf(SIZES)] = "balanced"
-    # The regression of which the limit is the limit: without penalty, row 0 or selection.
-    ridge: ClassVar[float] = 0.0
-    row0: ClassVar[bool] = False
-    num_features: ClassVar[int | None] = None
-    feature_selection: ClassVar[str] = "none"
-    draws = property(_rows)
 
 
 def _is_single(settings: "Lime | LimeSampled", d: int) -> bool:
@@ -118,18 +81,18 @@ def _check_words(d: int, bandwidth: float) -> None:
     lime_design(d, bandwidth=bandwidth)
 
 
-def _check_enough(settings: Lime | LimeSampled, d: int) -> None:
+def _check_enough(settings: "Lime | LimeSampled", d: int) -> None:
     """Refuse before any call what cannot end well: rows without weight, or too few of them."""
     if _is_single(settings, d):
         return
     _check_words(d, settings.bandwidth)
-    draws = settings.draws
-    rows, kept = draws.last(d), min(d, settings.num_features or d)
-    if settings.ridge == 0 and not draws.asks_all(d) and rows <= kept + 1:
+    sample_size = settings.sample_size
+    rows, kept = sample_size.final_count(d), min(d, settings.num_features or d)
+    if settings.ridge == 0 and not sample_size.covers_all_masks(d) and rows <= kept + 1:
         raise _undetermined(rows, kept, d)
 
 
-def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
+def regression(settings: "Lime | LimeSampled", one: Reading) -> Finding:
     """Score every feature by its coefficient in a weighted linear model of masked texts."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     if _is_single(settings, d):
@@ -140,13 +103,13 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
             intercept=float(without),
             r2=1.0,
         )
-    if settings.draws.asks_all_in_time(d):
+    if settings.sample_size.has_time_for_all_masks(d):
         found = lime_of_all_masks(game, d, bandwidth=settings.bandwidth)
         r2 = float(found.r2[0])
         intercept = float(found.intercept[0])
         said = _poor_fit(r2)
         return game.found(found.scores[0], said=said, intercept=intercept, masks=2**d, r2=r2)
-    drawn = LimeDraws(d=d, bandwidth=settings.bandwidth, sizes=settings.sizes)
+    sampler = lime_sampler(d, bandwidth=settings.bandwidth, sizes=settings.sizes)
     how = partial(
         fitted_lime,
         ridge=settings.ridge,
@@ -154,16 +117,16 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
         feature_selection=settings.feature_selection,
         bandwidth=settings.bandwidth,
     )
-    fit, told = fitted_masks(settings, one, game, drawn, how, row0=settings.row0)
+    fit, told = fit_masks(settings, one, game, sampler, how, row0=settings.row0)
     # A fit that passes through its samples has errors of zero, which are not its error.
     if not np.isfinite(fit.stderr).all():
         raise _undetermined(fit.samples, int(fit.kept[0]), d)
-    own = _notices(settings, fit, lime_design(d, bandwidth=settings.bandwidth))
-    own = tuple(in_units(said, one.features[0].noun) for said in own)
+    design = lime_design(d, bandwidth=settings.bandwidth)
+    warnings = _fit_warnings(settings, fit, design, one.features[0].noun)
     return game.found(
         fit.scores[0],
-        seen_errors(fit.stderr[0]),
-        said=own + told,
+        nonzero_or_none(fit.stderr[0]),
+        said=warnings + told,
         intercept=float(fit.intercept[0]),
         samples_drawn=fit.samples,
         r2=float(fit.r2[0]),
@@ -172,27 +135,31 @@ def regression(settings: Lime | LimeSampled, one: Reading) -> Finding:
     )
 
 
-def _notices(settings: Lime | LimeSampled, fit: LimeFit, design: LimeDesign) -> tuple[str, ...]:
-    notices = []
+def _fit_warnings(
+    settings: "Lime | LimeSampled", fit: LimeFit, design: LimeDesign, noun: str
+) -> tuple[str, ...]:
+    """Return warnings about a regression on samples; ``noun`` names a feature."""
+    warnings, features = [], plural(noun)
     if (kept := int(fit.kept[0])) < design.d:
-        notices.append(f"LIME kept {kept} of {design.d} words; the others have no score (0).")
+        warnings.append(f"LIME kept {kept} of {design.d} {features}; the others have no score (0).")
     shrunk = settings.ridge / (settings.ridge + fit.samples * design.V)
     if shrunk > _SHRUNK:
-        notices.append(
+        warnings.append(
             f"The samples weigh so little that the penalty takes about {shrunk:.0%} off the "
             "scores; draw more, or use a larger bandwidth or a smaller ridge."
         )
-    notices += _poor_fit(float(fit.r2[0]))
+    warnings += _poor_fit(float(fit.r2[0]))
     if fit.samples <= 2 * kept:
-        notices.append(
-            f"{fit.samples} samples are few for {kept} words: do not trust the standard errors."
+        warnings.append(
+            f"{fit.samples} samples are few for {kept} {features}: do not trust the standard "
+            "errors."
         )
-    return tuple(notices)
+    return tuple(warnings)
 
 
 def _undetermined(samples: int, kept: int, d: int) -> DomainError:
     return DomainError(
-        f"{samples} samples do not determine LIME's scores of {kept} words: set samples to "
+        f"{samples} samples do not determine LIME's scores of {kept} features: set samples to "
         f"{max(_advised(d), 2 * samples)} or more, or use a larger bandwidth."
     )
 
@@ -217,7 +184,7 @@ def _single_notice(one: Reading) -> str:
     return _SINGLE.format(word=one.features[0].noun)
 
 
-def _line(settings: Lime, one: Reading) -> list[Finding]:
+def _line(settings: "Lime", one: Reading) -> list[Finding]:
     """Score the only feature of a text by what the output loses without it."""
     found = exact_values(settings, one, value=lambda game, **_: leave_one_out(game))
     fit = {"r2": 1.0, "r2_bound": 0.0} if settings.fit else {}
@@ -225,7 +192,7 @@ def _line(settings: Lime, one: Reading) -> list[Finding]:
     return [replace(finding, intercept=base, notices=(_single_notice(one),), diagnostics=fit)]
 
 
-def _limit(settings: Lime, reading: Reading) -> list[Finding]:
+def _limit(settings: "Lime", reading: Reading) -> list[Finding]:
     """Score every feature by the coefficient to which LIME converges."""
     if any(_is_single(settings, len(features)) for features in reading.features):
         if len(reading.features) == 1:
@@ -253,62 +220,95 @@ def _limit(settings: Lime, reading: Reading) -> list[Finding]:
     ]
 
 
-ROWS = (
-    Method(
-        id="lime",
-        label="LIME",
-        formula="weighted least squares of f on kept words, in the limit of all samples",
-        sees="the linear trend of f around the text, words removed at random",
-        blind="what is not linear; depends on the bandwidth",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Lime,
-        ways=(
-            by_quadrature(
-                _limit,
-                ("bandwidth", "penalty", "rows", "tolerance", "replacement", "per_head", "fit"),
-                bandwidth=_BANDWIDTH,
-                penalty="the ridge penalty per sample",
-                rows="add the untouched text to that many samples, as `lime` does",
-                replacement="what stands for a removed word; any but the model's own is sampled",
-                fit="also compute the R² of the linear fit, which takes longer",
-            ),
-            by_draws(
-                regression,
-                {
-                    "samples": "masks to draw; None: five for each word, at least 1000. If there "
-                    "are no more than that, or at most 1,024, all 2^d are asked instead",
-                    "bandwidth": _BANDWIDTH,
-                    "replacement": MEANS["replacement"],
-                    "sizes": _SIZES,
-                },
-                cost="one call of the model per sample",
-                feasible=_check_enough,
-            ),
+@register_method(
+    id="lime",
+    label="LIME",
+    formula="weighted least squares of f on kept words, in the limit of all samples",
+    sees="the linear trend of f around the text, words removed at random",
+    blind="what is not linear; depends on the bandwidth",
+    cost="milliseconds, exact to quadrature precision with a bound",
+    implementations=(
+        exact_implementation(
+            _limit,
+            ("bandwidth", "penalty", "rows", "tolerance", "replacement", "per_head", "fit"),
+            bandwidth=_BANDWIDTH,
+            penalty="the ridge penalty per sample",
+            rows="add the untouched text to that many samples, as `lime` does",
+            replacement="what stands for a removed word; any but the model's own is sampled",
+            fit="also compute the R² of the linear fit, which takes longer",
         ),
-    ),
-    Method(
-        id="lime-sampled",
-        label="LIME (sampled)",
-        formula="weighted ridge regression of f on n random masks of words",
-        sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
-        blind="interactions of words; it carries sampling noise, shown as standard error",
-        cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
-        settings=LimeSampled,
-        ways=(
-            by_draws(
-                regression,
-                {
-                    "samples": "masks to draw; None: five for each word, at least 1000",
-                    "bandwidth": _BANDWIDTH,
-                    "ridge": "the penalty of the fit",
-                    "row0": "the first row is the untouched text",
-                    "num_features": "words to keep; None: all",
-                    "feature_selection": "how those words are chosen, as in `lime`",
-                    "replacement": MEANS["replacement"],
-                    "sizes": _SIZES,
-                },
-                feasible=_check_enough,
-            ),
+        sampled_implementation(
+            regression,
+            {
+                "samples": "masks to draw; None: five for each word, at least 1000. If there "
+                "are no more than that, or at most 1,024, all 2^d are asked instead",
+                "bandwidth": _BANDWIDTH,
+                "replacement": MEANINGS["replacement"],
+                "sizes": _SIZES,
+            },
+            summary="one call of the model per sample",
+            check=_check_enough,
         ),
     ),
 )
+class Lime(SamplingSettings):
+    """Settings of LIME: of its exact limit, or of a regression on a model's answers."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+    penalty: Annotated[float, NotNegative] = 0.0
+    rows: int | None = None
+    per_head: bool = False
+    fit: bool = False
+    sizes: Annotated[str, OneOf(SIZES)] = "balanced"
+    # The regression of which the limit is the limit: without penalty, row 0 or selection.
+    ridge: ClassVar[float] = 0.0
+    row0: ClassVar[bool] = False
+    num_features: ClassVar[int | None] = None
+    feature_selection: ClassVar[str] = "none"
+    sample_size = property(_choose_sample_size)
+
+
+@register_method(
+    id="lime-sampled",
+    label="LIME (sampled)",
+    formula="weighted ridge regression of f on n random masks of words",
+    sees="many mixtures of kept and removed words; UNK or deletion, logit or probability",
+    blind="interactions of words; it carries sampling noise, shown as standard error",
+    cost="one call of the model per sample (on the tables, 5000 in tens of milliseconds)",
+    implementations=(
+        sampled_implementation(
+            regression,
+            {
+                "samples": "masks to draw; None: five for each word, at least 1000",
+                "bandwidth": _BANDWIDTH,
+                "ridge": "the penalty of the fit",
+                "row0": "the first row is the untouched text",
+                "num_features": "words to keep; None: all",
+                "feature_selection": "how those words are chosen, as in `lime`",
+                "replacement": MEANINGS["replacement"],
+                "sizes": _SIZES,
+            },
+            check=_check_enough,
+        ),
+    ),
+)
+class LimeSampled(SamplingSettings):
+    """Settings of LIME as the `lime` package computes it; the defaults are that package's.
+
+    ``samples`` rows (None: five for each word, at least 1000, at most ``max_samples``), of which
+    the first is the untouched text if ``row0``; ``ridge`` is the penalty; ``num_features`` words
+    are kept (None: all), by ``feature_selection``. The number of removed words is drawn in
+    proportion to a power of its weight, ``sizes`` being "uniform" (0), "balanced" (½) or
+    "importance" (1): the limit is the same, and which has the smallest error depends on the model
+    (on the IMDB classifier "importance" costs 1.4 times the samples). With a ``tolerance``,
+    sampling goes on until no standard error exceeds it or ``max_samples`` are drawn.
+    """
+
+    samples: Annotated[int | None, at_least(2)] = 5000
+    bandwidth: Annotated[float, Positive] = 0.25
+    ridge: Annotated[float, FiniteNotNegative] = 1.0
+    row0: bool = True
+    num_features: Annotated[int | None, at_least(1)] = None
+    feature_selection: Annotated[str, OneOf(SELECTIONS)] = "auto"
+    sizes: Annotated[str, OneOf(SIZES)] = "uniform"
+    sample_size = property(_choose_sample_size)

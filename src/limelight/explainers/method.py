@@ -1,4 +1,4 @@
-"""What a method is: a name, what it computes, sees and cannot see, and the ways to compute it."""
+"""What a method is: facts about it, its settings, and its implementations with their costs."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -15,7 +15,7 @@ from typing import (
     get_type_hints,
 )
 
-from limelight.errors import DomainError, InputError, nearest, told
+from limelight.errors import InputError, nearest, told
 from limelight.explainers.reading import Reading
 from limelight.models import (
     CAPABILITIES,
@@ -156,75 +156,101 @@ def _typed(name: str, allowed: tuple[Any, ...], value: Any) -> Any:
     return float(value) if float in allowed else int(value)
 
 
-# How far the numbers of a way can be trusted: a proven bound, rounding alone, an estimate of the
-# error, what texts kept aside have shown of a fit, or standard errors of sampling.
+# How far the scores of an implementation can be trusted: a proven bound, rounding alone, an
+# estimate of the error, the errors of a fit on held-out texts, or standard errors of sampling.
 Exactness = Literal["bound", "exact", "estimated", "fitted", "sampled"]
 
 
-class Allowance(NamedTuple):
-    """What a method may spend on a text: the budget as it was given, and calls of the model.
+def per_input(
+    explain: Callable[[Any, Reading], Finding],
+) -> Callable[[Any, Reading], list[Finding]]:
+    """Turn a function that explains one input into one that explains every input of a reading."""
+    return lambda settings, reading: [explain(settings, single) for single in reading.apart()]
 
-    ``each`` is the seconds that a call takes; None where it is calls that were given, not a time.
-    Where it is ``shared``, other methods have their part of it: ``sharers`` divide evenly what the
-    methods of fixed cost leave, which take ``reserved`` calls. A ``deadline`` ends what the method
-    draws, if it is a time.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """How often an implementation calls the model, as functions of settings and features.
+
+    One call is one evaluation of the model on one masked input. An implementation without
+    ``calls`` does not call the model on masked inputs. Without a ``minimum`` no budget can bound
+    it. With a ``minimum`` and no ``settings`` it always makes that many calls.
+
+    Parameters
+    ----------
+    calls
+        Expected number of calls for settings and a number of features.
+    minimum
+        Smallest number of calls that explains this many features.
+    settings
+        Names of the settings that follow from a budget.
+    fit
+        Returns the settings that a number of calls allows, from settings, features and calls.
+    overhead
+        Seconds that the implementation itself needs for each call and feature, if the model's own
+        time does not dwarf them.
+    check
+        Raises a ``DomainError`` before any call if the settings cannot work for this many features.
+    summary
+        The cost in words, if it differs from that of the method.
     """
 
-    said: str
-    calls: int
-    each: float | None = None
-    shared: bool = False
-    sharers: int = 1
-    reserved: int = 0
-    deadline: Deadline | None = None
+    calls: Callable[[Any, int], int] | None = None
+    minimum: Callable[[Any, int], int] | None = None
+    settings: tuple[str, ...] = ()
+    fit: Callable[[Any, int, int], Any] = lambda settings, *_: settings
+    overhead: float = 0.0
+    check: Callable[[Any, int], None] | None = None
+    summary: str = ""
 
-
-def each(found: Callable[[Any, Reading], Finding]) -> Callable[[Any, Reading], list[Finding]]:
-    """Return how a way explains that takes one text at a time."""
-    return lambda settings, reading: [found(settings, one) for one in reading.apart()]
+    def affordable_calls(self, calls: int, d: int, seconds_per_call: float) -> int:
+        """Return how many of the calls remain once the time for the overhead is taken off."""
+        return int(calls * seconds_per_call / (seconds_per_call + d * self.overhead))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
-    """One way to compute a method, for models that have what it ``needs`` (None: any model).
+class Implementation:
+    """How a method is computed for models with a certain capability.
 
-    ``settings`` names the fields of the method's settings that this way uses and says what each
-    means here; ``defaults`` says what None stands for here, where ways differ. ``calls`` is how
-    often a model is asked about a text of d features, for ways that ask it, a text under one mask
-    being one call, and ``cost`` what that amounts to in words, where it is not what the method
-    says. A way that asks keeps within a budget if it has ``fewest``, the calls below which d
-    features cannot be explained: it always asks so often, unless it has ``counts``, settings that
-    are then ``fitted`` to a number of calls. ``own`` are the seconds that it computes by itself for
-    each call and feature, where they are not small beside those of the model. ``feasible`` refuses,
-    before the model is asked, settings that cannot work for so many features. ``replaced`` turns
-    the setting ``replacement`` into what the model understands. ``caution`` is what measurements
-    say against the scores; every result carries it as a notice. A ``joint`` way takes several texts
-    at a time also where a model does not collapse, as many as the model says; a way of ``logits``
-    has a formula for no other scale. Settings that are ``unsaid`` stand in a result only where they
-    are set.
+    Parameters
+    ----------
+    needs
+        The capability that the model must have; None for any model.
+    exactness
+        How far the scores can be trusted: "bound", "exact", "estimated", "fitted" or "sampled".
+    explain
+        Returns one ``Finding`` for each input of a ``Reading``; :func:`per_input` makes such a
+        function from one for a single input.
+    settings
+        The settings that this implementation uses, each with its meaning.
+    defaults
+        The values that None stands for, by setting.
+    cost
+        How often it calls the model.
+    resolve_replacement
+        Turns the setting ``replacement`` into a replacement of the model.
+    hidden_settings
+        Settings that a result lists only if they differ from their defaults.
+    is_batched
+        Whether it explains several inputs in one pass of the model.
+    logit_only
+        Whether it has a formula for logits only, and not for probabilities.
     """
 
-    needs: Capability | None
+    needs: Capability | None = None
     exactness: Exactness
     explain: Callable[[Any, Reading], list[Finding]]
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    calls: Callable[[Any, int], int] | None = None
-    cost: str = ""
-    fewest: Callable[[Any, int], int] | None = None
-    counts: tuple[str, ...] = ()
-    fitted: Callable[[Any, int, int], Any] = lambda settings, *_: settings
-    own: float = 0.0
-    feasible: Callable[[Any, int], None] | None = None
-    replaced: Callable[[Model, str], str] = resolved_replacement
-    caution: str = ""
-    joint: bool = False
-    logits: bool = False
-    unsaid: tuple[str, ...] = ()
+    cost: Cost = Cost()
+    resolve_replacement: Callable[[Model, str], str] = resolved_replacement
+    hidden_settings: tuple[str, ...] = ()
+    is_batched: bool = False
+    logit_only: bool = False
 
 
-# What a setting means in most of the ways that have it.
-MEANS = {
+# What settings mean in most implementations.
+MEANINGS = {
     "tolerance": "largest error of a score, relative to the range of f",
     "per_head": "also score every head alone",
     "replacement": "what stands for a removed word",
@@ -232,23 +258,30 @@ MEANS = {
 }
 
 
-def by_quadrature(
+def exact_implementation(
     explain: Callable[[Any, Reading], list[Finding]],
     settings: Collection[str] = ("tolerance",),
-    **meant: str,
-) -> Way:
-    """Return a way that integrates the game of a model, within a bound.
+    **meanings: str,
+) -> Implementation:
+    """Return an implementation that integrates the exact game of a model, within a bound.
 
-    ``meant`` is what settings mean that are not among those of most ways.
+    Parameters
+    ----------
+    explain
+        Returns one ``Finding`` with a bound for each input of a ``Reading``.
+    settings
+        Names of the settings that it uses.
+    **meanings
+        Meanings of the settings that ``MEANINGS`` does not have.
     """
-    means = MEANS | meant
-    return Way(
+    known_meanings = MEANINGS | meanings
+    return Implementation(
         needs="exact_game",
         exactness="bound",
         explain=explain,
-        settings={name: means[name] for name in settings},
+        settings={name: known_meanings[name] for name in settings},
         defaults={"tolerance": 1e-6},
-        logits=True,
+        logit_only=True,
     )
 
 
@@ -256,67 +289,115 @@ def by_quadrature(
 class Method(MethodFacts):
     """One row of the catalogue that ``limelight methods`` prints.
 
-    ``settings`` is a :func:`settings_class`; a value of it may take the place of the method's name.
-    The first of the ``ways`` whose capability the model has is the one that is used.
+    ``settings`` is a :func:`settings_class`; a value of it may take the place of the method's id.
+    A model is explained by the first of the ``implementations`` whose capability it has.
     """
 
     settings: type[Any]
-    ways: tuple[Way, ...]
+    implementations: tuple[Implementation, ...]
 
 
-class Chosen(NamedTuple):
-    """A method, the way that fits a model, and settings ready for it."""
+class ConfiguredMethod(NamedTuple):
+    """A method with the implementation and the settings for one model.
+
+    ``budget`` is the budget as the user wrote it, if the settings follow from one. ``calls`` and
+    ``deadline`` are then this method's part of it, and ``refusal`` says why that is not enough.
+    """
 
     method: Method
-    way: Way
+    implementation: Implementation
     settings: Any
     model: Model
-    allowance: Allowance | None = None
+    budget: str = ""
+    calls: int | None = None
+    deadline: Deadline | None = None
+    refusal: str = ""
 
-    def asking(self, model: Model) -> "Chosen":
-        """Return the same for ``model``, which may have to be asked about a text."""
+    @classmethod
+    def create(cls, method: Method, model: Model, settings: Any) -> "ConfiguredMethod":
+        """Configure a method for a model.
+
+        Parameters
+        ----------
+        method
+            A method of the registry, or one that was fitted to the model.
+        model
+            The model that will be explained.
+        settings
+            Values by name, or a settings object of the method.
+
+        Raises
+        ------
+        InputError
+            If the model lacks what the method needs, or if a setting that is not at its default
+            has no effect on this model.
+        """
+        implementation = select_implementation(method, model, chosen_replacement(settings))
+        if implementation is None:
+            raise unusable_method(method, model)
+        defaults = setting_defaults(method)
+        if isinstance(settings, Mapping):
+            changed = dict(settings)
+        else:
+            values = {name: getattr(settings, name) for name in defaults}
+            changed = {name: value for name, value in values.items() if value != defaults[name]}
+        if changed:
+            is_usual = implementation is select_implementation(method, model)
+            case = "for this model" if is_usual else "with this replacement"
+            _check_names(method, implementation, changed, case)
+        values = defaults | changed
+        changed |= {
+            name: value for name, value in implementation.defaults.items() if values[name] is None
+        }
+        # A replacement that is no string is rejected with the other settings.
+        if "replacement" in implementation.settings and isinstance(values["replacement"], str):
+            changed["replacement"] = implementation.resolve_replacement(
+                model, values["replacement"]
+            )
+        return cls(method, implementation, made(method.settings, **changed), model)
+
+    def for_model(self, model: Model) -> "ConfiguredMethod":
+        """Return the method for another model, with those of its settings that apply there."""
         if model is self.model:
             return self
-        replacement = getattr(self.settings, "replacement", "auto")
-        if (way := chosen_way(self.method, model, replacement)) is None:
-            raise InputError(refusal(self.method, model))
-        if way is self.way:
+        replacement = chosen_replacement(self.settings)
+        implementation = select_implementation(self.method, model, replacement)
+        if implementation is self.implementation:
             return self
-        # How close an exact way comes to its limit says nothing about how much is to be sampled.
-        used = way.settings.keys() - {"tolerance"}
-        own = {name: getattr(self.settings, name) for name in self.way.settings if name in used}
-        return chosen(self.method, way, model, own)
+        names = () if implementation is None else implementation.settings.keys()
+        # The tolerance of an exact implementation says nothing about how much to sample.
+        values = {
+            name: getattr(self.settings, name)
+            for name in self.implementation.settings
+            if name in names and name != "tolerance"
+        }
+        return self.create(self.method, model, values)
 
-    def fitted(self, d: int) -> "Chosen":
-        """Return the same with the counts that what it may spend allows for ``d`` features."""
-        way = self.way
-        if self.allowance is None or way.fewest is None:
+    def with_budget(
+        self, budget: str, calls: int, affordable_calls: int, d: int
+    ) -> "ConfiguredMethod":
+        """Fit the settings to the calls that a budget leaves for one input.
+
+        Parameters
+        ----------
+        budget
+            The budget as the user wrote it.
+        calls
+            Calls that this method may make.
+        affordable_calls
+            Those of them that leave time for the overhead of the method.
+        d
+            Number of features of the input.
+        """
+        settings = self.implementation.cost.fit(self.settings, d, affordable_calls)
+        return self._replace(settings=settings, budget=budget, calls=calls)
+
+    def with_samples_drawn(self, diagnostics: Mapping[str, Any]) -> "ConfiguredMethod":
+        """Return the method with the count that was drawn, if a deadline ended the sampling."""
+        names = self.implementation.cost.settings
+        if self.deadline is None or not names:
             return self
-        allowance = self.allowance
-        calls, each = allowance.calls, allowance.each
-        if each is not None:  # what a way computes by itself takes time that no call has
-            calls = int(calls * each / (each + d * way.own))
-        if calls < (fewest := way.fewest(self.settings, d)):
-            from limelight.explainers.registry import fitting  # which is made of this module
-
-            after = " after reading the text and timing the model" * (each is not None)
-            # One call is for the text itself.
-            enough = (
-                1 + fewest * allowance.sharers + allowance.reserved if way.counts else 1 + fewest
-            )
-            instead = "" if allowance.shared else fitting(self.model, d, calls, fewest)
-            raise DomainError(
-                f"{self.method.label} of {d} words takes {fewest:,} calls of the model or more, "
-                f"and a budget of {allowance.said} leaves it {calls:,}{after}. Give a budget of "
-                f"{enough:,} calls{instead}."
-            )
-        return self._replace(settings=way.fitted(self.settings, d, calls))
-
-    def with_draws(self, diagnostics: Mapping[str, Any]) -> "Chosen":
-        """Return the same with the count that was drawn, if a deadline ended the draws early."""
-        if self.allowance is None or self.allowance.deadline is None or not self.way.counts:
-            return self
-        count, *others = self.way.counts
+        count, *others = names
         drawn, planned = diagnostics.get(f"{count}_drawn"), getattr(self.settings, count)
         if drawn is None or planned is None or drawn >= planned:
             return self
@@ -325,83 +406,80 @@ class Chosen(NamedTuple):
         return self._replace(settings=replace(self.settings, **counts))
 
     def expected_calls(self, d: int) -> int:
-        """Return how often the model will be asked, as far as that is known."""
-        if self.allowance is not None:
-            return self.allowance.calls
-        return 0 if self.way.calls is None else self.way.calls(self.settings, d)
+        """Return the expected number of model calls for ``d`` features."""
+        if self.calls is not None:
+            return self.calls
+        count_calls = self.implementation.cost.calls
+        return 0 if count_calls is None else count_calls(self.settings, d)
 
-    def asked(self) -> dict[str, Any]:
-        """Return the settings that this way uses, by name, and the budget they follow from.
+    def settings_used(self) -> dict[str, Any]:
+        """Return the settings of the implementation by name, and the budget they follow from.
 
-        A learned method among them stands as its digest.
+        A learned method among them is represented by its digest.
         """
-        values = {name: getattr(self.settings, name) for name in self.way.settings}
-        own = {name: getattr(value, "digest", value) for name, value in values.items()}
-        for name in self.way.unsaid:
-            if own[name] == setting_defaults(self.method)[name]:
-                del own[name]
-        return own if self.allowance is None else own | {"budget": self.allowance.said}
+        values = {name: getattr(self.settings, name) for name in self.implementation.settings}
+        used = {name: getattr(value, "digest", value) for name, value in values.items()}
+        for name in self.implementation.hidden_settings:
+            if used[name] == setting_defaults(self.method)[name]:
+                del used[name]
+        return used | {"budget": self.budget} if self.budget else used
 
 
-def chosen_way(method: Method, model: Model, replacement: Any = "auto") -> Way | None:
-    """Return the first way that ``model`` allows with ``replacement``; None if there is none."""
-    known = model.capabilities
-    for way in method.ways:
-        if way.needs is None or known.get(way.needs, "") is None:
+def select_implementation(
+    method: Method, model: Model, replacement: Any = "auto"
+) -> Implementation | None:
+    """Return the first implementation for ``model`` and ``replacement``; None if there is none."""
+    capabilities = model.capabilities
+    for implementation in method.implementations:
+        needs = implementation.needs
+        if needs is None or capabilities.get(needs, "") is None:
             # The exact game of a model removes words as the model does, by its first replacement.
-            is_exact = way.needs == "exact_game" and "replacement" in way.settings
+            is_exact = needs == "exact_game" and "replacement" in implementation.settings
             if not is_exact or replacement in ("auto", model.replacements[0]):
-                return way
+                return implementation
     return None
 
 
-def refusal(method: Method, model: Model, instead: str = "") -> str:
-    """Say why ``model`` does not allow ``method``, and what to use ``instead``."""
-    needs = cast(Capability, method.ways[-1].needs)  # or it would be allowed
+def chosen_replacement(settings: Any) -> Any:
+    """Return the replacement in settings by name, or in a settings object."""
+    if isinstance(settings, Mapping):
+        return settings.get("replacement", "auto")
+    return getattr(settings, "replacement", "auto")
+
+
+def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
+    """Say why ``method`` cannot explain ``model``, followed by ``advice``."""
+    needs = cast(Capability, method.implementations[-1].needs)  # or any model would do
     why = reason_missing(model, needs)
-    return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{instead}."
+    return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{advice}."
 
 
-def chosen(method: Method, way: Way, model: Model, given: Any | Mapping[str, Any]) -> Chosen:
-    """Return ``method`` with the settings that were ``given``, by name or as its own object.
-
-    A setting that this way does not use must not have been set: it would do nothing.
-    """
-    usual = setting_defaults(method)
-    if isinstance(given, Mapping):
-        own = dict(given)
-    else:
-        values = {name: getattr(given, name) for name in usual}
-        own = {name: value for name, value in values.items() if value != usual[name]}
-    if own:
-        is_usual = way is chosen_way(method, model)
-        _check_names(method, way, own, "for this model" if is_usual else "with this replacement")
-    values = usual | own
-    own |= {name: value for name, value in way.defaults.items() if values[name] is None}
-    # What is no word is refused as every setting is.
-    if "replacement" in way.settings and isinstance(values["replacement"], str):
-        own["replacement"] = way.replaced(model, values["replacement"])
-    return Chosen(method, way, made(method.settings, **own), model)
+def unusable_method(method: Method, model: Model) -> InputError:
+    """Return the error for a method that cannot explain ``model``; it names methods that can."""
+    return InputError(reason_unusable(method, model, "; use 'shapley', 'lime' or 'loo'"))
 
 
 def setting_defaults(method: Method) -> dict[str, Any]:
     """Return the settings of ``method`` with their defaults."""
-    return {one.name: one.default for one in method.settings.declared}
+    return {setting.name: setting.default for setting in method.settings.declared}
 
 
-def _check_names(method: Method, way: Way, names: Iterable[str], case: str) -> None:
+def _check_names(
+    method: Method, implementation: Implementation, names: Iterable[str], case: str
+) -> None:
+    known = implementation.settings
     for name in names:
-        if name in way.settings:
+        if name in known:
             continue
-        if name in setting_defaults(method) or not way.settings:
-            here = _listed(list(way.settings)) if way.settings else "no setting"
+        if name in setting_defaults(method) or not known:
+            choices = _join_names(list(known)) if known else "no setting"
             raise InputError(
                 f"the setting {name!r} of method {method.id!r} does nothing {case}; "
-                f"here it takes {here}."
+                f"here it takes {choices}."
             )
-        raise InputError(nearest(f"setting of method {method.id!r} named", name, way.settings))
+        raise InputError(nearest(f"setting of method {method.id!r} named", name, known))
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     quoted = [repr(name) for name in names]
     return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))

@@ -7,26 +7,30 @@ from typing import Annotated, Any, NamedTuple, cast, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError, nearest
-from limelight.explainers.budget import DEFAULT_CALLS, MOST_DRAWS, Draws, by_draws
 from limelight.explainers.method import (
-    Method,
     OneOf,
     Share,
     at_least,
-    by_quadrature,
-    each,
-    settings_class,
+    exact_implementation,
+    per_input,
 )
 from limelight.explainers.reading import Reading
+from limelight.explainers.registry import register_method
+from limelight.explainers.sample_size import (
+    DEFAULT_CALLS,
+    MAX_SAMPLES,
+    SampleSize,
+    sampled_implementation,
+)
 from limelight.explainers.shapley import (
-    BY_ASKING,
     ENOUGH,
     FEWEST_PAIRS,
     Shapley,
+    fit_pairs,
     said_of_pairs,
     sampled_shapley,
 )
-from limelight.explainers.target_game import TargetGame, seen_errors
+from limelight.explainers.target_game import TargetGame, nonzero_or_none
 from limelight.models.protocol import AskInsteadError
 from limelight.results import Finding
 from limelight.sampling.all_masks import nested_count, owen_of_all_masks
@@ -47,39 +51,6 @@ _OPENED = 3  # sentences, where the calls suffice and no number is set
 # share (benchmarks/samplers.py --long).
 _ZOOM_CALLS = 800
 _WITHIN = "what the words lie in: 'sentences', 'paragraphs' or 'lines'"
-
-
-@final
-@settings_class
-class Owen:
-    """Settings of Owen values: of a quadrature, or of random orders that keep units together."""
-
-    # Here, because a text's share of it is what the quadrature sees.
-    tolerance: Annotated[float | None, Share] = None
-    within: str = "sentences"
-    samples: Annotated[int | None, at_least(4)] = None
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-
-    def __post_init__(self) -> None:
-        for unit in self.units:
-            if unit not in CUTTERS:
-                raise InputError(nearest("units to be within", unit, CUTTERS))
-
-    @property
-    def units(self) -> list[str]:
-        """The units that words lie in, innermost first."""
-        return self.within.split(" in ")
-
-    @property
-    def draws(self) -> Draws:
-        """How many masks are asked, all those of the orders together."""
-        return Draws(
-            count=self.samples,
-            determining=lambda d: 2 + 4 * max(d - 1, 1),
-            beside=0,
-            enumerates=False,
-        )
 
 
 class _Players(NamedTuple):
@@ -116,7 +87,7 @@ def _players(one: Reading, within: Sequence[str]) -> _Players:
     return _Players(parts, feature, np.stack(levels), tuple(units), sums, starts)
 
 
-def _in_sentences(settings: Owen, one: Reading) -> Finding:
+def _in_sentences(settings: "Owen", one: Reading) -> Finding:
     """Score every feature by its Owen value; one that spans sentences is a player in each.
 
     The values are sampled if the game of these players has no exact formula.
@@ -149,13 +120,15 @@ def _in_sentences(settings: Owen, one: Reading) -> Finding:
     )
 
 
-def _in_nested_orders(settings: Owen, one: Reading, *, usual_pairs: int = FEWEST_PAIRS) -> Finding:
+def _in_nested_orders(
+    settings: "Owen", one: Reading, *, usual_pairs: int = FEWEST_PAIRS
+) -> Finding:
     """Score every feature by what it adds in orders that keep the units around it together.
 
     ``usual_pairs`` of orders or more are drawn unless the settings say how many.
     """
-    players, d, draws = _players(one, settings.units), len(one.features[0]), settings.draws
-    n, asked = len(players.parts), draws.first(d)
+    players, d = _players(one, settings.units), len(one.features[0])
+    n, asked = len(players.parts), settings.sample_size.initial_count(d)
     refined = _of_features(one, players.parts)
     game = TargetGame(refined, settings.replacement)
     all_sets = nested_count(players.levels)
@@ -169,7 +142,7 @@ def _in_nested_orders(settings: Owen, one: Reading, *, usual_pairs: int = FEWEST
         pairs = max(pairs, usual_pairs)
     if pairs < FEWEST_PAIRS:
         raise DomainError(
-            f"Owen values of {d} words, {n} parts within {settings.within}, take at least "
+            f"Owen values of {d} features, {n} parts within {settings.within}, take at least "
             f"{(needed := 2 + 4 * (n - 1)):,} samples; got {asked:,}. Set samples to {needed:,}, "
             f"or give a budget of {needed + 1:,} calls."
         )
@@ -183,8 +156,8 @@ def _in_nested_orders(settings: Owen, one: Reading, *, usual_pairs: int = FEWEST
         into=players.sums,
     )
     said, known = _of_units(one, players, drawn.values[0], drawn.stderr[0])
-    said += said_of_pairs(Shapley(pairs=pairs), drawn, n)
-    errors = seen_errors(drawn.stderr[0, :d])
+    said += said_of_pairs(Shapley(pairs=pairs), drawn, n, one.features[0].noun)
+    errors = nonzero_or_none(drawn.stderr[0, :d])
     return game.found(
         drawn.values[0, :d],
         errors,
@@ -255,30 +228,7 @@ def _strongest(units: Features, totals: Float[np.ndarray, " n"]) -> tuple[str, .
     return (f"{units.unit.capitalize()}, strongest first: {', '.join(shown + rest)}.",)
 
 
-@final
-@settings_class
-class Zoom:
-    """Settings of a long document: its sentences, then the words of those that matter."""
-
-    opened: Annotated[int | None, at_least(1)] = None
-    within: Annotated[str, OneOf(CUTTERS)] = "sentences"
-    samples: Annotated[int | None, at_least(16)] = None
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-
-    @property
-    def draws(self) -> Draws:
-        """How many masks are asked, of sentences and of words together."""
-        return Draws(
-            count=self.samples,
-            usual=lambda _: _ZOOM_CALLS,
-            determining=lambda _: 16,
-            beside=0,
-            enumerates=False,
-        )
-
-
-def _zoomed(settings: Zoom, one: Reading) -> Finding:
+def _zoomed(settings: "Zoom", one: Reading) -> Finding:
     """Score every sentence, and in place of the strongest ones their words."""
     (document,), (features,), unit = one.documents, one.features, settings.within
     if features.unit not in ("words", "positions"):
@@ -287,21 +237,21 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
         )
     around = np.where(features.of_token >= 0, features_of(document, unit).of_token, -1)
     whole = features_of(document, around.tolist())
-    asked = settings.draws.first(len(features))
+    asked = settings.sample_size.initial_count(len(features))
     usual = Shapley(replacement=settings.replacement, seed=settings.seed)
-    fit, least = BY_ASKING.fitted, usual.draws.fewest_calls(len(features))
+    least = usual.sample_size.minimum_calls(len(features))
     if len(whole) == 1 and (settings.samples is None or least <= asked):
         # It is opened at once: which of them matters is no question.
-        fitted = fit(usual, len(features), max(asked, least))
+        fitted = fit_pairs(usual, len(features), max(asked, least))
         found = sampled_shapley(fitted, one)
         known = {**found.diagnostics, "opened": [list(_extent(whole, 0))]}
         return replace(found, diagnostics=known)
     sizes = np.bincount(whole.of_token[whole.of_token >= 0])
     coarse_calls, asked = _split_calls(settings, whole, sizes, asked)
-    fitted = fit(usual, len(whole), coarse_calls)
+    fitted = fit_pairs(usual, len(whole), coarse_calls)
     with in_part_of_the_time(coarse_calls / asked):
         coarse = sampled_shapley(fitted, _of_features(one, whole))
-    left = asked - fitted.draws.calls(len(whole)) - fitted.spare - _ENDS
+    left = asked - fitted.sample_size.calls(len(whole)) - fitted.spare - _ENDS
     if settings.opened is None and (masks := masks_in_time()) is not None:
         left = min(left, masks)
     strongest = np.argsort(-np.abs(coarse.scores), kind="stable").tolist()
@@ -319,7 +269,9 @@ def _zoomed(settings: Zoom, one: Reading) -> Finding:
     if (sentence_pairs := coarse.diagnostics.get("pairs_drawn")) is None:
         masks = 2 ** len(whole)
     else:
-        masks = 2 + fitted.draws.each(len(whole)) * int(sentence_pairs) + fitted.spare
+        masks = (
+            2 + fitted.sample_size.calls_per_sample(len(whole)) * int(sentence_pairs) + fitted.spare
+        )
     masks += found.diagnostics["samples_drawn"] + _ENDS
     found = replace(found, diagnostics={**found.diagnostics, "samples_drawn": masks})
     if not (closed := [g for g in wanted if g not in opened]):
@@ -340,7 +292,7 @@ def _calls_to_open(sizes: Int[np.ndarray, " sentences"], count: int) -> int:
 
 
 def _split_calls(
-    settings: Zoom, whole: Features, sizes: Int[np.ndarray, " sentences"], asked: int
+    settings: "Zoom", whole: Features, sizes: Int[np.ndarray, " sentences"], asked: int
 ) -> tuple[int, int]:
     """Return the calls about the sentences, and the calls about these and their words together.
 
@@ -348,7 +300,9 @@ def _split_calls(
     number of sentences is to be opened, enough is kept for the longest ones.
     """
     unit = settings.within
-    about_sentences = Shapley(replacement=settings.replacement).draws.fewest_calls(len(whole))
+    about_sentences = Shapley(replacement=settings.replacement).sample_size.minimum_calls(
+        len(whole)
+    )
     about_words = 0 if settings.opened is None else _calls_to_open(sizes, settings.opened)
     needed = about_sentences + max(about_sentences, about_words)
     if needed > asked and settings.samples is not None:
@@ -367,7 +321,7 @@ def _of_features(one: Reading, features: Features) -> Reading:
 
 
 def _opened(
-    settings: Zoom,
+    settings: "Zoom",
     one: Reading,
     whole: Features,
     coarse: Finding,
@@ -408,7 +362,7 @@ def _opened(
     )
     return Finding(
         scores=scores,
-        stderr=seen_errors(stderr),
+        stderr=nonzero_or_none(stderr),
         base_value=coarse.base_value,
         notices=(
             f"{len(opened)} of {len(whole)} {settings.within} were opened, which hold "
@@ -430,67 +384,115 @@ def _extent(units: Features, i: int) -> tuple[int, int]:
     return units.spans[i][0][0], units.spans[i][-1][1]
 
 
-ROWS = (
-    Method(
-        id="owen",
-        label="Owen",
-        formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
-        "1 − p as wholes, other words of the sentence with 1 − q",
-        sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
-        "sentences, and all add up to how far the words together move the output",
-        blind="parts of other sentences: they come and go as wholes",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Owen,
-        ways=(
-            replace(
-                by_quadrature(
-                    each(_in_sentences),
-                    ("tolerance", "within", "samples", "seed"),
-                    within=_WITHIN,
-                    samples="masks that are drawn for a text that is sampled, because a word of "
-                    "several sentences cannot be divided among them; None: as many as "
-                    f"{ENOUGH} pairs of orders take",
-                    seed="same seed, same scores, where they are sampled",
-                ),
-                unsaid=("samples", "seed"),
+@final
+@register_method(
+    id="owen",
+    label="Owen",
+    formula="∫₀¹∫₀¹ (E[f | word kept] − E[f | word removed]) dq dp, other sentences there with "
+    "1 − p as wholes, other words of the sentence with 1 − q",
+    sees="the word's mean effect inside its sentence; sentence totals are Shapley values of "
+    "sentences, and all add up to how far the words together move the output",
+    blind="parts of other sentences: they come and go as wholes",
+    cost="milliseconds, exact to quadrature precision with a bound",
+    implementations=(
+        replace(
+            exact_implementation(
+                per_input(_in_sentences),
+                ("tolerance", "within", "samples", "seed"),
+                within=_WITHIN,
+                samples="masks that are drawn for a text that is sampled, because a word of "
+                "several sentences cannot be divided among them; None: as many as "
+                f"{ENOUGH} pairs of orders take",
+                seed="same seed, same scores, where they are sampled",
             ),
-            by_draws(
-                _in_nested_orders,
-                {
-                    "within": f"{_WITHIN}; units may lie within others: 'sentences in paragraphs'",
-                    "samples": "masks that are asked, in pairs of an order and its reverse in "
-                    "which the words of each unit stand together: 2 (n − 1) for each pair of n "
-                    "words, a word of two sentences being two; None: as many as two pairs take, at "
-                    f"least {DEFAULT_CALLS:,}. All nested sets are asked if they are no more",
-                },
-                most=MOST_DRAWS,
-                cost="calls of the model: 1,000, or 4 (d − 1) of d words if that is more",
-            ),
+            hidden_settings=("samples", "seed"),
         ),
-    ),
-    Method(
-        id="zoom",
-        label="Zoom",
-        formula="Shapley values of sentences; of the strongest ones, Owen values of their words",
-        sees="the sentences that matter in a long document, and the words that matter in them; "
-        "adds up to how far all words together move the output",
-        blind="words of sentences that are not opened",
-        cost="800 calls of the model, or eight for each sentence if that is more",
-        settings=Zoom,
-        ways=(
-            by_draws(
-                _zoomed,
-                {
-                    "opened": "sentences that are opened, strongest first: this many, or an error "
-                    f"if the samples do not suffice; None: up to {_OPENED}, as far as they allow "
-                    "two pairs of orders of the words",
-                    "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
-                    "samples": "masks that are asked, half of them about sentences and half about "
-                    f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "
-                    "of orders of the sentences and as much again take",
-                },
-                most=MOST_DRAWS,
-            ),
+        sampled_implementation(
+            _in_nested_orders,
+            {
+                "within": f"{_WITHIN}; units may lie within others: 'sentences in paragraphs'",
+                "samples": "masks that are asked, in pairs of an order and its reverse in "
+                "which the words of each unit stand together: 2 (n − 1) for each pair of n "
+                "words, a word of two sentences being two; None: as many as two pairs take, at "
+                f"least {DEFAULT_CALLS:,}. All nested sets are asked if they are no more",
+            },
+            max_count=MAX_SAMPLES,
+            summary="calls of the model: 1,000, or 4 (d − 1) of d words if that is more",
         ),
     ),
 )
+class Owen:
+    """Settings of Owen values: of a quadrature, or of random orders that keep units together."""
+
+    # Here, because a text's share of it is what the quadrature sees.
+    tolerance: Annotated[float | None, Share] = None
+    within: str = "sentences"
+    samples: Annotated[int | None, at_least(4)] = None
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+
+    def __post_init__(self) -> None:
+        for unit in self.units:
+            if unit not in CUTTERS:
+                raise InputError(nearest("units to be within", unit, CUTTERS))
+
+    @property
+    def units(self) -> list[str]:
+        """The units that words lie in, innermost first."""
+        return self.within.split(" in ")
+
+    @property
+    def sample_size(self) -> SampleSize:
+        """How many masks are asked, all those of the orders together."""
+        return SampleSize(
+            count=self.samples,
+            minimum=lambda d: 2 + 4 * max(d - 1, 1),
+            fixed_calls=0,
+            enumerates=False,
+        )
+
+
+@final
+@register_method(
+    id="zoom",
+    label="Zoom",
+    formula="Shapley values of sentences; of the strongest ones, Owen values of their words",
+    sees="the sentences that matter in a long document, and the words that matter in them; "
+    "adds up to how far all words together move the output",
+    blind="words of sentences that are not opened",
+    cost="800 calls of the model, or eight for each sentence if that is more",
+    implementations=(
+        sampled_implementation(
+            _zoomed,
+            {
+                "opened": "sentences that are opened, strongest first: this many, or an error "
+                f"if the samples do not suffice; None: up to {_OPENED}, as far as they allow "
+                "two pairs of orders of the words",
+                "within": "what is scored whole: 'sentences', 'paragraphs' or 'lines'",
+                "samples": "masks that are asked, half of them about sentences and half about "
+                f"words of those that are opened; None: {_ZOOM_CALLS}, or as many as two pairs "
+                "of orders of the sentences and as much again take",
+            },
+            max_count=MAX_SAMPLES,
+        ),
+    ),
+)
+class Zoom:
+    """Settings of a long document: its sentences, then the words of those that matter."""
+
+    opened: Annotated[int | None, at_least(1)] = None
+    within: Annotated[str, OneOf(CUTTERS)] = "sentences"
+    samples: Annotated[int | None, at_least(16)] = None
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+
+    @property
+    def sample_size(self) -> SampleSize:
+        """How many masks are asked, of sentences and of words together."""
+        return SampleSize(
+            count=self.samples,
+            default=lambda _: _ZOOM_CALLS,
+            minimum=lambda _: 16,
+            fixed_calls=0,
+            enumerates=False,
+        )

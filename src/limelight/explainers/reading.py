@@ -35,7 +35,6 @@ from limelight.text import (
     Document,
     Features,
     features_of,
-    in_units,
     is_unit,
     unit_spans,
 )
@@ -365,13 +364,14 @@ def reading_of(
 
 @contextmanager
 def advising(features: Features) -> Iterator[None]:
-    """Let what is not defined for a text name its units, and of one unit what to do."""
+    """Add what to do to an error about a text with a single feature."""
     try:
         yield
-    except DomainError as given:
-        finer = " Give a longer text, or cut it finer, as by features='positions' or 'tokens'."
-        error = in_units(str(given), features.noun)
-        raise DomainError(f"{error}{finer * (len(features) == 1)}") from None
+    except DomainError as error:
+        if len(features) != 1:
+            raise
+        finer = "Give a longer text, or cut it finer, as by features='positions' or 'tokens'."
+        raise DomainError(f"{error} {finer}") from None
 
 
 def targets_of(

@@ -1,39 +1,30 @@
-"""The registry of methods, and which of them explain or are compared."""
+"""The registry of methods, and which of them explain or are compared by default."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 
 from limelight.errors import IN_REPRODUCTION, InputError, nearest
-from limelight.explainers.budget import Budget, BudgetGiven, agreed_budget
 from limelight.explainers.learned import PREFIX, Learned
 from limelight.explainers.method import (
-    Chosen,
+    ConfiguredMethod,
+    Implementation,
     Method,
-    Way,
-    chosen,
-    chosen_way,
-    refusal,
+    reason_unusable,
+    select_implementation,
     setting_defaults,
+    settings_class,
+    unusable_method,
 )
 from limelight.models import CAPABILITIES, Model, get_property, has, reason_missing
 from limelight.question import Question
 from limelight.results.method_table import MethodFacts, MethodRow, MethodTable, SettingRow, WayRow
 
-# A method is a row in the module that computes it, which is imported when the method is asked for:
-# a comparison of attention and gradients needs no anchors.
-MODULES = {
-    "attention": ("alpha-avg", "alpha-max", "alpha-grad", "rollout", "flow", "generic-attention"),
-    "gradients": ("g-avg", "g-l1", "g-l2", "gxi", "ig", "lrp"),
-    "lime": ("lime", "lime-sampled"),
-    "shapley": ("loo", "shapley"),
-    "nested": ("owen", "zoom"),
-    "banzhaf": ("banzhaf", "interactions", "context-cite"),
-    "anchors": ("anchors",),
-}
-_HOME = {name: module for module, names in MODULES.items() for name in names}
+# Modules that register methods, in the order of the catalogue. They are imported when a method is
+# looked up: a comparison of attention and gradients needs neither anchors nor their searches.
+MODULES = ("attention", "gradients", "lime", "shapley", "nested", "banzhaf", "anchors")
 ENTRY_POINTS = "limelight.methods"
 _REPRODUCTION = ("lime-theorem", "lime-first-order", "lime-mean-field", "shapley-mean-field")
 _ID = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -47,11 +38,12 @@ _TAKEN = {one.name for one in fields(Question)} | {
 
 
 class Registry(Mapping[str, Method]):
-    """All methods by name: ours in their order, then those of others.
+    """All methods by id: those of limelight in the order of their modules, then those of others.
 
-    Packages that bring methods are looked for once, when something is asked for that is not ours,
-    because looking through all that is installed takes longer than most explanations. ``broken``
-    has a sentence for each of them that cannot be used.
+    Modules register their methods when they are imported, and are imported when a method is looked
+    up. Packages that bring methods are looked for once, when an id is not one of limelight's,
+    because a look at all that is installed takes longer than most explanations. ``broken`` has a
+    sentence for each package that cannot be used.
     """
 
     def __init__(self) -> None:
@@ -59,35 +51,40 @@ class Registry(Mapping[str, Method]):
         # Beside it, because a class stays known whose method was registered again: values of it may
         # still be around in a notebook.
         self._by_settings: dict[type, Method] = {}
-        self._looked = False
+        self._has_looked = False
         self.broken: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Method:
         if name not in self._known:
-            self._load(_HOME.get(name))
+            self._find(name)
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._load(None)
-        yield from _HOME
-        yield from [name for name in self._known if name not in _HOME]
+        for module in MODULES:
+            import_module(f"{__package__}.{module}")
+        self._load_packages()
+        places = {name: method.settings.__module__ for name, method in self._known.items()}
+        homes = [f"{__package__}.{module}" for module in MODULES]
+        for home in homes:
+            yield from [name for name, place in places.items() if place == home]
+        yield from [name for name, place in places.items() if place not in homes]
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def of_settings(self, cls: type) -> Method | None:
         """Return the method whose settings ``cls`` is; None where it is no method's."""
-        if cls not in self._by_settings:
-            package, _, module = cls.__module__.rpartition(".")
-            self._load(module if package == __package__ and module in MODULES else None)
+        # A settings class of limelight has registered its method when its module was imported.
+        if cls not in self._by_settings and not cls.__module__.startswith(f"{__package__}."):
+            self._load_packages()
         return self._by_settings.get(cls)
 
     def add(self, method: Method) -> None:
-        """Take in a method of somebody else; see :func:`register`."""
-        known = None if method.id in _HOME else self._known.get(method.id)
+        """Register a method of another package; see :func:`register`."""
+        known = self._known.get(method.id)
         # A cell of a notebook that is run again defines the same method again.
-        again = known is not None and _place(known) == _place(method)
-        if not again and method.id in self:
+        is_repeated = known is not None and _place(known) == _place(method)
+        if not is_repeated and method.id in self:
             raise InputError(f"there is a method {method.id!r} already; give yours another id.")
         other = self.of_settings(method.settings)
         if other is not None and other.id != method.id:
@@ -95,30 +92,38 @@ class Registry(Mapping[str, Method]):
                 f"the settings of method {method.id!r} are those of {other.id!r}; each method has "
                 "a class of its own."
             )
-        self._keep(method)
+        self.keep(method)
 
-    def _keep(self, method: Method) -> None:
+    def keep(self, method: Method) -> None:
+        """Register a method without any check, as for the methods of limelight."""
         self._known[method.id] = self._by_settings[method.settings] = method
 
-    def _load(self, module: str | None) -> None:
-        """Import a module of ours, or for None what packages bring."""
-        if module is not None:
-            for row in import_module(f"{__package__}.{module}").ROWS:
-                self._keep(row)
-        elif not self._looked:
-            self._looked = True  # before any is loaded: registering one asks for names again
-            from importlib.metadata import entry_points
+    def _find(self, name: str) -> None:
+        """Import modules until a method called ``name`` is registered, then other packages."""
+        # A module that is named for the method comes first: 'lime' needs no gradients.
+        for module in sorted(MODULES, key=lambda module: not name.startswith(module)):
+            import_module(f"{__package__}.{module}")
+            if name in self._known:
+                return
+        self._load_packages()
 
-            for point in entry_points(group=ENTRY_POINTS):
-                try:
-                    register(point.load())
-                except (Exception, SystemExit) as error:  # of a package that may do anything
-                    why = f"{error}" if isinstance(error, InputError) else repr(error)
-                    package = point.dist.name if point.dist is not None else point.value
-                    self.broken[point.name] = (
-                        f"the method {point.name!r} of the package {package!r} cannot be used: "
-                        f"{why.rstrip('.')}."
-                    )
+    def _load_packages(self) -> None:
+        """Register the methods that installed packages bring, once."""
+        if self._has_looked:
+            return
+        self._has_looked = True  # before any is loaded: registering a method looks names up again
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group=ENTRY_POINTS):
+            try:
+                register(point.load())
+            except (Exception, SystemExit) as error:  # of a package that may do anything
+                why = f"{error}" if isinstance(error, InputError) else repr(error)
+                package = point.dist.name if point.dist is not None else point.value
+                self.broken[point.name] = (
+                    f"the method {point.name!r} of the package {package!r} cannot be used: "
+                    f"{why.rstrip('.')}."
+                )
 
 
 def _place(method: Method) -> tuple[str, str]:
@@ -128,36 +133,39 @@ def _place(method: Method) -> tuple[str, str]:
 METHODS = Registry()
 
 
-def register(method: Method) -> None:
+def register(method: Method | type[Any]) -> None:
     """Make a method of your own known to every verb and command of this process, by its id.
 
-    A package brings one to all processes by an entry point of the group "limelight.methods" whose
-    value is such a ``limelight.explainers.Method``.
+    A package brings one to all processes by an entry point of the group "limelight.methods". Its
+    value is such a ``limelight.explainers.Method``, or a class that
+    :func:`limelight.explainers.register_method` decorates.
     """
+    method = getattr(method, "registered_method", method)  # of a decorated class
     if not isinstance(method, Method):
         raise InputError(f"a method is a limelight.explainers.Method; got {method!r}.")
-    name, own = method.id, getattr(method.settings, "declared", None)
+    name, settings = method.id, getattr(method.settings, "declared", None)
     if not isinstance(name, str) or not _ID.fullmatch(name):
         raise InputError(
             "the id of a method is lower-case words with dashes, such as 'my-method'; got "
             f"{name!r}."
         )
-    if own is None:
+    if settings is None:
         raise InputError(
             f"the settings of method {name!r} must be a limelight.explainers.settings_class; got "
             f"{method.settings!r}."
         )
-    if not method.ways:
-        raise InputError(f"method {name!r} has no way to be computed; give it one.")
-    declared, used = {one.name for one in own}, set[str]()
-    for way in method.ways:
-        used |= {*way.settings, *way.defaults}
-        if way.needs is not None and way.needs not in CAPABILITIES:
-            raise InputError(nearest("capability", way.needs, CAPABILITIES))
+    if not method.implementations:
+        raise InputError(f"method {name!r} has no implementation; give it at least one.")
+    declared, used = {setting.name for setting in settings}, set[str]()
+    for implementation in method.implementations:
+        used |= {*implementation.settings, *implementation.defaults}
+        needs = implementation.needs
+        if needs is not None and needs not in CAPABILITIES:
+            raise InputError(nearest("capability", needs, CAPABILITIES))
     if odd := sorted(declared ^ used):
         raise InputError(
-            f"each setting of method {name!r} must be in its class and in one of its ways, with "
-            f"what it means there; {odd[0]!r} is not."
+            f"each setting of method {name!r} must be in its class and in an implementation, "
+            f"with its meaning; {odd[0]!r} is not."
         )
     if taken := sorted(declared & _TAKEN):
         raise InputError(
@@ -165,6 +173,70 @@ def register(method: Method) -> None:
             "the verbs; give it another."
         )
     METHODS.add(method)
+
+
+_Class = TypeVar("_Class", bound=type[Any])
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def register_method(
+    *,
+    id: str,
+    label: str,
+    formula: str,
+    sees: str,
+    blind: str,
+    cost: str,
+    implementations: Sequence[Implementation],
+    signed: bool = True,
+) -> Callable[[_Class], _Class]:
+    """Make a class the settings of a method, and register the method.
+
+    The class becomes a :func:`settings_class`. Where it is imported, every function and command of
+    this process knows the method by its id.
+
+    Parameters
+    ----------
+    id
+        Lower-case words with dashes, by which users name the method.
+    label
+        Its name in tables and figures.
+    formula
+        Its scores as a formula.
+    sees
+        What the scores show.
+    blind
+        What the scores cannot show.
+    cost
+        What it costs, in words.
+    implementations
+        How it is computed. A model is explained by the first one whose capability it has.
+    signed
+        Whether the sign of a score has a meaning.
+    """
+
+    def register_class(cls: _Class) -> _Class:
+        settings = settings_class(cls)
+        method = Method(
+            id=id,
+            label=label,
+            formula=formula,
+            sees=sees,
+            blind=blind,
+            cost=cost,
+            signed=signed,
+            settings=settings,
+            implementations=tuple(implementations),
+        )
+        # Tests check the methods of limelight, whose modules must not look for other packages.
+        if cls.__module__.rpartition(".")[0] == __package__:
+            METHODS.keep(method)
+        else:
+            register(method)
+        settings.registered_method = method
+        return settings
+
+    return register_class
 
 
 def find_method(name: Any) -> Method:
@@ -189,80 +261,73 @@ def find_method(name: Any) -> Method:
                 "a learned method is fitted to its model first: limelight.learn(model, texts), or "
                 "limelight learn; then it is called 'learned:FOLDER'."
             )
-    elif (found := METHODS.of_settings(type(name))) is not None:
-        return found
+    elif (method := METHODS.of_settings(type(name))) is not None:
+        return method
     elif isinstance(name, type) and METHODS.of_settings(name) is not None:
         raise InputError(f"settings are a value, not a class; write {name.__name__}().")
     raise InputError(nearest("method", name, METHODS))
 
 
 def is_named(name: Any) -> bool:
-    """Whether settings may be given beside ``name``, which holds none itself."""
+    """Return whether settings may be passed beside ``name``, which is no settings object."""
     return isinstance(name, str | Learned)
 
 
 def usable_methods(model: Model) -> list[str]:
     """Return the methods that ``model`` allows."""
-    return [name for name, method in METHODS.items() if chosen_way(method, model) is not None]
+    return [
+        name for name, method in METHODS.items() if select_implementation(method, model) is not None
+    ]
 
 
-def configured(name: Any, model: Model, settings: Mapping[str, Any]) -> Chosen:
-    """Return a method ready for ``model``: its name with settings, or a settings object alone."""
+def configure_method(name: Any, model: Model, settings: Mapping[str, Any]) -> ConfiguredMethod:
+    """Configure a method for ``model``: its name with settings, or a settings object alone."""
     method = find_method(name)
-    way = way_of(method, model, _replacement(name, settings))
     if is_named(name):
-        return chosen(method, way, model, settings)
-    for given in settings:
+        return ConfiguredMethod.create(method, model, settings)
+    for setting in settings:
         raise InputError(
-            f"settings are given by name or as {type(name).__name__}(…), not both; got {given!r}."
+            f"settings are given by name or as {type(name).__name__}(…), not both; got {setting!r}."
         )
-    return chosen(method, way, model, name)
-
-
-def _replacement(name: Any, settings: Mapping[str, Any]) -> Any:
-    """Return the replacement in the settings that are given by name or as an object."""
-    if is_named(name):
-        return settings.get("replacement", "auto")
-    return getattr(name, "replacement", "auto")
-
-
-def way_of(method: Method, model: Model, replacement: Any = "auto") -> Way:
-    """Return the way that fits ``model``; where none does, an error says why and what fits."""
-    if (way := chosen_way(method, model, replacement)) is None:
-        # Which any model allows.
-        raise InputError(refusal(method, model, "; use 'shapley', 'lime' or 'loo'"))
-    return way
+    return ConfiguredMethod.create(method, model, name)
 
 
 def method_table(model: Model | None = None, *names: str) -> MethodTable:
     """Return the registry as a table; with ``model``, only what holds for it."""
-    rows = [find_method(name) for name in names] or list(METHODS.values())
-    return MethodTable(tuple(_row(row, model) for row in rows))
+    methods = [find_method(name) for name in names] or list(METHODS.values())
+    return MethodTable(tuple(_make_row(method, model) for method in methods))
 
 
-def exactness_on(way: Way, model: Model | None) -> str:
-    """Return how exact a way is on ``model``: its bound may rest on checks of each text."""
-    if model is None or way.needs != "exact_game":
-        return way.exactness
-    return "checked" if get_property(model, "rests_on_checks") else way.exactness
+def exactness_on(implementation: Implementation, model: Model | None) -> str:
+    """Return how exact an implementation is on ``model``: its bound may rest on checks of texts."""
+    if model is None or implementation.needs != "exact_game":
+        return implementation.exactness
+    return "checked" if get_property(model, "rests_on_checks") else implementation.exactness
 
 
-def _row(method: Method, model: Model | None) -> MethodRow:
-    ways, why, cost = method.ways, None, method.cost
+def _make_row(method: Method, model: Model | None) -> MethodRow:
+    implementations, reason, cost = method.implementations, None, method.cost
     if model is not None:
-        way = chosen_way(method, model)
-        ways = () if way is None else (way,)
-        why = refusal(method, model) if way is None else None
-        cost = (way and way.cost) or cost
-        if way is not None and way.needs is None and method.ways[0].needs == "exact_game":
-            cost = f"{cost}; asked, since {reason_missing(model, 'exact_game')}"
+        selected = select_implementation(method, model)
+        if selected is None:
+            implementations, reason = (), reason_unusable(method, model)
+        else:
+            implementations, cost = (selected,), selected.cost.summary or cost
+            if selected.needs is None and method.implementations[0].needs == "exact_game":
+                cost = f"{cost}; asked, since {reason_missing(model, 'exact_game')}"
     defaults, rows = setting_defaults(method), []
-    for way in ways:
-        own = defaults | {k: getattr(x, "digest", x) for k, x in way.defaults.items()}
-        settings = (SettingRow(name, own[name], means) for name, means in way.settings.items())
-        rows.append(WayRow(way.needs, exactness_on(way, model), tuple(settings)))
-    facts = {one.name: getattr(method, one.name) for one in fields(MethodFacts)}
-    return MethodRow(**facts | {"cost": cost}, ways=tuple(rows), refused=why)
+    for implementation in implementations:
+        values = defaults | {
+            name: getattr(value, "digest", value) for name, value in implementation.defaults.items()
+        }
+        settings = (
+            SettingRow(name, values[name], meaning)
+            for name, meaning in implementation.settings.items()
+        )
+        exactness = exactness_on(implementation, model)
+        rows.append(WayRow(implementation.needs, exactness, tuple(settings)))
+    facts = {fact.name: getattr(method, fact.name) for fact in fields(MethodFacts)}
+    return MethodRow(**facts | {"cost": cost}, ways=tuple(rows), refused=reason)
 
 
 # What `compare` shows unless told otherwise: on the paper's classifier the paper's seven methods
@@ -287,88 +352,49 @@ def default_method(model: Model) -> str:
     """
     if has(model, "generation"):
         return COMPARED_OF_ANSWERS[0]
-    sampled = way_of(METHODS[EXPLAINED], model).exactness == "sampled"
-    return EXPLAINED_ELSEWHERE if sampled else EXPLAINED
-
-
-def fitting(model: Model, d: int, calls: int, fewest: int) -> str:
-    """Say which methods explain ``d`` features with so few calls, or with fewer than ``fewest``.
-
-    The budgets that are named include the call for the text itself.
-    """
-    usual = [configured(name, model, {}) for name in compared_by_default(model)]
-    takes = {
-        one.method.id: one.way.fewest(one.settings, d)
-        for one in usual
-        if one.way.fewest is not None
-    }
-    if not takes:  # as of a model whose usual methods are all exact
-        return f", or use {default_method(model)!r}, which asks the model nothing"
-    least = min(takes, key=takes.__getitem__)
-    if takes[least] > calls:
-        fewer = takes[least] < fewest
-        return f", or one of {takes[least] + 1:,} calls and {least!r}" if fewer else ""
-    first = next(name for name in takes if takes[name] <= calls)
-    names = (f"{name!r}, which takes {takes[name]:,}" for name in dict.fromkeys((first, least)))
-    return f", or use {', or '.join(names)}"
-
-
-def methods_and_budget(
-    model: Model,
-    method: Any,
-    settings: Mapping[str, Any],
-    budget: BudgetGiven | None,
-    *,
-    several: bool = False,
-) -> tuple[list[Chosen], Budget | None]:
-    """Return the method that explains ``model``, or ``several`` to compare, and their budget.
-
-    None is the default. With a budget, a learned method that explains is where Shapley values
-    start: calls are there to be spent.
-    """
-    learned = isinstance(method, Learned) or str(method).startswith(PREFIX)
-    if several:
-        chosen = several_methods(model, method, settings)
-    elif learned and budget is not None:
-        chosen = [configured("shapley", model, {"start": method, **settings})]
-    else:
-        named = default_method(model) if method is None else method
-        chosen = [configured(named, model, settings)]
-    return chosen, None if budget is None else agreed_budget(budget, chosen, settings)
+    implementation = select_implementation(METHODS[EXPLAINED], model)
+    is_sampled = implementation is None or implementation.exactness == "sampled"
+    return EXPLAINED_ELSEWHERE if is_sampled else EXPLAINED
 
 
 def compared_by_default(model: Model) -> list[str]:
-    """Return the methods that ``compare`` shows for ``model`` unless it is told otherwise."""
-    listed = {EXPLAINED: COMPARED, COMPARED_OF_ANSWERS[0]: COMPARED_OF_ANSWERS}.get(
-        default_method(model), COMPARED_ELSEWHERE
-    )
-    return [name for name in listed if chosen_way(METHODS[name], model) is not None]
+    """Return the methods that ``compare`` shows for ``model`` unless the caller names others."""
+    usual = {EXPLAINED: COMPARED, COMPARED_OF_ANSWERS[0]: COMPARED_OF_ANSWERS}
+    names = usual.get(default_method(model), COMPARED_ELSEWHERE)
+    return [name for name in names if select_implementation(METHODS[name], model) is not None]
 
 
-def several_methods(
+def configure_methods(
     model: Model, methods: str | Sequence[str | object] | None, settings: Mapping[str, Any]
-) -> list[Chosen]:
-    """Return the methods to compare, each with those of the settings that it has."""
+) -> list[ConfiguredMethod]:
+    """Configure the methods to compare, each with those of the settings that it has."""
     names = [methods] if isinstance(methods, str) else methods
     if names is None:
         names = compared_by_default(model)
     if not names:
         raise InputError("compare needs at least one method; got none.")
-    several = {name: find_method(name) for name in names}
-    ids = [method.id for method in several.values()]
-    if twice := [name for name in ids if ids.count(name) > 1]:
-        raise InputError(f"compare shows each method once; {twice[0]!r} was given twice.")
-    ways = {
-        name: way_of(method, model, _replacement(name, settings))
-        for name, method in several.items()
-    }
-    known = {key: None for name, way in ways.items() if is_named(name) for key in way.settings}
-    for key in settings:
-        if key not in known:
-            raise InputError(nearest("setting of these methods", key, known))
-    found = []
-    for name, method in several.items():
-        way = ways[name]
-        own = {key: value for key, value in settings.items() if key in way.settings}
-        found.append(chosen(method, way, model, own if is_named(name) else name))
-    return found
+    by_name = {name: find_method(name) for name in names}
+    ids = [method.id for method in by_name.values()]
+    if repeated := [name for name in ids if ids.count(name) > 1]:
+        raise InputError(f"compare shows each method once; {repeated[0]!r} was given twice.")
+    setting_names = dict[Any, Mapping[str, str]]()
+    for name, method in by_name.items():
+        if not is_named(name):  # a settings object
+            continue
+        replacement = settings.get("replacement", "auto")
+        implementation = select_implementation(method, model, replacement)
+        if implementation is None:
+            raise unusable_method(method, model)
+        setting_names[name] = implementation.settings
+    known = {setting: None for names in setting_names.values() for setting in names}
+    for setting in settings:
+        if setting not in known:
+            raise InputError(nearest("setting of these methods", setting, known))
+    configured = []
+    for name, method in by_name.items():
+        values_or_object = name
+        if name in setting_names:
+            used = setting_names[name]
+            values_or_object = {key: value for key, value in settings.items() if key in used}
+        configured.append(ConfiguredMethod.create(method, model, values_or_object))
+    return configured

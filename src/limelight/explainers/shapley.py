@@ -8,26 +8,31 @@ from typing import Annotated, final
 import numpy as np
 
 from limelight.errors import DomainError, InputError
-from limelight.explainers.budget import DEFAULT_CALLS, Draws, by_draws
 from limelight.explainers.learned import PREFIX, Learned, Predicted
 from limelight.explainers.method import (
-    MEANS,
-    Method,
+    MEANINGS,
+    Cost,
+    Implementation,
     NotBelow,
     OneOf,
     Positive,
-    Way,
     at_least,
-    by_quadrature,
-    each,
-    settings_class,
+    exact_implementation,
+    per_input,
 )
 from limelight.explainers.reading import Reading
+from limelight.explainers.registry import register_method
+from limelight.explainers.sample_size import (
+    DEFAULT_CALLS,
+    SampleSize,
+    fit_sample_size,
+    sampled_implementation,
+)
 from limelight.explainers.target_game import (
     TargetGame,
     exact_values,
-    seen_errors,
-    unseen_effects,
+    nonzero_or_none,
+    rare_effect_warning,
 )
 from limelight.models import resolved_replacement
 from limelight.results import Finding
@@ -40,7 +45,7 @@ from limelight.sampling.orders import (
     permutation_shapley,
 )
 from limelight.sampling.spread import half_quantile
-from limelight.text import in_units
+from limelight.text import plural
 from limelight.theory.leave_one_out import leave_one_out
 from limelight.theory.namespace import host_array
 from limelight.theory.shapley import shapley
@@ -50,7 +55,7 @@ from limelight.theory.shapley import shapley
 # to that of greedy search.
 ENOUGH = 25
 FEWEST_PAIRS = 2  # one pair has no spread
-# Draws that what a learned method knows of their spread counts for, beside those of the text.
+# SampleSize that what a learned method knows of their spread counts for, beside those of the text.
 _KNOWN_DRAWS = 8
 _WIDENED: list[float] = np.geomspace(1.0, 1e6, 121).tolist()
 SAMPLERS = ("auto", "orders", "regression")
@@ -60,134 +65,74 @@ SAMPLERS = ("auto", "orders", "regression")
 _FEW_UNITS, _SHARE_OF_SQUARE = 30, 2
 
 
-@final
-@settings_class
-class Shapley:
-    """Settings of Shapley values: of a quadrature, or of random orders or masks of the words."""
-
-    tolerance: Annotated[float | None, Positive] = None
-    per_head: bool = False
-    pairs: Annotated[int | None, at_least(1)] = None
-    max_pairs: Annotated[int, at_least(1), NotBelow("pairs")] = 10_000
-    replacement: str = "auto"
-    seed: Annotated[int, at_least(0)] = 0
-    spare: Annotated[int, at_least(0)] = 0
-    sampler: Annotated[str, OneOf(SAMPLERS)] = "auto"
-    start: Learned | str | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.start, str):
-            try:
-                learned = Learned.load(self.start.removeprefix(PREFIX))
-            except InputError as error:
-                raise InputError(f"the setting 'start' must be a learned method: {error}") from None
-            object.__setattr__(self, "start", learned)
-        for name in ("pairs", "max_pairs") if self.start is None else ():
-            if getattr(self, name) == 1:
-                raise InputError(
-                    f"{name} must be at least {FEWEST_PAIRS}, since one pair has no spread, unless "
-                    "a learned method is the start; got 1."
-                )
-        if self.tolerance is not None and self.sampler == "regression":
-            raise InputError(
-                "a tolerance is met by drawing more orders; leave the sampler 'regression' out, or "
-                "set pairs instead of the tolerance."
-            )
-        if self.tolerance is not None and self.max_pairs < FEWEST:
-            raise InputError(
-                f"max_pairs must be at least {FEWEST} with a tolerance, because fewer pairs do "
-                f"not show their spread; got {self.max_pairs}."
-            )
-
-    def by_regression(self, d: int) -> bool:
-        """Whether pairs are of a mask and its complement, not of an order and its reverse."""
-        if self.sampler != "auto":
-            return self.sampler == "regression"
-        # A number of pairs has always been one of orders, and a tolerance is met by adding some.
-        return self.pairs is None and self.tolerance is None and _few_units(d, DEFAULT_CALLS)
-
-    @property
-    def draws(self) -> Draws:
-        """How many pairs are drawn: all orders begin and end with the same two masks."""
-
-        least = FEWEST_PAIRS if self.start is None else 1
-
-        def fewest(d: int) -> int:
-            if not self.by_regression(d):
-                return least
-            if self.sampler == "regression":
-                return fewest_pairs(d)
-            # What either of the two takes, in pairs of masks.
-            enough = math.ceil(d * d / (2 * _SHARE_OF_SQUARE)) - 1
-            return min(max(fewest_pairs(d), enough), least * (d - 1))
-
-        def each(d: int) -> int:
-            return 2 if self.by_regression(d) else 2 * max(d - 1, 1)
-
-        return Draws(
-            count=self.pairs,
-            most=self.max_pairs,
-            tolerance=self.tolerance,
-            usual=lambda d: (DEFAULT_CALLS - 2) // each(d),
-            determining=fewest,
-            each=each,
-        )
-
-
 def _few_units(d: int, calls: int) -> bool:
     return d <= _FEW_UNITS and _SHARE_OF_SQUARE * calls >= d * d
 
 
-def _with_sampler(settings: Shapley, d: int, calls: int) -> Shapley:
+def _with_sampler(settings: "Shapley", d: int, calls: int) -> "Shapley":
     """Return the settings with the sampler that is best for so many calls."""
     if settings.sampler != "auto":
         return settings
     return replace(settings, sampler="regression" if _few_units(d, calls) else "orders")
 
 
-def _check_pairs(settings: Shapley, d: int) -> None:
+def fit_pairs(settings: "Shapley", d: int, calls: int) -> "Shapley":
+    """Return the settings with the pairs that so many calls allow, and the calls that remain."""
+    settings = _with_sampler(settings, d, calls)
+    settings = fit_sample_size(settings, d, calls, count="pairs")
+    if settings.sample_size.covers_all_masks(d):
+        return settings
+    return replace(settings, spare=max(calls - settings.sample_size.calls(d), 0))
+
+
+def _check_pairs(settings: "Shapley", d: int) -> None:
     """Refuse before any call a regression that has too little to go by."""
-    draws, least = settings.draws, fewest_pairs(d)
-    if settings.by_regression(d) and draws.first(d) < least and not draws.asks_all(d):
+    if not settings.by_regression(d):
+        return
+    sample_size, least = settings.sample_size, fewest_pairs(d)
+    pairs = sample_size.initial_count(d)
+    if pairs < least and not sample_size.covers_all_masks(d):
         raise DomainError(
             f"a regression on {d} features needs at least {least} pairs of masks; got "
-            f"{draws.first(d)}. Set pairs to {least} or more, or leave the sampler out."
+            f"{pairs}. Set pairs to {least} or more, or leave the sampler out."
         )
 
 
-def sampled_shapley(settings: Shapley, one: Reading) -> Finding:
+def sampled_shapley(settings: "Shapley", one: Reading) -> Finding:
     """Score every feature by what it adds to the words before it, or by a regression on masks."""
-    game, d, draws = TargetGame(one, settings.replacement), len(one.features[0]), settings.draws
+    game, d = TargetGame(one, settings.replacement), len(one.features[0])
+    sample_size = settings.sample_size
     start = _start(settings, one)
-    if draws.asks_all_in_time(d):
+    if sample_size.has_time_for_all_masks(d):
         return game.found(shapley_of_all_masks(game, d)[0], masks=2**d)
     rng, regressed = text_rng(settings.seed, one.documents[0].text), settings.by_regression(d)
+    pairs = sample_size.initial_count(d)
     if regressed:
-        found = regression_shapley(game, d, rng, pairs=draws.first(d), known_range=game.known_range)
+        found = regression_shapley(game, d, rng, pairs=pairs, known_range=game.known_range)
     else:
         found = permutation_shapley(
             game,
             d,
             rng,
-            pairs=draws.first(d),
+            pairs=pairs,
             tolerance=settings.tolerance,
             most=settings.max_pairs,
             known_range=game.known_range,
             spare=settings.spare,
         )
-    told, noun = said_of_pairs(settings, found, d), one.features[0].noun
+    warnings = said_of_pairs(settings, found, d, one.features[0].noun)
     drawn = game.found(
         found.values[0],
         # Two words have one pair of orders, whose mean is exact.
-        seen_errors(found.stderr[0]) if d > 2 else found.stderr[0],
-        said=tuple(in_units(sentence, noun) for sentence in told),
+        nonzero_or_none(found.stderr[0]) if d > 2 else found.stderr[0],
+        said=warnings,
         pairs_drawn=found.pairs,
         sampler="regression" if regressed else "orders",
     )
     return drawn if start is None or d < 3 else _combined(start, found, regressed, drawn)
 
 
-def _start(settings: Shapley, one: Reading) -> Predicted | None:
+def _start(settings: "Shapley", one: Reading) -> Predicted | None:
     """Return what a learned method says of the text; refuse what it has not learned about."""
     if not isinstance(settings.start, Learned):
         return None
@@ -256,23 +201,35 @@ def _combined(start: Predicted, found: ShapleySample, regressed: bool, drawn: Fi
     )
 
 
-def said_of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str, ...]:
-    """Return what must be said of the pairs."""
-    few: tuple[str, ...] = ()
+def said_of_pairs(settings: "Shapley", found: ShapleySample, d: int, noun: str) -> tuple[str, ...]:
+    """Return warnings about pairs of orders.
+
+    Parameters
+    ----------
+    settings
+        Settings of the method.
+    found
+        Values from the pairs that were drawn.
+    d
+        Number of features.
+    noun
+        What a feature is called, such as "word".
+    """
+    few, features = tuple[str, ...](), plural(noun)
     regressed = settings.by_regression(d)
     # An order of two words and its reverse are all orders.
     if not regressed and found.pairs < ENOUGH and d > 2 and settings.start is None:
         few = (
-            f"Good for which words matter and which way they pull: {found.pairs} pairs of orders "
-            f"rank words nearly as well as {ENOUGH} do. For the size of a single score and its "
-            f"standard error draw {ENOUGH} or more, which take a budget of "
+            f"Good for which {features} matter and which way they pull: {found.pairs} pairs of "
+            f"orders rank {features} nearly as well as {ENOUGH} do. For the size of a single score "
+            f"and its standard error draw {ENOUGH} or more, which take a budget of "
             f"{3 + ENOUGH * 2 * (d - 1):,} calls, since what shows in few orders only may not have "
             "come up yet.",
         )
     return (
         few
-        + settings.draws.unmet(found.pairs, float(found.stderr.max()))
-        + unseen_effects(
+        + settings.sample_size.tolerance_warning(found.pairs, float(found.stderr.max()))
+        + rare_effect_warning(
             flat=bool(found.flat[0]) and d > 2 and settings.start is None,
             spike=float(found.spike[0]),
             size=float(found.size[0]),
@@ -285,15 +242,7 @@ def said_of_pairs(settings: Shapley, found: ShapleySample, d: int) -> tuple[str,
 _ROUNDING = 2.0**-52
 
 
-@final
-@settings_class
-class Loo:
-    """Settings of leave-one-out."""
-
-    replacement: str = "auto"
-
-
-def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
+def _loo_from_game(_: "Loo", reading: Reading) -> list[Finding]:
     """Score every feature by what the explained output loses without it, in closed form."""
     targets, outputs = reading.targets, reading.outputs
     loss = leave_one_out(reading.games)
@@ -312,7 +261,7 @@ def _loo_from_game(_: Loo, reading: Reading) -> list[Finding]:
     ]
 
 
-def _loo_by_asking(settings: Loo, one: Reading) -> Finding:
+def _loo_by_asking(settings: "Loo", one: Reading) -> Finding:
     """Score every feature by what the explained output loses without it."""
     game, d = TargetGame(one, settings.replacement), len(one.features[0])
     masks = np.concatenate([np.ones((1, d), bool), ~np.eye(d, dtype=bool)])
@@ -320,7 +269,7 @@ def _loo_by_asking(settings: Loo, one: Reading) -> Finding:
     return game.found(whole - np.array(without))
 
 
-BY_ASKING = by_draws(
+_SAMPLED = sampled_implementation(
     sampled_shapley,
     {
         "sampler": "'orders' of the words, 'regression' on masks, or 'auto': a "
@@ -337,48 +286,126 @@ BY_ASKING = by_draws(
         "drawn ones by the errors of both; then one pair suffices",
     },
     count="pairs",
-    spare="spare",
-    unsaid=("start",),
-    choose=_with_sampler,
-    feasible=_check_pairs,
-    cost="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "
+    fit=fit_pairs,
+    check=_check_pairs,
+    summary="2 (d − 1) calls of the model for each pair of orders of d words, 2 for each "
     "pair of masks",
 )
 
-ROWS = (
-    Method(
-        id="loo",
-        label="LOO",
-        formula="f(text) − f(text without the word)",
-        sees="what really happens when one word is replaced by UNK",
-        blind="words that stand in for each other: each alone seems not to matter",
-        cost="one forward pass, O(d)",
-        settings=Loo,
-        ways=(
-            Way(needs="exact_game", exactness="bound", explain=_loo_from_game),
-            Way(
-                needs=None,
-                exactness="exact",
-                explain=each(_loo_by_asking),
-                settings={"replacement": MEANS["replacement"]},
+
+@final
+@register_method(
+    id="loo",
+    label="LOO",
+    formula="f(text) − f(text without the word)",
+    sees="what really happens when one word is replaced by UNK",
+    blind="words that stand in for each other: each alone seems not to matter",
+    cost="one forward pass, O(d)",
+    implementations=(
+        Implementation(needs="exact_game", exactness="bound", explain=_loo_from_game),
+        Implementation(
+            exactness="exact",
+            explain=per_input(_loo_by_asking),
+            settings={"replacement": MEANINGS["replacement"]},
+            cost=Cost(
                 calls=lambda _, d: d + 2,
-                fewest=lambda _, d: d + 2,
-                cost="one call of the model per word",
+                minimum=lambda _, d: d + 2,
+                summary="one call of the model per word",
             ),
         ),
     ),
-    Method(
-        id="shapley",
-        label="Shapley",
-        formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
-        sees="the word's mean effect over all sets of other words; adds up to how far all words "
-        "together move the output",
-        blind="which other words it needs (see interactions)",
-        cost="milliseconds, exact to quadrature precision with a bound",
-        settings=Shapley,
-        ways=(
-            by_quadrature(partial(exact_values, value=shapley), ("tolerance", "per_head")),
-            BY_ASKING,
+)
+class Loo:
+    """Settings of leave-one-out."""
+
+    replacement: str = "auto"
+
+
+@final
+@register_method(
+    id="shapley",
+    label="Shapley",
+    formula="∫₀¹ (E_p[f | word kept] − E_p[f | word removed]) dp",
+    sees="the word's mean effect over all sets of other words; adds up to how far all words "
+    "together move the output",
+    blind="which other words it needs (see interactions)",
+    cost="milliseconds, exact to quadrature precision with a bound",
+    implementations=(
+        exact_implementation(partial(exact_values, value=shapley), ("tolerance", "per_head")),
+        replace(
+            _SAMPLED,
+            cost=replace(_SAMPLED.cost, settings=(*_SAMPLED.cost.settings, "spare")),
+            hidden_settings=("spare", "start"),
         ),
     ),
 )
+class Shapley:
+    """Settings of Shapley values: of a quadrature, or of random orders or masks of the words."""
+
+    tolerance: Annotated[float | None, Positive] = None
+    per_head: bool = False
+    pairs: Annotated[int | None, at_least(1)] = None
+    max_pairs: Annotated[int, at_least(1), NotBelow("pairs")] = 10_000
+    replacement: str = "auto"
+    seed: Annotated[int, at_least(0)] = 0
+    spare: Annotated[int, at_least(0)] = 0
+    sampler: Annotated[str, OneOf(SAMPLERS)] = "auto"
+    start: Learned | str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.start, str):
+            try:
+                learned = Learned.load(self.start.removeprefix(PREFIX))
+            except InputError as error:
+                raise InputError(f"the setting 'start' must be a learned method: {error}") from None
+            object.__setattr__(self, "start", learned)
+        for name in ("pairs", "max_pairs") if self.start is None else ():
+            if getattr(self, name) == 1:
+                raise InputError(
+                    f"{name} must be at least {FEWEST_PAIRS}, since one pair has no spread, unless "
+                    "a learned method is the start; got 1."
+                )
+        if self.tolerance is not None and self.sampler == "regression":
+            raise InputError(
+                "a tolerance is met by drawing more orders; leave the sampler 'regression' out, or "
+                "set pairs instead of the tolerance."
+            )
+        if self.tolerance is not None and self.max_pairs < FEWEST:
+            raise InputError(
+                f"max_pairs must be at least {FEWEST} with a tolerance, because fewer pairs do "
+                f"not show their spread; got {self.max_pairs}."
+            )
+
+    def by_regression(self, d: int) -> bool:
+        """Whether pairs are of a mask and its complement, not of an order and its reverse."""
+        if self.sampler != "auto":
+            return self.sampler == "regression"
+        # A number of pairs has always been one of orders, and a tolerance is met by adding some.
+        return self.pairs is None and self.tolerance is None and _few_units(d, DEFAULT_CALLS)
+
+    @property
+    def sample_size(self) -> SampleSize:
+        """How many pairs are drawn: all orders begin and end with the same two masks."""
+
+        least = FEWEST_PAIRS if self.start is None else 1
+
+        def fewest(d: int) -> int:
+            if not self.by_regression(d):
+                return least
+            if self.sampler == "regression":
+                return fewest_pairs(d)
+            # What either of the two takes, in pairs of masks.
+            enough = math.ceil(d * d / (2 * _SHARE_OF_SQUARE)) - 1
+            return min(max(fewest_pairs(d), enough), least * (d - 1))
+
+        def calls_per_sample(d: int) -> int:
+            return 2 if self.by_regression(d) else 2 * max(d - 1, 1)
+
+        return SampleSize(
+            count=self.pairs,
+            max_count=self.max_pairs,
+            tolerance=self.tolerance,
+            default=lambda d: (DEFAULT_CALLS - 2) // calls_per_sample(d),
+            minimum=fewest,
+            calls_per_sample=calls_per_sample,
+        )

@@ -14,8 +14,7 @@ from limelight.progress import track_calls
 from limelight.results import Finding, Pairs
 from limelight.sampling.masks import text_rng
 from limelight.sampling.regression import LimeFit
-from limelight.sampling.sample import Draws as MaskDraws
-from limelight.sampling.sample import Game, Sample, until
+from limelight.sampling.sample import Game, MaskSampler, Sample, until
 from limelight.sampling.spread import SPIKE
 from limelight.shapes import Array, Bool, Float
 from limelight.text import Answer
@@ -149,18 +148,33 @@ def exact_values(
     return findings
 
 
-def bounded(
-    reading: Reading, scores: Float[Array, "n 1 d"], bounds: Float[Array, "n 1"], *said: str
+def add_bounds(
+    reading: Reading,
+    scores: Float[Array, "n 1 d"],
+    bounds: Float[Array, "n 1"],
+    *warnings: str,
 ) -> list[Finding]:
-    """Return scores of the explained number, less the padding of a batch, with their bounds."""
+    """Return the scores of a batch with their proven bounds, without its padding.
+
+    Parameters
+    ----------
+    reading
+        The inputs that were scored.
+    scores
+        Scores of every input, padded to the largest number of features.
+    bounds
+        The largest error of any score of an input.
+    *warnings
+        Warnings for every input.
+    """
     rows = zip(reading.features, host_array(scores), host_array(bounds)[:, 0].tolist(), strict=True)
     return [
-        Finding(scores=row[0, : len(features.strings)], bound=bound, notices=said)
+        Finding(scores=row[0, : len(features.strings)], bound=bound, notices=warnings)
         for features, row, bound in rows
     ]
 
 
-def unseen_effects(
+def rare_effect_warning(
     *,
     flat: bool,
     spike: float,
@@ -169,11 +183,22 @@ def unseen_effects(
     tail: float = 0.0,
     parts: int | None = None,
 ) -> tuple[str, ...]:
-    """Say where the spread of so many ``draws`` does not show how far scores may be off.
+    """Return a warning if the spread of the samples does not show how far scores may be off.
 
-    ``flat``: there is none, and ``size`` is what the standard errors then allow for.
-    ``spike``: the share of one draw in it, or of one of the ``parts`` that a jackknife leaves out.
-    ``tail``: how many answers carry the variance of all, if they are too few.
+    Parameters
+    ----------
+    flat
+        Whether all samples agree.
+    spike
+        The share of one sample in the spread, or of one of the ``parts``.
+    size
+        The effect that the standard errors allow for if all samples agree.
+    draws
+        Number of samples.
+    tail
+        How many outputs carry the variance of all, if they are too few.
+    parts
+        Number of parts that a jackknife leaves out in turn.
     """
     if flat:
         allowed = f"The standard errors allow for one as large as {size:.3g}."
@@ -200,43 +225,64 @@ def unseen_effects(
     return ()
 
 
-def seen_errors(stderr: Float[np.ndarray, "*d"]) -> Float[np.ndarray, "*d"] | None:
-    """Return standard errors, or None where all are 0: nothing was seen that could tell them."""
+def nonzero_or_none(stderr: Float[np.ndarray, "*d"]) -> Float[np.ndarray, "*d"] | None:
+    """Return standard errors, or None if all are 0, because then no sample could tell them."""
     return stderr if stderr.any() else None
 
 
-def fitted_masks(
+def fit_masks(
     settings: Any,
-    one: Reading,
+    reading: Reading,
     game: TargetGame,
-    drawn: MaskDraws,
+    sampler: MaskSampler,
     fit: Callable[..., Any],
     *,
-    ask: Game | None = None,
+    paired_game: Game | None = None,
     row0: bool = False,
 ) -> tuple[Any, tuple[str, ...]]:
-    """Return a linear model of ``drawn`` masks, as many as ``settings`` say or a tolerance takes.
+    """Fit a linear model to masks, as many as the settings, a tolerance or a deadline allow.
 
-    Beside it what must be said of the tolerance, and of effects that have not been seen. Rows of
-    the model are answers of ``game``, or of what is ``ask``ed, which may take two masks for each.
+    Parameters
+    ----------
+    settings
+        Settings of a method, with the fields of ``SamplingSettings``.
+    reading
+        The only input.
+    game
+        The explained number as a function of masks.
+    sampler
+        Draws a number of masks with their weights.
+    fit
+        Returns the model of a ``Sample``, such as ``fitted_lime``.
+    paired_game
+        Replaces ``game`` by a function that evaluates two masks for each row, such as a mask and
+        its complement.
+    row0
+        Whether the first row is the untouched input.
+
+    Returns
+    -------
+    The fitted model, and warnings about the tolerance and about rare effects.
     """
-    draws, masks, d = settings.draws, 1 if ask is None else 2, len(game.of_outputs)
-    rng = text_rng(settings.seed, one.documents[0].text)
-    sample = Sample(ask or game, drawn, rng, row0=row0)
-    found = until(
+    sample_size, d = settings.sample_size, len(game.of_outputs)
+    masks_per_row = 1 if paired_game is None else 2
+    rng = text_rng(settings.seed, reading.documents[0].text)
+    sample = Sample(paired_game or game, sampler, rng, d=d, row0=row0)
+    linear_model = until(
         sample,
         partial(fit, known_range=game.known_range),
-        start=draws.first(d) // masks,
-        least=draws.determining(d) // masks,
-        masks_per_row=masks,
+        start=sample_size.initial_count(d) // masks_per_row,
+        least=sample_size.minimum(d) // masks_per_row,
+        masks_per_row=masks_per_row,
         tolerance=settings.tolerance,
-        most=settings.max_samples // masks,
+        most=settings.max_samples // masks_per_row,
     )
-    unseen = unseen_effects(
-        flat=bool(found.flat[0]),
-        spike=float(found.spike[0]) if isinstance(found, LimeFit) else 0.0,
+    rare_effects = rare_effect_warning(
+        flat=bool(linear_model.flat[0]),
+        spike=float(linear_model.spike[0]) if isinstance(linear_model, LimeFit) else 0.0,
         size=max(game.known_range, float(sample.range[0])),
-        draws=found.samples,
+        draws=linear_model.samples,
         tail=float(sample.tail[0]),
     )
-    return found, draws.unmet(masks * found.samples, float(found.stderr.max())) + unseen
+    count, largest_error = masks_per_row * linear_model.samples, float(linear_model.stderr.max())
+    return linear_model, sample_size.tolerance_warning(count, largest_error) + rare_effects

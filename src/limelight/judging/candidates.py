@@ -13,9 +13,14 @@ import numpy as np
 
 from limelight.errors import InputError, nearest
 from limelight.explainers.explaining import explanations
-from limelight.explainers.method import Chosen, chosen_way
+from limelight.explainers.method import ConfiguredMethod, select_implementation
 from limelight.explainers.reading import Reading, reading_of
-from limelight.explainers.registry import compared_by_default, configured, find_method, is_named
+from limelight.explainers.registry import (
+    compared_by_default,
+    configure_method,
+    find_method,
+    is_named,
+)
 from limelight.models import Model, are_opposite, class_weights
 from limelight.question import target_indices
 from limelight.results import Comparison, Explanation
@@ -65,8 +70,9 @@ def candidates_of(
     named = _listed(compared_by_default(model) if methods is None else methods)
     # Settings objects carry settings of their own, so keywords are for methods by name alone.
     ids = [one for _, one in named if is_named(one) and not _is_stored(one)]
-    ways = [chosen_way(find_method(one), model, replacement) for one in ids]
-    known = {name: None for way in ways if way is not None for name in way.settings}
+    implementations = [select_implementation(find_method(one), model, replacement) for one in ids]
+    used = [implementation.settings for implementation in implementations if implementation]
+    known = {name: None for meanings in used for name in meanings}
     for name in settings:  # one that no method of this model has would do nothing
         if name not in known:
             raise InputError(nearest("setting of these methods", name, known))
@@ -103,27 +109,29 @@ def _listed(methods: Any) -> list[tuple[str | None, Any]]:
 def _registered(model: Model, one: Any, settings: Mapping[str, Any]) -> Candidate:
     """Return a method by its name, with those of ``settings`` that it has, or by its settings."""
     method = find_method(one)
-    way = chosen_way(method, model, settings["replacement"])
-    known = way.settings if is_named(one) and way is not None else ()
+    implementation = select_implementation(method, model, settings["replacement"])
+    known = implementation.settings if is_named(one) and implementation is not None else ()
     try:
-        chosen = configured(one, model, {k: v for k, v in settings.items() if k in known})
+        values = {name: value for name, value in settings.items() if name in known}
+        configured = configure_method(one, model, values)
     except InputError as error:
-        if way is not None:  # the settings are at fault, not the model
+        if implementation is not None:  # the settings are at fault, not the model
             raise
         nothing = _each_text(lambda *_: "the model does not allow it")
         return Candidate(method.id, method.label, method.signed, nothing, str(error))
     again = None
-    if chosen.way.exactness == "sampled" and "seed" in chosen.way.settings:
+    implementation = configured.implementation
+    if implementation.exactness == "sampled" and "seed" in implementation.settings:
         # The next seed is as good as any, and the same in every run.
-        other = replace(chosen.settings, seed=chosen.settings.seed + 1)
-        again = _explained(chosen._replace(settings=other))
+        other = replace(configured.settings, seed=configured.settings.seed + 1)
+        again = _explained(configured._replace(settings=other))
     return Candidate(
         method.id,
         method.label,
         method.signed,
-        _explained(chosen),
+        _explained(configured),
         again=again,
-        asks=chosen.expected_calls,
+        asks=configured.expected_calls,
         settings="" if is_named(one) else _departures(one),
     )
 
@@ -137,10 +145,10 @@ def _departures(settings: Any) -> str:
 _OWN_UNITS = "it scores units of its own; judge its explanations, with their spans as features"
 
 
-def _explained(chosen: Chosen) -> Callable[[Reading], list[Scored]]:
+def _explained(method: ConfiguredMethod) -> Callable[[Reading], list[Scored]]:
     def scores(reading: Reading) -> list[Scored]:
         try:
-            found = zip(explanations(chosen, reading), reading.features, strict=True)
+            found = zip(explanations(method, reading), reading.features, strict=True)
             # A method that chooses its units is judged by them: by its stored explanations.
             return [e.scores if e.features == own.strings else _OWN_UNITS for e, own in found]
         except InputError as error:  # of several texts, find those that it is about

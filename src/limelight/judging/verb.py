@@ -14,7 +14,7 @@ from limelight.data.columns import LabelledRows, read_rows
 from limelight.data.files import is_table
 from limelight.data.labels import ClassLabels, Labels, below_chance
 from limelight.errors import InputError, told
-from limelight.explainers.budget import BudgetGiven, seconds_of
+from limelight.explainers.budget import BudgetGiven, parse_seconds
 from limelight.explainers.explaining import listed
 from limelight.judging.candidates import candidates_of
 from limelight.judging.estimate import estimated, track_outcomes
@@ -30,8 +30,9 @@ from limelight.judging.texts import Setup
 from limelight.models import Capable, Model, checked_model, has, resolved_replacement
 from limelight.models.protocol import answered_once, asked_of_spans
 from limelight.progress import Estimate, ProgressCallback, open_progress
-from limelight.question import JudgedSettings, Question
+from limelight.question import Question
 from limelight.results.judgement import JudgedText, Judgement
+from limelight.setting_keywords import JudgeMethodSettings
 from limelight.text import Unit, joined, name_of_one, unit_name
 
 
@@ -57,7 +58,7 @@ def judge(
     seed: int = 0,
     progress: ProgressCallback | bool | None = None,
     estimate: Callable[[Estimate], None] | None = None,
-    **settings: Unpack[JudgedSettings],
+    **settings: Unpack[JudgeMethodSettings],
 ) -> Judgement:
     """Return how faithful methods are to ``model`` on ``texts``, between chance and ceiling.
 
@@ -179,7 +180,7 @@ def judge(
         columns=wanted,
         rationales=marked,
         curves=curves,
-        budget=None if budget is None else seconds_of(budget),
+        budget=None if budget is None else parse_seconds(budget),
         seed=seed,
     )
     if estimate is not None and (ahead := estimated(setup, given)) is not None:

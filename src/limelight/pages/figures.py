@@ -142,7 +142,7 @@ def _pictures(explanations: Sequence[Explanation], image: Image) -> Any:
 
 def _opening(explanations: Sequence[Explanation], marked: str, letters: int) -> list[str]:
     """Return the sentence above a figure in lines, few even where the names of classes are long."""
-    marks: Marks = {hue: mark.replace("words", marked) for hue, mark in COLOURS.items()}
+    marks: Marks = {hue: mark.format(marked) for hue, mark in COLOURS.items()}
     said = visible(printed("".join(opening(explanations, marks))))
     return textwrap.wrap(said, letters, max_lines=4, placeholder=" …")
 

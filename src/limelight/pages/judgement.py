@@ -33,7 +33,7 @@ from limelight.results.judgement import (
     shown_end,
 )
 from limelight.results.table import Column, Section, Table
-from limelight.text import in_units, one_line, plural
+from limelight.text import one_line, plural
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -54,9 +54,9 @@ _PLAUSIBLE = {  # what is measured of a method, as a page and a terminal name it
     "iou_f1": ("IOU F1", "IOU F1"),
 }
 _AGREEMENTS = {
-    "rank": "Rank correlation of the words (Spearman's; by size where a method has no signs)",
-    "sign": "Words with the same sign",
-    "top": "Strongest words that both name",
+    "rank": "Rank correlation of the {words} (Spearman's; by size where a method has no signs)",
+    "sign": "{words} with the same sign",
+    "top": "Strongest {words} that both name",
 }
 
 
@@ -283,17 +283,10 @@ def _sections(j: Judgement, *, whole: bool) -> list[Section]:
         tables = [_pair_table("better", "difference", j.pairs)]
         found.append(Section("Paired differences", note=_of_pairs(j.pairs), tables=tables))
     if j.plausibility is not None:
-        found.append(_plausibility(j.plausibility, whole=whole))
+        found.append(_plausibility(j.plausibility, plural(j.noun), whole=whole))
     if j.agreement is not None:
         found.append(_agreement(j, j.agreement, list(_AGREEMENTS) if whole else ["rank"]))
-    return [  # with their own sentences about the units that were judged
-        one._replace(
-            title=in_units(one.title, j.noun),
-            note=in_units(one.note, j.noun),
-            meanings=[(name, in_units(meaning, j.noun)) for name, meaning in one.meanings],
-        )
-        for one in found
-    ]
+    return found
 
 
 def _while_room(first: int, columns: Iterable[Column], widest: str) -> Iterator[Column]:
@@ -316,7 +309,7 @@ def _measures(j: Judgement, *, intervals: bool) -> Section:
     }
     if j.second is not None:
         stand_in = j.second.settings.get("replacement", "second")
-        means = "The share where removed words are replaced in this way."
+        means = "The share where removed {words} are replaced in this way."
         named = {"": JudgedColumn(f"share with {stand_in!r}", f"by {stand_in}", means)} | named
         for m in j.second.methods:
             found[m.method][""] = m.share, m.interval
@@ -332,7 +325,10 @@ def _measures(j: Judgement, *, intervals: bool) -> Section:
     longest = min(max(len(m.method) for m in j.methods), _NAME)
     rows = [(m.method, *(cell(m.method, name) for name in named)) for m in j.ranked()]
     table = Table([_METHOD, *_while_room(longest, columns, "-0.123")], rows)
-    meanings = [(one.label, one.means) for one in named.values()]
+    meanings = [
+        (column.label, column.means.format(word=j.noun, words=plural(j.noun)))
+        for column in named.values()
+    ]
     return Section("Other measures", tables=[table], meanings=meanings)
 
 
@@ -366,7 +362,7 @@ def _pair_table(better: str, difference: str, pairs: Sequence[JudgedPair]) -> Ta
     return Table(columns, rows)
 
 
-def _plausibility(found: Plausibility, *, whole: bool) -> Section:
+def _plausibility(found: Plausibility, features: str, *, whole: bool) -> Section:
     """Return the sentence, one row per method and reference, and the paired differences."""
     columns = [
         Column(heading, "z.3f", short=short, wide=_NARROW_PLAUSIBLE if name != "precision" else 0)
@@ -386,26 +382,26 @@ def _plausibility(found: Plausibility, *, whole: bool) -> Section:
     pairs = _pair_table("more plausible", "average precision", found.pairs)
     shown = any(m.precision_interval is not None for m in found.methods)
     return Section(
-        "Plausibility: would people mark the same words?",
+        f"Plausibility: would people mark the same {features}?",
         said=found.verdict,
         notices=found.notices,
-        note=f"{_of_ties(found)} “rationale” is the rationale itself "
+        note=f"{_of_ties(found, features)} “rationale” is the rationale itself "
         "as scores, “annotators” are annotators against each other. People mark "
-        f"{found.share:.0%} of a text; F1 takes that part of it, strongest words first, as ERASER "
-        f"does. {_of_intervals(shown)} {_of_pairs(found.pairs) * whole}".rstrip(),
+        f"{found.share:.0%} of a text; F1 takes that part of it, strongest {features} first, as "
+        f"ERASER does. {_of_intervals(shown)} {_of_pairs(found.pairs) * whole}".rstrip(),
         tables=[Table((_METHOD, *columns, Column("texts", "d", wide=ALL)), rows)],
         folded=[("Paired differences", pairs)] if found.pairs else [],
     )
 
 
-def _of_ties(found: Plausibility) -> str:
+def _of_ties(found: Plausibility, features: str) -> str:
     """Say how chance and tied words are computed, and the largest error that follows."""
     methods = (*found.methods, *found.references)
     errors = [getattr(m, f"{name}_stderr", None) or 0.0 for m in methods for name in _PLAUSIBLE]
     if not any(errors):
-        return "Chance is exact, over all orders of the words;"
+        return f"Chance is exact, over all orders of the {features};"
     return (
-        f"Chance and ties are means over {TIE_ORDERS} random orders of the tied words, with "
+        f"Chance and ties are means over {TIE_ORDERS} random orders of the tied {features}, with "
         f"standard errors of at most {max(errors):.2g}, which the intervals contain;"
     )
 
@@ -423,7 +419,8 @@ def _agreement(j: Judgement, found: MethodAgreement, measures: Sequence[str]) ->
     heads = [Column(mark="bold", widest=longest), *_while_room(longest, columns, "-0.12")]
     tables = []
     for measure in measures:
-        title = in_units(_AGREEMENTS[measure], j.noun)
+        title = _AGREEMENTS[measure].format(words=plural(j.noun))
+        title = title[0].upper() + title[1:]
         if measure == "top" and found.chance is not None:
             title = f"{title} (guesses share {found.chance:.2f})"
         known = {both: getattr(pair, measure) for both, pair in pairs.items()}

@@ -15,7 +15,7 @@ from limelight.pages.palette import FAINTEST, Side, largest, side, strengths, st
 from limelight.results import Anchor, Comparison, Explanation, Pairs, SpanExplanations
 from limelight.results.comparison import TOP
 from limelight.results.table import Cell, Column, Table
-from limelight.text import Answer, in_units, plural
+from limelight.text import Answer, plural
 
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
@@ -243,8 +243,8 @@ def _said_labels(found: Sequence[Outcome]) -> tuple[str, str]:
 
 
 Marks = Mapping[Side, str]
-COLOURS: Marks = {"for": "green words", "against": "orange words", "neutral": "blue words"}
-SIGNS: Marks = {"for": "[+] words", "against": "[-] words", "neutral": "words with a number"}
+COLOURS: Marks = {"for": "green {}", "against": "orange {}", "neutral": "blue {}"}
+SIGNS: Marks = {"for": "[+] {}", "against": "[-] {}", "neutral": "{} with a number"}
 
 
 def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tuple[str, str, str]:
@@ -255,7 +255,7 @@ def opening(explanations: Sequence[Explanation], marks: Marks = COLOURS) -> tupl
     a sign look like there.
     """
     e = explanations[0]
-    marks = {side: in_units(mark, e.noun) for side, mark in marks.items()}
+    marks = {side: mark.format(plural(e.noun)) for side, mark in marks.items()}
     if isinstance(e.asked, Answer):
         begin, name, after = _answered(explanations, e.asked)
     else:

@@ -372,7 +372,8 @@ class JudgedMethod:
 class JudgedColumn(NamedTuple):
     """One measure: what it ``means`` and is to be warned of, and in which direction it is better.
 
-    ``short`` is for the heading of a narrow column.
+    ``short`` is for the heading of a narrow column. In ``means``, {word} and {words} stand for what
+    a feature is called.
     """
 
     label: str
@@ -381,39 +382,40 @@ class JudgedColumn(NamedTuple):
     better: Literal["larger", "smaller"] = "larger"
 
 
-_DELETES = "Words are deleted, or replaced where the model cannot do without them"
+_DELETES = "Removed {words} are deleted, or replaced if the model needs something in their place"
 _PROBABILITY = "It has neither chance nor ceiling, and probabilities near 0 and 1 hide most changes"
 COLUMNS: Mapping[str, JudgedColumn] = {
     "additivity": JudgedColumn(
         "additivity",
         "additivity",
-        "Correlation between the sum of the scores of some words and what removing them together "
-        "takes away, over random sets of words. It asks for the sizes of the scores, not only for "
-        "their order.",
+        "Correlation between the sum of the scores of some {words} and what removing them together "
+        "takes away, over random sets of {words}. It asks for the sizes of the scores, not only "
+        "for their order.",
     ),
     "lds": JudgedColumn(
         "LDS",
         "LDS",
         "Linear datamodelling score, as ContextCite reports it: Spearman's rank correlation "
-        "between the sum of the scores of the words that are kept and the explained number, where "
-        "every word is kept or not with probability ½. With half of the words gone, no text is "
-        "like the whole one that was explained.",
+        "between the sum of the scores of the {words} that are kept and the explained number, "
+        "where every {word} is kept or not with probability ½. With half of the {words} gone, no "
+        "text is like the whole one that was explained.",
     ),
     **{
         f"top_{k}_drop": JudgedColumn(
             f"drop without top {k}",
             f"top {k} drop",
-            "By how much the explained number, of an answer its log-probability, falls without "
-            f"the {f'{k} strongest words' if k > 1 else 'strongest word'}. It has neither chance "
-            "nor ceiling: how far it can fall differs from text to text.",
+            "By how much the explained number, of an answer its log-probability, falls "
+            f"without the {f'{k} strongest {{words}}' if k > 1 else 'strongest {word}'}. It has "
+            "neither chance nor ceiling: how far it can fall differs from text to text.",
         )
         for k in (1, 3, 5)
     },
     "loo_tau": JudgedColumn(
         "τ with leave-one-out",
         "loo tau",
-        "Kendall's rank correlation (τ-b) with what removing each word alone takes away. It calls "
-        "the method best that is nearest to leave-one-out, which need not be faithful itself.",
+        "Kendall's rank correlation (τ-b) with what removing each {word} alone takes away. It "
+        "calls the method best that is nearest to leave-one-out, which need not be faithful "
+        "itself.",
     ),
     "stability": JudgedColumn(
         "stability",
@@ -433,31 +435,31 @@ COLUMNS: Mapping[str, JudgedColumn] = {
         "ERASER comprehensiveness",
         "ERASER c",
         "As ERASER computes it: the probability lost without the top 1, 5, 10, 20 and 50 % of the "
-        f"words, averaged. {_DELETES}. {_PROBABILITY}; in short texts the first bins are the same "
-        "one word.",
+        f"{{words}}, averaged. {_DELETES}. {_PROBABILITY}; in short texts the first bins are the "
+        "same {word}.",
     ),
     "eraser_sufficiency": JudgedColumn(
         "ERASER sufficiency",
         "ERASER s",
         "As ERASER computes it: the probability lost when only the top 1, 5, 10, 20 and 50 % of "
-        f"the words are left, averaged. {_PROBABILITY}; texts of so few words are like none the "
-        "model has seen.",
+        f"the {{words}} are left, averaged. {_PROBABILITY}; texts of so few {{words}} are like "
+        "none the model has seen.",
         "smaller",
     ),
     "ferret_comprehensiveness": JudgedColumn(
         "ferret aopc_compr",
         "ferret c",
         "As ferret computes it by default: the probability lost without the positively scored "
-        "among the top 10, 20, … 100 % of the words, averaged over those of the ten steps that "
+        "among the top 10, 20, … 100 % of the {words}, averaged over those of the ten steps that "
         "remove something new. Each method is averaged over thresholds of its own: one that calls "
-        "few words positive is judged by small removals only, which can turn the order of two "
+        "few {words} positive is judged by small removals only, which can turn the order of two "
         "methods around.",
     ),
     "ferret_sufficiency": JudgedColumn(
         "ferret aopc_suff",
         "ferret s",
         "As ferret computes it by default: the probability lost when only the positively scored "
-        "among the top 10, 20, … 100 % of the words are left, averaged over those of the ten "
+        "among the top 10, 20, … 100 % of the {words} are left, averaged over those of the ten "
         "steps that keep something new. Each method is averaged over thresholds of its own, as in "
         "ferret's comprehensiveness.",
         "smaller",

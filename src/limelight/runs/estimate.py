@@ -5,7 +5,7 @@ import time
 import msgspec
 import pyarrow as pa
 
-from limelight.explainers.registry import configured, usable_methods
+from limelight.explainers.registry import configure_method, usable_methods
 from limelight.progress import Estimate, format_duration
 from limelight.runs.work import ShardWork, method_record
 
@@ -60,8 +60,8 @@ def _quicker(
         if name not in usable or name in (one.method.id for one in work.chosen):
             continue
         # With its defaults: settings of another method are not its own.
-        chosen = configured(name, work.model, {})
-        record = msgspec.structs.replace(work.record, methods=[method_record(chosen)])
+        quick = configure_method(name, work.model, {})
+        record = msgspec.structs.replace(work.record, methods=[method_record(quick)])
         other = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
         if other < seconds / 10:
             return name, other

@@ -21,18 +21,17 @@ from limelight import __version__
 from limelight.data.columns import INPUT, DataRecord, DataSet, opened_data
 from limelight.data.labels import Labels
 from limelight.errors import InputError, check_count
-from limelight.explainers.budget import Budget, BudgetGiven
+from limelight.explainers.budget import Budget, BudgetGiven, configure_with_budget
 from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
-from limelight.explainers.method import Chosen
-from limelight.explainers.registry import methods_and_budget
+from limelight.explainers.method import ConfiguredMethod
 from limelight.models import Capability, Model, checked_model, has, require
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
 from limelight.models.protocol import asked_of_spans
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
-from limelight.question import Asked, Question, Settings, spelled_out, split
+from limelight.question import Asked, Question, spelled_out, split
 from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,
@@ -57,6 +56,7 @@ from limelight.runs.work import (
     needs_main,
     packed,
 )
+from limelight.setting_keywords import MethodSettings
 from limelight.text import few_names, one_line
 
 _FEW = 20  # texts, which are not worth an estimate
@@ -212,7 +212,7 @@ _USUAL_WORDS = 150  # features of a text, to guess how often a model is asked ab
 
 def planned(
     model: Model,
-    chosen: Sequence[Chosen],
+    chosen: Sequence[ConfiguredMethod],
     question: Question,
     data: DataRecord,
     *,
@@ -244,19 +244,21 @@ def planned(
     )
 
 
-def _shard_size(chosen: Sequence[Chosen], budget: Budget | None, given: int | None) -> int:
+def _shard_size(
+    chosen: Sequence[ConfiguredMethod], budget: Budget | None, given: int | None
+) -> int:
     """Return how many texts make a shard: fewer where each costs many calls of the model."""
     if given is not None:
         return check_count("shard_texts", given)
-    asks = [(one.way.calls, one.settings) for one in chosen if one.way.calls is not None]
-    calls = sum(count(settings, _USUAL_WORDS) for count, settings in asks)
+    counts = [(method.implementation.cost.calls, method.settings) for method in chosen]
+    calls = sum(count(settings, _USUAL_WORDS) for count, settings in counts if count is not None)
     if budget is not None:
         # A budget of time was refused before: it has calls.
         calls = min(calls, budget.calls or 0)
     return _SHARD if not calls else min(max(_CALLS // calls, _FEWEST), _SHARD)
 
 
-class DataKeywords(Asked, Settings, total=False):
+class DataKeywords(Asked, MethodSettings, total=False):
     """What may be given by name: the question, and settings of the methods."""
 
 
@@ -387,7 +389,7 @@ def explain_data(
     )
     # Before a model may read all texts to find what is asked of them: a mistake must not cost that.
     several = isinstance(method, Sequence) and not isinstance(method, str)
-    chosen, spent = methods_and_budget(model, method, own, budget, several=several)
+    chosen, spent = configure_with_budget(model, method, own, budget, several=several)
     if spent is not None and spent.calls is None:
         raise InputError(
             "a run must come out the same on every machine, which a budget of time does not grant; "

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from limelight.data.labels import ClassLabels
 from limelight.errors import InputError
-from limelight.explainers.budget import Budget, allotted
+from limelight.explainers.budget import Budget, allocate_budget, parse_budget
 from limelight.explainers.explaining import explanations, readings, together
 from limelight.explainers.learned import LEARNED, Learned
-from limelight.explainers.method import Chosen
+from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import configured
+from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
 from limelight.results.values import plain_value, read_value, written_value
@@ -28,11 +28,11 @@ _TOGETHER = 32  # texts that are read at a time, at least
 Heard = Callable[[int, int], None]  # texts done, and how many of them failed
 
 
-def method_record(one: Chosen, budget: Budget | None = None) -> MethodRecord:
+def method_record(one: ConfiguredMethod, budget: Budget | None = None) -> MethodRecord:
     """Return the method with its settings, less those that follow from a budget text by text."""
     # What a budget buys depends on the text, so that it is no setting of the run.
-    left_out = () if budget is None else one.way.counts
-    settings = {name: value for name, value in one.asked().items() if name not in left_out}
+    left_out = () if budget is None else one.implementation.cost.settings
+    settings = {name: value for name, value in one.settings_used().items() if name not in left_out}
     asked = written_value(plain_value(settings, "settings"))
     return MethodRecord(
         id=one.method.id, label=one.method.label, signed=one.method.signed, settings=asked
@@ -46,7 +46,7 @@ class ShardWork:
         self, model: Model, record: RunRecord, learned: Mapping[str, Learned] = MappingProxyType({})
     ) -> None:
         self.model, self.record, self.learned = model, record, learned
-        self.chosen: list[Chosen] = []
+        self.chosen: list[ConfiguredMethod] = []
         for one in record.methods:
             settings = {  # learned methods are recorded by their digests
                 name: learned.get(value, value) if isinstance(value, str) else value
@@ -54,9 +54,9 @@ class ShardWork:
             }
             # A learned method is chosen by itself, not by the name that all of them share.
             fitted = settings.pop("fitted", None) if one.id == LEARNED else None
-            self.chosen.append(configured(fitted or one.id, model, settings))
+            self.chosen.append(configure_method(fitted or one.id, model, settings))
         self._labels = ClassLabels(model.classes, record.data.labels)
-        self._budget = None if record.budget is None else Budget.of(record.budget)
+        self._budget = None if record.budget is None else parse_budget(record.budget)
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
@@ -110,7 +110,7 @@ class ShardWork:
         found: list[list[Found]] = []
         try:
             for reading in asked:
-                within = allotted(self._budget, self.chosen, reading)
+                within = allocate_budget(self._budget, self.chosen, reading)
                 columns = [self._of_method(one, aim) for one in within for aim in reading.aims()]
                 found += [list(of_text) for of_text in zip(*columns, strict=True)]
             return found
@@ -121,7 +121,7 @@ class ShardWork:
         half = len(texts) // 2
         return self._explained(texts[:half]) + self._explained(texts[half:])
 
-    def _of_method(self, chosen: Chosen, reading: Reading) -> Sequence[Found]:
+    def _of_method(self, chosen: ConfiguredMethod, reading: Reading) -> Sequence[Found]:
         try:
             return explanations(chosen, reading)
         except Exception as error:

@@ -53,7 +53,7 @@ _CELLS = 2**20  # rows × pairs that are looked at together
 
 
 @dataclass(frozen=True)
-class PairDraws:
+class PairSampler:
     """Masks for pair interactions, all of weight 1.
 
     For "banzhaf" fair coins. For "shapley" the number of kept words is drawn so that the mean
@@ -108,7 +108,7 @@ class PairFit(NamedTuple):
     flat: Bool[np.ndarray, " m"]
 
 
-def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) -> PairFit:
+def fitted_pairs(sample: Sample, *, sampler: PairSampler, known_range: float = 0.0) -> PairFit:
     r"""Return the mean over masks of each pair's coefficient times what f does beyond its line.
 
     A linear f has no interactions, so subtracting one does not change their expectation; it takes
@@ -124,7 +124,7 @@ def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) 
     farthest = np.zeros(m)
     for keep, residual in left_out_residuals(sample):
         spreads = [
-            spread.plus(pair_influence(keep, residual[:, column] / n, draws.shares))
+            spread.plus(pair_influence(keep, residual[:, column] / n, sampler.shares))
             for column, spread in enumerate(spreads)
         ]
         farthest = np.maximum(farthest, np.abs(residual).max(axis=0))
@@ -132,7 +132,7 @@ def fitted_pairs(sample: Sample, *, draws: PairDraws, known_range: float = 0.0) 
     flat = farthest <= ROUNDING * size
     apart = 1 - np.eye(d)
     errors = np.stack([pair_error(spread, n, d) for spread in spreads])
-    unseen = unseen_error(size * draws.typical / n)[:, None, None]
+    unseen = unseen_error(size * sampler.typical / n)[:, None, None]
     return PairFit(
         scores=np.stack([spread.first for spread in spreads]),
         stderr=np.where(flat[:, None, None], unseen, errors) * apart,

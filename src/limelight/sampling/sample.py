@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,18 +28,8 @@ Answers = Float[np.ndarray, "n m"]  # a row of outputs for every mask
 # Any model on one text: masks in (True: the word stays), one row of outputs per mask out.
 Game = Callable[[Masks], Answers]
 WeightedMasks = tuple[Masks, PerMask]
-
-
-@runtime_checkable
-class Draws(Protocol):
-    """Masks with their weights, for a text of ``d`` features."""
-
-    @property
-    def d(self) -> int:
-        """Number of features."""
-
-    def __call__(self, n: int, rng: Rng) -> WeightedMasks:
-        """Return ``n`` masks and the weight of each."""
+# Draws a number of masks, each with its weight.
+MaskSampler = Callable[[int, Rng], WeightedMasks]
 
 
 class Chunk(NamedTuple):
@@ -52,45 +41,35 @@ class Chunk(NamedTuple):
     drawn: Bool[np.ndarray, " n"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LimeDraws:
-    """LIME's masks with their weights.
+def lime_sampler(d: int, *, bandwidth: float = 0.25, sizes: str = "uniform") -> MaskSampler:
+    """Return a sampler of LIME's masks with their weights.
 
     A mask of s removed words weighs ψ(s)/(d q(s)) where s is drawn with probability q(s): the
     weighted sums have the same expectation whatever ``sizes``, so a ridge penalty means the same.
     """
+    if not bandwidth > 0:
+        raise InputError(f"bandwidth must be positive; got {bandwidth}.")
 
-    d: int
-    bandwidth: float = 0.25
-    sizes: str = "uniform"
-
-    def __post_init__(self) -> None:
-        if not self.bandwidth > 0:
-            raise InputError(f"bandwidth must be positive; got {self.bandwidth}.")
-
-    def __call__(self, n: int, rng: Rng) -> WeightedMasks:
-        """Return ``n`` masks and the weight of each."""
+    def draw_masks(n: int, rng: Rng) -> WeightedMasks:
         # Stratifying the sizes brought nothing; a fitted ratio game as control variate gained 1.2
         # to 1.6 times, rarely more.
-        chances = size_probabilities(self.d, self.sizes, self.bandwidth)
+        chances = size_probabilities(d, sizes, bandwidth)
         # Uniform sizes are drawn as whole numbers, which draws other masks than chances 1/d do.
-        uniform = self.sizes == "uniform"
-        keep = lime_masks(self.d, n, rng, probabilities=None if uniform else chances)
-        psi, power = size_weight(self.d, self.bandwidth)[1:], SIZES[self.sizes]
+        keep = lime_masks(d, n, rng, probabilities=None if sizes == "uniform" else chances)
+        psi, power = size_weight(d, bandwidth)[1:], SIZES[sizes]
         # ψ/(d q) with q ∝ ψ^power, written so that it is never 0/0 where ψ vanishes.
         weight = psi ** (1 - power) * np.mean(psi**power)
-        return keep, weight[self.d - 1 - keep.sum(axis=1)]
+        return keep, weight[d - 1 - keep.sum(axis=1)]
+
+    return draw_masks
 
 
-@dataclass(frozen=True)
-class CoinDraws:
-    """Masks that keep every word by a fair coin, evenly balanced, all of weight 1."""
+def coin_sampler(d: int) -> MaskSampler:
+    """Return a sampler of masks that keep every word by a fair coin, evenly balanced.
 
-    d: int
-
-    def __call__(self, n: int, rng: Rng) -> WeightedMasks:
-        """Return ``n`` masks and the weight of each."""
-        return balanced_masks(self.d, n, rng), np.ones(n)
+    All of them have the weight 1.
+    """
+    return lambda n, rng: (balanced_masks(d, n, rng), np.ones(n))
 
 
 class Sample:
@@ -101,10 +80,10 @@ class Sample:
     the first one: a model that never moves has exactly zero sums.
     """
 
-    def __init__(self, game: Game, draws: Draws, rng: Rng, *, row0: bool) -> None:
-        self._game, self._draws, self._rng = game, draws, rng
+    def __init__(self, game: Game, sampler: MaskSampler, rng: Rng, *, d: int, row0: bool) -> None:
+        self._game, self._sampler, self._rng = game, sampler, rng
         self._rows: list[tuple[np.ndarray, PerMask, Answers]] = []
-        self.d, self.row0, self.n = draws.d, row0, 0
+        self.d, self.row0, self.n = d, row0, 0
         # Asked even where it is not a row: differences from a typical answer keep their digits when
         # all answers share a large offset.
         first = np.ones((1, self.d), bool)
@@ -122,7 +101,7 @@ class Sample:
         while (missing := n - self.n) > 0:
             # Whole chunks as far as they go: a sample that grows in steps has other draws than one
             # at once only where a step ends inside a chunk.
-            keep, weight = self._draws(min(missing, _CHUNK), self._rng)
+            keep, weight = self._sampler(min(missing, _CHUNK), self._rng)
             outputs = answers_in_time(
                 lambda rows: _answer(self._game, rows),
                 keep,

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
 from limelight.explainers.learned import LEARNED, Learned
-from limelight.explainers.method import chosen_way
+from limelight.explainers.method import select_implementation
 from limelight.explainers.registry import METHODS, default_method, exactness_on
 from limelight.models import Model, get_property, has, resolved_replacement
 from limelight.pages.bundle import ENTRIES, bundled
@@ -122,22 +122,25 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
     unit = Question(features=unit).units(model)
     methods = {} if served.learned is None else {LEARNED: served.learned.method}
     methods |= METHODS
-    found = {name: chosen_way(method, model) for name, method in methods.items()}
-    ways = {name: way for name, way in found.items() if way is not None}
+    implementations = {
+        name: implementation
+        for name, method in methods.items()
+        if (implementation := select_implementation(method, model)) is not None
+    }
     rows = [
         {
             "id": name,
             "label": methods[name].label,
             "formula": methods[name].formula,
-            "exactness": exactness_on(way, model),
+            "exactness": exactness_on(implementation, model),
             # What asks the model many times waits until the reader pauses.
-            "quick": way.calls is None,
+            "quick": implementation.cost.calls is None,
             "pairs": name == "interactions",
         }
-        for name, way in ways.items()
+        for name, implementation in implementations.items()
     ]
     own = default_method(model)
-    is_deep = _AT_ONCE in ways and ways["shapley"].calls is not None
+    is_deep = _AT_ONCE in implementations and implementations["shapley"].cost.calls is not None
     first = (_AT_ONCE, own) if is_deep or own not in _FIRST_SHOWN else _FIRST_SHOWN
     first = first if served.learned is None else _FIRST_SHOWN_LEARNED
     pieces = ["tokens"] if get_property(model, "has_subwords") else []
@@ -147,14 +150,14 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
         "name": served.name,
         "classes": list(model.classes),
         "methods": rows,
-        "first": [name for name in first if name in ways],
+        "first": [name for name in first if name in implementations],
         "features": [*units, *([unit_name(unit)] if callable(unit) else [])],
         "pictures": pictures,
         "unit": unit_name(unit),
         "scales": list(model_scales(model)),
         "replacement": resolved_replacement(model, "auto"),
         "spans": has(model, "spans"),
-        "heads": any("per_head" in way.settings for way in ways.values()),
+        "heads": any("per_head" in used.settings for used in implementations.values()),
     }
 
 

@@ -14,9 +14,9 @@ from msgspec import Meta
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import explanations, readings, track_progress
-from limelight.explainers.method import Chosen
+from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading
-from limelight.explainers.registry import configured, several_methods
+from limelight.explainers.registry import configure_method, configure_methods
 from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import SearchedText, search_together
@@ -142,7 +142,7 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
 
 
 def explained(
-    several: Sequence[Chosen], reading: Reading, report: Report = lambda *_: None
+    several: Sequence[ConfiguredMethod], reading: Reading, report: Report = lambda *_: None
 ) -> tuple[list[Explanation], dict[str, str]]:
     """Return what the methods say of the text, and why the others are not defined for it."""
     found, refused = list[Explanation](), dict[str, str]()
@@ -179,8 +179,8 @@ def kind_of(question: TextQuestion) -> Hashable:
     return question.asked, tuple(question.methods), question.model
 
 
-def _methods(model: Model, question: TextQuestion) -> list[Chosen]:
-    return several_methods(model, question.methods, {}) if question.methods else []
+def _methods(model: Model, question: TextQuestion) -> list[ConfiguredMethod]:
+    return configure_methods(model, question.methods, {}) if question.methods else []
 
 
 def _answer(
@@ -372,7 +372,7 @@ def shown_opening(explanations: Sequence[Explanation]) -> tuple[str, str, str]:
 def compared_parts(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
     """Return the parts that were asked for, each by its name; a refusal is a sentence."""
     reading = question_reading(model, question)
-    several = [configured(name, model, {}) for name in question.methods]
+    several = [configure_method(name, model, {}) for name in question.methods]
     found: dict[str, Any] = {}
     with track_progress(report, several, reading):
         for name in dict.fromkeys(question.parts):
@@ -394,14 +394,14 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     reading = question_reading(model, question)
     if reading.documents[0].picture is None:  # of what is left of a picture there are no scores
         reading = changed_reading(reading, question)
-    several = [configured(name, model, {}) for name in question.methods]
+    several = [configure_method(name, model, {}) for name in question.methods]
     with track_progress(report, several, reading):
         found = _defined(several, reading)
     made = Comparison(explanations=tuple(found), attention=reading.attention_matrices())
     return {"content": FILES[kind](made)}
 
 
-def _defined(several: Sequence[Chosen], reading: Reading) -> list[Explanation]:
+def _defined(several: Sequence[ConfiguredMethod], reading: Reading) -> list[Explanation]:
     """Return what the methods say that are defined for this text."""
     found, _ = explained(several, reading)  # a reason stands where the words would be
     if not found:
@@ -409,36 +409,36 @@ def _defined(several: Sequence[Chosen], reading: Reading) -> list[Explanation]:
     return found
 
 
-def _disagreement(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
+def _disagreement(reading: Reading, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     found = _defined(several, reading)
     if len(found) < 2:
         raise InputError("choose at least two methods to see where they disagree.")
     return {"html": str(disagreement_section(Comparison(explanations=tuple(found))))}
 
 
-def _attention(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
+def _attention(reading: Reading, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     if (matrices := reading.attention_matrices()) is None:
         raise InputError("whole attention matrices are drawn of the paper's classifier alone.")
-    one = _defined([configured("alpha-avg", reading.model, {})], reading)
+    one = _defined([configure_method("alpha-avg", reading.model, {})], reading)
     return attention_data(Comparison(explanations=(one[0],), attention=matrices)) or {}
 
 
-def _heads(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
+def _heads(reading: Reading, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the scores of every head alone, of the methods that can tell heads apart."""
-    able = [one.method.id for one in several if "per_head" in one.way.settings]
-    apart = [configured(name, reading.model, {"per_head": True}) for name in able]
+    able = [one.method.id for one in several if "per_head" in one.implementation.settings]
+    apart = [configure_method(name, reading.model, {"per_head": True}) for name in able]
     found = [e for e in _defined(apart or several, reading) if e.heads is not None]
     if not found:
         raise InputError("none of these methods scores heads apart; choose shapley or lime.")
     return {"html": str(part("head_tables", head_tables(found)))}
 
 
-def _pairs(reading: Reading, _: Sequence[Chosen]) -> dict[str, Any]:
-    (found,) = _defined([configured("interactions", reading.model, {})], reading)
+def _pairs(reading: Reading, _: Sequence[ConfiguredMethod]) -> dict[str, Any]:
+    (found,) = _defined([configure_method("interactions", reading.model, {})], reading)
     return {"explanation": msgspec.Raw(found.to_json().encode())}
 
 
-def _curves(reading: Reading, several: Sequence[Chosen]) -> dict[str, Any]:
+def _curves(reading: Reading, several: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the explained number while words go, and each method between chance and ceiling."""
     found = _defined(several, reading)
     replacement = resolved_replacement(reading.model, "auto")
@@ -500,7 +500,7 @@ def _line(
     return {"label": label, "kind": kind, "points": points.tolist()}
 
 
-PARTS: dict[str, Callable[[Reading, Sequence[Chosen]], dict[str, Any]]] = {
+PARTS: dict[str, Callable[[Reading, Sequence[ConfiguredMethod]], dict[str, Any]]] = {
     "curves": _curves,
     "pairs": _pairs,
     "disagreement": _disagreement,

@@ -1,6 +1,5 @@
 """What an explanation scores: words, positions, or units of any size, and units inside others."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_
 FEATURES = ("words", "positions", *CUTTERS)
 OF_PICTURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
 Unit = str | Sequence[int] | Sequence[Span] | np.ndarray | Cutter
-_WORD = re.compile(r"\b([Ww])ord(s?)\b")
 _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 
 
@@ -184,16 +182,6 @@ def name_of_one(unit: str) -> str:
     if unit == "segments":
         return "segment"
     return unit.removesuffix("s") if unit in (*CUTTERS, "tokens") else "part"
-
-
-def in_units(said: str, one: str) -> str:
-    """Return what is said of words as said of other units, each called ``one``."""
-
-    def named(word: re.Match[str]) -> str:
-        noun = plural(one) if word[2] else one
-        return noun.capitalize() if word[1] == "W" else noun
-
-    return _WORD.sub(named, said)
 
 
 def is_unit(unit: Any) -> bool:

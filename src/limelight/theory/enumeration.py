@@ -30,7 +30,7 @@ def all_keeps(d: int) -> Bool[Array, "n d"]:
     Domain: d ≤ 20.
     """
     if d > _MOST:
-        raise DomainError(f"enumeration needs at most {_MOST} words; got {d}.")
+        raise DomainError(f"enumeration needs at most {_MOST} features; got {d}.")
     return (np.arange(2**d)[:, None] >> np.arange(d)) % 2 == 1
 
 

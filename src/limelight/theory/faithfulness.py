@@ -96,7 +96,7 @@ def certified_value(game: RatioGame) -> Certified:
     ((bound,),) = heads_mean(game, error)
     if not bool(bound < array_namespace(game.a).inf):
         raise DomainError(
-            "double precision cannot bound the outputs of this model, so that no order of words "
+            "double precision cannot bound the outputs of this model, so that no order of features "
             "can be judged on them."
         )
     return Certified(value=full_value(game)[0], bound=bound)

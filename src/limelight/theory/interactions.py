@@ -56,7 +56,7 @@ def shapley_interactions(game: RatioGame, *, tolerance: float = 1e-6) -> Valued:
 
 def _interactions(game: RatioGame, mixtures: Sequence[RemovalMixture], *, share: float) -> Valued:
     if min(sizes_of(game)) < 2:
-        raise DomainError("interactions need at least 2 words; this document has 1.")
+        raise DomainError("interactions need at least 2 features; this text has 1.")
     xp = array_namespace(game.a)
     form = heavy_form(game)
     at, weights = [one.p for one in mixtures], [one.omega for one in mixtures]

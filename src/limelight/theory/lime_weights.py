@@ -125,7 +125,8 @@ def lime_design(
     V = float(weight @ (s * (d - s))) / (d * (d - 1))
     if V < 1e-290:
         raise DomainError(
-            f"bandwidth {bandwidth} leaves no weight on any sample of {d} words; use a larger one."
+            f"bandwidth {bandwidth} leaves no weight on any sample of {d} features; use a larger "
+            "one."
         )
     excess = _centred(weight)
     # V + dχ is the variance of the number of kept words, over d. The difference form
@@ -133,7 +134,7 @@ def lime_design(
     spread = float(weight @ excess**2) / d
     if spread + penalty < np.finfo(np.float64).tiny:
         raise DomainError(
-            f"bandwidth {bandwidth} leaves weight on only one size of the samples of {d} words; "
+            f"bandwidth {bandwidth} leaves weight on only one size of the samples of {d} features; "
             "use a larger one."
         )
     return LimeDesign(
@@ -151,7 +152,7 @@ def lime_design(
 def _check(d: int, bandwidth: float, penalty: float, rows: int | None) -> None:
     if d < 2:
         raise DomainError(
-            f"'lime' needs at least 2 words: with one, every sample is the same; got d = {d}."
+            f"'lime' needs at least 2 features: with one, every sample is the same; got d = {d}."
         )
     if not bandwidth > 0:
         raise InputError(f"bandwidth must be positive; got {bandwidth}.")

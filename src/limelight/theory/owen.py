@@ -59,7 +59,7 @@ def _members(game: RatioGame, groups: Int[np.ndarray, " d"]) -> list[Int[np.ndar
     if game.batch:
         raise InputError(f"owen takes one document at a time; got a batch of shape {game.batch}.")
     if len(groups) != game.d:
-        raise InputError(f"groups must name one group per word ({game.d}); got {len(groups)}.")
+        raise InputError(f"groups must name one group per feature ({game.d}); got {len(groups)}.")
     return [np.flatnonzero(groups == name) for name in np.unique(groups)]
 
 

@@ -68,7 +68,7 @@ class RatioGame:
             if (came := tuple(getattr(self, name).shape)) != shape:
                 raise InputError(f"{name} must have shape {shape} beside a; got {came}.")
         if d == 0 or K == 0:
-            raise InputError(f"a ratio game needs words and heads; got d = {d}, K = {K}.")
+            raise InputError(f"a ratio game needs features and heads; got d = {d}, K = {K}.")
         # Bounds count rounding errors of 2⁻⁵²; single precision would break them unseen.
         for kind in {getattr(self, name).dtype for name in ("a", *wanted)}:  # to spell one is slow
             if not str(kind).endswith("float64"):

@@ -19,7 +19,7 @@ from limelight import __version__
 from limelight.data.columns import read_texts
 from limelight.data.files import is_table
 from limelight.errors import InputError, read_all, told
-from limelight.explainers.budget import Budget, BudgetGiven
+from limelight.explainers.budget import BudgetGiven, parse_budget
 from limelight.explainers.explaining import listed
 from limelight.explainers.learned import (
     STATES,
@@ -56,7 +56,7 @@ from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
 from limelight.shapes import Bool, Float
-from limelight.text import AskedText, in_units, joined, name_of_one, picture_of, plural
+from limelight.text import AskedText, joined, name_of_one, picture_of, plural
 from limelight.threads import cached_property
 from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
@@ -296,7 +296,11 @@ def _planned(
     estimate: Callable[[str], None] | None,
 ) -> Plan:
     """Return what is drawn within the budget; in a folder, what was begun goes on."""
-    texts, pairs, most = wanted.texts, wanted.pairs, None if budget is None else Budget.of(budget)
+    texts, pairs, most = (
+        wanted.texts,
+        wanted.pairs,
+        None if budget is None else parse_budget(budget),
+    )
     if len(texts) < FEWEST:
         raise InputError(f"learn needs at least {FEWEST} different texts; got {len(texts)}.")
     asked = {
@@ -543,8 +547,8 @@ def fitted(
         (row,) = judgement.methods
         report["share"] = {"texts": len(aside), "share": row.share, "interval": row.interval}
     report |= {"calls": calls, "unreadable": len(drawn) - len(known)}
-    one = name_of_one(question.features)
-    report["said"] = [in_units(sentence, one) for sentence in _sentences(report, signals, of)]
+    noun = name_of_one(question.features)
+    report["said"] = list(_sentences(report, signals, of, noun))
     return replace(learned, record={**learned.record, "report": report})
 
 
@@ -560,8 +564,8 @@ def without_common_part(model: Model, draws: Draws) -> Draws:
     return np.einsum("oc,ncd->nod", weights.astype(draws.dtype) / 2, draws)
 
 
-def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Iterator[str]:
-    """Yield what was reached, for a reader; it is learned from what it is ``of``."""
+def _sentences(report: dict[str, Any], signals: Sequence[str], of: str, noun: str) -> Iterator[str]:
+    """Yield sentences about the accuracy of a learned method; ``noun`` names a feature."""
     if notice := report.get("notice"):
         yield notice
     guaranteed = report["coverage"]["guarantee"]
@@ -576,7 +580,7 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
     if share and share["share"] is not None:  # None: no order of these words gains anything
         ends = share["interval"]  # none of a single text
         yield (
-            f"Share of the way from a random order of the words to greedy deletion, on "
+            f"Share of the way from a random order of the {plural(noun)} to greedy deletion, on "
             f"{share['texts']} of them: {share['share']:.2f}"
             f"{'' if ends is None else f' [{ends[0]:.2f}, {ends[1]:.2f}]'}."
         )
@@ -595,10 +599,10 @@ def _sentences(report: dict[str, Any], signals: Sequence[str], of: str) -> Itera
     if guaranteed is not None:
         yield (
             f"Of a further text like these they hold at least {guaranteed:.0%}, in the mean over "
-            "texts and words: split conformal prediction."
+            f"texts and {plural(noun)}: split conformal prediction."
         )
     if set(STATES).isdisjoint(signals):
         yield (
-            "This model shows nothing of what it holds, so each word has one weight whatever "
+            f"This model shows nothing of what it holds, so each {noun} has one weight whatever "
             "stands around it: a global additive model, which does not see the single text."
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from limelight import Model, game
 from limelight.sampling.regression import LimeFit, fitted_lime
-from limelight.sampling.sample import LimeDraws, Sample
+from limelight.sampling.sample import Sample, lime_sampler
 
 
 def sampled_lime(
@@ -21,6 +21,7 @@ def sampled_lime(
     play = game(model, text, replacement=replacement)
     whole = play(np.ones((1, len(play)), bool))[0]
     target = -1 if len(model.classes) == 2 else int(whole.argmax())
-    sample = Sample(lambda keep: play(keep)[:, [target]], LimeDraws(d=len(play)), rng, row0=True)
+    d = len(play)
+    sample = Sample(lambda keep: play(keep)[:, [target]], lime_sampler(d), rng, d=d, row0=True)
     sample.grow(samples)
     return fitted_lime(sample)

@@ -3,16 +3,7 @@
 Each has a proven bound on its distance to the value that it comes close to.
 """
 
-__all__ = [
-    "LIME_FIRST_ORDER",
-    "LIME_MEAN_FIELD",
-    "LIME_THEOREM",
-    "SHAPLEY_MEAN_FIELD",
-    "LimeFirstOrder",
-    "LimeMeanField",
-    "LimeTheorem",
-    "ShapleyMeanField",
-]
+__all__ = ["LimeFirstOrder", "LimeMeanField", "LimeTheorem", "ShapleyMeanField"]
 
 from collections.abc import Callable
 from functools import partial
@@ -21,13 +12,12 @@ from typing import Annotated, Any, final
 from limelight import DomainError
 from limelight.explainers import (
     Finding,
-    Method,
+    Implementation,
     NotNegative,
     Positive,
     Reading,
-    Way,
-    bounded,
-    settings_class,
+    add_bounds,
+    register_method,
 )
 from limelight_reproduction.theory.lime_first_order import lime_first_order
 from limelight_reproduction.theory.mean_field import lime_mean_field, shapley_mean_field
@@ -46,40 +36,14 @@ _BOUND_SETTINGS = {
 }
 
 
-@settings_class
-class LimeTheorem:
-    """Settings of Eq. 19 as printed: which LIME its bound is about, not its scores."""
-
-    bandwidth: Annotated[float, Positive] = 0.25
-    penalty: Annotated[float, NotNegative] = 0.0
-
-
-@settings_class
-class LimeFirstOrder(LimeTheorem):
-    """Settings of the corrected first order: which LIME its bound is about, not its scores."""
-
-
-@settings_class
-class LimeMeanField:
-    """Settings of mean-field LIME."""
-
-    bandwidth: Annotated[float, Positive] = 0.25
-
-
-@final
-@settings_class
-class ShapleyMeanField:
-    """Settings of mean-field Shapley values: none."""
-
-
 def _check_feature_counts(reading: Reading) -> None:
     """Raise an error for a text of one feature, for which the formulas are not defined."""
     if any(len(features) < 2 for features in reading.features):
-        raise DomainError("a formula for LIME needs at least 2 words, unlike 'lime' itself.")
+        raise DomainError("a formula for LIME needs at least 2 features, unlike 'lime' itself.")
 
 
 def _explain_to_first_order(
-    settings: LimeTheorem, reading: Reading, *, formula: Callable[..., Any]
+    settings: "LimeTheorem", reading: Reading, *, formula: Callable[..., Any]
 ) -> list[Finding]:
     """Score every feature by a first-order formula, with its proven distance to LIME."""
     _check_feature_counts(reading)
@@ -89,63 +53,89 @@ def _explain_to_first_order(
         "A first-order formula: the bound is on its distance to the limit of LIME at bandwidth "
         f"{nu:g} and penalty {penalty:g}."
     )
-    return bounded(reading, scores, bounds, notice)
+    return add_bounds(reading, scores, bounds, notice)
 
 
-def _explain_lime_in_mean_field(settings: LimeMeanField, reading: Reading) -> list[Finding]:
+def _explain_lime_in_mean_field(settings: "LimeMeanField", reading: Reading) -> list[Finding]:
     """Score every feature by LIME's mean field, with its proven distance to LIME."""
     game, nu = reading.ratio_game, settings.bandwidth
     _check_feature_counts(reading)
     notice = _MEAN_FIELD.format(f"the limit of LIME at bandwidth {nu:g}")
     scores = lime_mean_field(game, bandwidth=nu)
-    return bounded(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), notice)
+    return add_bounds(reading, scores, lime_distance_bound(scores, game, bandwidth=nu), notice)
 
 
-def _explain_shapley_in_mean_field(_: ShapleyMeanField, reading: Reading) -> list[Finding]:
+def _explain_shapley_in_mean_field(_: "ShapleyMeanField", reading: Reading) -> list[Finding]:
     """Score every feature by its mean-field Shapley value, with its proven distance to it."""
     scores = shapley_mean_field(reading.ratio_game)
     bounds = distance_bound(scores, shapley_second_order(reading.ratio_game))
-    return bounded(reading, scores, bounds, _MEAN_FIELD.format("the Shapley value"))
+    return add_bounds(reading, scores, bounds, _MEAN_FIELD.format("the Shapley value"))
 
 
-def _ways(explain: Callable[..., list[Finding]], **meanings: str) -> tuple[Way]:
-    """Return the only way to compute a formula; ``meanings`` are those of its settings."""
-    return (
-        Way(needs="tables", exactness="exact", explain=explain, settings=meanings, logits=True),
+def _implementations(
+    explain: Callable[..., list[Finding]], **meanings: str
+) -> tuple[Implementation]:
+    """Return the only implementation of a formula; ``meanings`` are those of its settings."""
+    implementation = Implementation(
+        needs="tables",
+        exactness="exact",
+        explain=explain,
+        settings=meanings,
+        logit_only=True,
     )
+    return (implementation,)
 
 
-LIME_THEOREM = Method(
+@register_method(
     id="lime-theorem",
     label="LIME (Eq. 19)",
     formula="(3/2K) Σ_i Σ_t W_ℓ(α_t v_t − α_{h,t} v_{h,t}), as printed in Theorem 5.1",
     sees="attention × value against the same for UNK",
     blind="the common denominator; the constant 3/2 and the centring are off",
     cost="one forward pass",
-    settings=LimeTheorem,
-    ways=_ways(partial(_explain_to_first_order, formula=lime_theorem), **_BOUND_SETTINGS),
+    implementations=_implementations(
+        partial(_explain_to_first_order, formula=lime_theorem), **_BOUND_SETTINGS
+    ),
 )
-LIME_FIRST_ORDER = Method(
+class LimeTheorem:
+    """Settings of Eq. 19 as printed: which LIME its bound is about, not its scores."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+    penalty: Annotated[float, NotNegative] = 0.0
+
+
+@register_method(
     id="lime-first-order",
     label="LIME (1st order)",
     formula="(1/K) Σ_i [A_j − B_j − f_i (a_j − b_j)]/D_i, f_i and D_i of the full text",
     sees="LIME where no word holds much of the attention",
     blind="peaked attention, where first order is poor",
     cost="one forward pass",
-    settings=LimeFirstOrder,
-    ways=_ways(partial(_explain_to_first_order, formula=lime_first_order), **_BOUND_SETTINGS),
+    implementations=_implementations(
+        partial(_explain_to_first_order, formula=lime_first_order), **_BOUND_SETTINGS
+    ),
 )
-LIME_MEAN_FIELD = Method(
+class LimeFirstOrder(LimeTheorem):
+    """Settings of the corrected first order: which LIME its bound is about, not its scores."""
+
+
+@register_method(
     id="lime-mean-field",
     label="LIME (mean field)",
     formula="(A_j − B_j) ∫κ/D̄ − (a_j − b_j) ∫κN̄/D̄², κ ∝ ψ(x) x(1−x), and a common shift",
     sees="LIME where no word holds most of the attention, for any bandwidth",
     blind="which texts a word is kept in: each is taken for the mean text of its size",
     cost="one forward pass, O(d log d)",
-    settings=LimeMeanField,
-    ways=_ways(_explain_lime_in_mean_field, bandwidth=_BANDWIDTH),
+    implementations=_implementations(_explain_lime_in_mean_field, bandwidth=_BANDWIDTH),
 )
-SHAPLEY_MEAN_FIELD = Method(
+class LimeMeanField:
+    """Settings of mean-field LIME."""
+
+    bandwidth: Annotated[float, Positive] = 0.25
+
+
+@final
+@register_method(
     id="shapley-mean-field",
     label="Shapley (mean field)",
     formula="(A_j − B_j) ∫₀¹dx/D̄ − (a_j − b_j) ∫₀¹N̄ dx/D̄²",
@@ -153,6 +143,7 @@ SHAPLEY_MEAN_FIELD = Method(
     "words together move the output",
     blind="which texts a word is kept in: each is taken for the mean text of its size",
     cost="one forward pass, O(d log d)",
-    settings=ShapleyMeanField,
-    ways=_ways(_explain_shapley_in_mean_field),
+    implementations=_implementations(_explain_shapley_in_mean_field),
 )
+class ShapleyMeanField:
+    """Settings of mean-field Shapley values: none."""

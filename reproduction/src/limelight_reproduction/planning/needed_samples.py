@@ -163,7 +163,7 @@ def _estimated_limit(reading: Reading, regression: _Regression, overhead: int) -
             f"a pilot for {d} features needs at least {2 * overhead} samples; got {pilot}."
         )
     settings = replace(regression, samples=pilot, max_samples=pilot, ridge=0.0, row0=False)
-    (sampled,) = find_method("lime-sampled").ways[0].explain(settings, reading)
+    (sampled,) = find_method("lime-sampled").implementations[0].explain(settings, reading)
     if sampled.stderr is None:
         raise DomainError(
             f"all {pilot:,} samples of the pilot were answered alike, which does not tell how many "

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limelight.explainers.target_game import unseen_effects
+from limelight.explainers.target_game import rare_effect_warning
 from limelight.shapes import Float
 from limelight.theory.banzhaf import banzhaf
 from limelight.theory.interactions import shapley_interactions
@@ -49,7 +49,7 @@ def compute_surrogate_values(fits: CrossFits, kind: str) -> SurrogateValues:
     else:
         stderr, spike = word_errors(fits.out, scores, np.stack(scores_of_parts), kind)
     out = fits.out
-    unseen = unseen_effects(flat=out.flat, spike=spike, size=out.size, draws=out.draws)
+    unseen = rare_effect_warning(flat=out.flat, spike=spike, size=out.size, draws=out.draws)
     return SurrogateValues(scores, stderr, fit_warnings(fits) + unseen)
 
 

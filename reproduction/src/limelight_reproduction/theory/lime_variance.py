@@ -50,7 +50,7 @@ def lime_variance(
     if not bool(xp.all(form.ratio < MOST_SQUARED)):
         raise DomainError(
             f"the standard error of LIME needs denominators within a factor of {MOST_SQUARED:g} of "
-            "each other; here one word outweighs all others."
+            "each other; here one feature outweighs all others."
         )
     kept, removed = _weights(design, bandwidth, power)
     # On the same nodes: every one of them is a pass over all pairs.
@@ -58,7 +58,7 @@ def lime_variance(
     with_word, without = mixtures_on_same_nodes(shares, tolerance, free_ends=True)
     if max(with_word.missed / np.sum(kept), without.missed / np.sum(removed)) > _LOST:
         raise DomainError(
-            "the standard error of LIME needs a larger bandwidth for so few words as "
+            "the standard error of LIME needs a larger bandwidth for so few features as "
             f"{game.d}: nearly all weight lies on one size."
         )
     # ℓ is taken off as one more part, whose denominator does not move.

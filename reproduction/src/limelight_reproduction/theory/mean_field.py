@@ -64,7 +64,7 @@ def lime_mean_field(game: RatioGame, *, bandwidth: float = 0.25) -> Float[Array,
     if not bandwidth > 0:
         raise InputError(f"bandwidth must be positive; got {bandwidth}.")
     if min(sizes := sizes_of(game)) < 2:
-        raise DomainError(f"'lime-mean-field' needs at least 2 words; got d = {min(sizes)}.")
+        raise DomainError(f"'lime-mean-field' needs at least 2 features; got d = {min(sizes)}.")
     xp = array_namespace(game.a)
     x, rest, weight = _shares()
     # 1 − √x = (1 − x)/(1 + √x), which does not cancel where nearly all words stay.

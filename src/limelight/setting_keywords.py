@@ -1,0 +1,52 @@
+"""Settings of limelight's methods as keywords of functions, for type checkers.
+
+``python docs/methods/settings.py`` writes the fields from the settings classes of the methods.
+"""
+
+from typing import Any, TypedDict
+
+
+class JudgeMethodSettings(TypedDict, total=False):
+    """Settings of methods, but for those that ``judge`` has for all of them.
+
+    ``limelight methods`` says which method takes which, and what each means there.
+    """
+
+    bandwidth: float
+    batch: int | None
+    beam: int
+    delta: float
+    feature_selection: str
+    fit: bool
+    index: str
+    layer: int | str
+    max_pairs: int
+    max_samples: int | None
+    max_size: int | None
+    max_steps: int
+    num_features: int | None
+    opened: int | None
+    pairs: int | None
+    penalty: float
+    per_head: bool
+    ridge: float
+    row0: bool
+    rows: int | None
+    sampler: str
+    samples: int | None
+    sizes: str
+    slack: float
+    spare: int
+    start: Any
+    steps: int
+    threshold: float
+    tolerance: float | None
+    top: int | None
+    within: str
+
+
+class MethodSettings(JudgeMethodSettings, total=False):
+    """What ``explain`` and ``compare`` take by name."""
+
+    replacement: str
+    seed: int
