@@ -36,7 +36,7 @@ def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
                 id=one.method.id,
                 label=one.method.label,
                 signed=one.method.signed,
-                settings=one.asked(),
+                settings=one.settings_used(),
             )
             for one in chosen
         ],
