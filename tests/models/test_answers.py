@@ -647,7 +647,7 @@ def test_a_run_goes_on_only_with_answers_that_are_written_alike(tmp_path):
     with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
         explained("given", 5, answer="good")
     with pytest.raises(InputError, match=r"with max_new_tokens=2, that of .* with 5; only answers"):
-        explained("run", 2).against(explained("longer", 5))
+        explained("run", 2).compare(explained("longer", 5))
 
 
 def test_a_stored_explanation_of_another_answer_is_not_judged():

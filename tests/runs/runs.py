@@ -14,7 +14,7 @@ from limelight.runs.record import (
     RunRecord,
     ShardPlan,
 )
-from limelight.runs.statistics import Moments
+from limelight.runs.statistics import WordMoments
 
 from tiny_models import tiny_model
 
@@ -82,4 +82,9 @@ def moments(*samples):
         (len(x), sum(x), sum(v * v for v in x), sum(map(abs, x)), sum(v > 0 for v in x), len(x))
         for x in samples
     ]
-    return Moments(*np.array(rows, dtype=float).T)
+    return WordMoments(*np.array(rows, dtype=float).T)
+
+
+def words_of(summary, *kinds):
+    """Return the rows of the words of these kinds: "for", "against", "size" or "phrase"."""
+    return [word for word in summary.words.records() if word["kind"] in kinds]

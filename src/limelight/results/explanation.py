@@ -39,6 +39,11 @@ from limelight.text import (
 BoundKind = Literal["proven", "checked"]
 
 
+def target_name(target: str, against: str | None) -> str:
+    """Return what scores speak for: "positive", or "World against Sports"."""
+    return target if against is None else f"{target} against {against}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairs(EqualByFields):
     """Scores of pairs of features, by their indices."""
@@ -271,7 +276,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     @property
     def aim(self) -> str:
         """What the scores speak for: "positive", "ORG against O", "ORG at “Jordan”"."""
-        aim = self.target if self.against is None else f"{self.target} against {self.against}"
+        aim = target_name(self.target, self.against)
         return aim if self.asked is None else f"{aim} {self.asked.named(self.text)}"
 
     @property
