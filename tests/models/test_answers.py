@@ -675,7 +675,7 @@ def test_an_unknown_word_of_an_answer_is_told_of():
     ],
 )
 def test_a_budget_that_is_too_small_names_what_fits_in_sentences(calls, instead):
-    with pytest.raises(InputError, match=rf"Shapley of 7 sentences takes .* {instead}"):
+    with pytest.raises(InputError, match=rf"Shapley of 7 features takes .* {instead}"):
         limelight.explain(writer(**SHORT), SEVEN, "shapley", answer=ANSWER, budget=f"{calls} calls")
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 import limelight
-from limelight import DomainError, InputError, load
+from limelight import InputError, load
 from limelight.explainers import read
 from limelight.models.attention import PictureClassifier, save_folder
 from limelight.text import Vocabulary, picture_of
@@ -292,8 +292,6 @@ def test_pictures_of_other_sizes_and_colours_are_brought_to_those_of_the_model()
 def test_what_the_model_cannot_do_is_refused_in_a_sentence():
     model = picture_model(1)
     picture = random_picture(model)
-    with pytest.raises(DomainError, match=r"removes by 'mean'.*lime-sampled.*removing.'black'"):
-        limelight.explain(model, [picture], "lime", replacement="black")
     with pytest.raises(InputError, match="loses whole patches"):
         limelight.explain(
             model, [picture], "loo", features=lambda pixels: np.zeros(pixels.shape[:2], int)
@@ -301,6 +299,17 @@ def test_what_the_model_cannot_do_is_refused_in_a_sentence():
     (joined,) = limelight.explain(model, [picture], "shapley", features="1 × 3 patches")
     assert len(joined.scores) == 3
     assert joined.image.boxes[0] == (0, 0, 3, 4)
+
+
+def test_lime_with_another_replacement_than_the_mean_patch_is_sampled():
+    model = picture_model(1)
+    picture = random_picture(model)
+    (exact,) = limelight.explain(model, [picture], "lime")
+    (sampled,) = limelight.explain(model, [picture], "lime", replacement="black", samples=200)
+    assert exact.stderr is None
+    assert exact.bound is not None
+    assert sampled.stderr is not None
+    assert sampled.bound is None
 
 
 def test_shuffled_weights_leave_the_mean_patch():
