@@ -55,15 +55,16 @@ def measured(path: Path, spoken: tuple[str, ...]) -> dict[str, Any]:
             f"'{path}' was made with limelight {run.record.version}, and this is "
             f"{limelight.__version__}; make it again."
         )
-    (view,) = run.summary(run.methods[0], by=None, top=1, representatives=1).views
+    summary = run.summary(run.methods[0], by=None, top=1, representatives=1)
+    (view,) = summary.views.records()
     words = run.words().to_pylist()  # strongest first
     common = [one for one in words if one["texts"] >= LEAST]
     return {
         "method": run.methods[0],
         "texts": len(run),
         "right": None
-        if view.right is None
-        else [view.right.share, view.right.low, view.right.high],
+        if view["right"] is None
+        else [view["right"] / view["labelled"], view["right_low"], view["right_high"]],
         "for": [_row(one) for one in common if one["low"] > 0][:TOP],
         "against": [_row(one) for one in common if one["high"] < 0][:TOP],
         "spoken": {one["word"]: _row(one) for one in words if one["word"] in spoken},

@@ -35,6 +35,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,9 @@ import limelight
 from limelight.explainers import Shapley
 from limelight.explainers.learned import WITH_STATES, Learned
 from limelight.explainers.reading import pooled_pieces, reading_of
+from limelight.models.queries import expand_texts
 from limelight.progress import ProgressTracker
-from limelight.question import Question
+from limelight.question import Question, prepare_model
 from limelight.text import token_strings
 from limelight.training import fitting, learning
 from results import RESULTS, STAMP, Measure, machine, stored_measures, versions, write_result
@@ -460,17 +462,17 @@ def families(asked: argparse.Namespace) -> None:
 
 def of_family(asked: Any, name: str, model: Any, texts: list[Any], held: list[Any]) -> Any:
     """Return what a method learned from ``texts`` reaches on those that are ``held`` out."""
-    question = Question().to(model)
+    _, question = prepare_model(model, Question())
     if learning.has(model, "generation"):  # once for all
-        texts, held = (list(learning.answered_once(model, some)) for some in (texts, held))
-        say(f"{name}: such as {texts[0].asked[0].text!r}")
+        texts, held = (list(chain(*expand_texts(model, some))) for some in (texts, held))
+        say(f"{name}: such as {texts[0].queries[0].text!r}")
     began = time.perf_counter()
     learned = limelight.learn(
         model, texts, pairs=asked.pairs, judged=0, output=asked.output / name, progress=shown(name)
     )
     report = dict(learned.report) | {"seconds": time.perf_counter() - began}
     say(f"{name}: {learned}")
-    items, question = learning.asked_items(model, held, question)
+    items = learning.different_queries(model, held, question)
     plan = learning.Plan(items, 4 if asked.smoke else asked.reference, 1)
     values, kept = list[Any](), list[Any]()
     for start in range(0, len(items), 32):
@@ -518,7 +520,7 @@ def ablated(
     asked: Any, name: str, model: Any, question: Any, learned: Any, truth: Any, texts: list[Any]
 ) -> Iterator[tuple[str, float]]:
     """Yield R² of fits without some of the signals, and to values that were shuffled."""
-    items, _ = learning.asked_items(model, texts, question)
+    items = learning.different_queries(model, texts, question)
     plan = learning.Plan(items, asked.pairs, 0)
     tracker = ProgressTracker(None, total=1)
     drawn = learning._all_drawn(model, plan, question, asked.output / name, tracker)

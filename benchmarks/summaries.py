@@ -12,12 +12,12 @@ import hashlib
 import os
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 import limelight
 from limelight.runs import Run
@@ -58,7 +58,9 @@ def summarized(run: Run, texts: int, name: str = "", source: Path | None = None)
         program += ".summary(); print(time.perf_counter() - t)"
         usage = process([sys.executable, "-c", program])
     finally:
-        os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+        os.environ.pop("PYTHONPATH", None) if before is None else os.environ.update(
+            PYTHONPATH=before
+        )
     which = "another version" if source else "this version"
     return [
         Measure(

@@ -371,7 +371,7 @@ def outputs_of_kind(kind: str) -> Iterator[tuple[str, Any]]:
         "judge",
         record(partial(limelight.judge, model, texts, chosen, seed=3, **judged)),
     )
-    if kind in ("shipped", "attention, three outputs"):
+    if kind == "attention, three outputs":
         yield "verify", record(lambda: list(limelight.verify(model, text)))
     if kind == "function, log-odds":
         many = [

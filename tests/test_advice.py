@@ -543,7 +543,7 @@ NOT_TRIED = {
     "a learned method scores all words": LEARNED,
     "a learned method knows logits only": LEARNED,
     "a learned method knows what removing": LEARNED,
-    "has no way to be computed": AUTHOR,
+    "has no implementation": AUTHOR,
     "has the name of a keyword of the verbs": AUTHOR,
     "there is a method": AUTHOR,
     "with its weights frozen the model must": "takes a network whose gradients fail the check",

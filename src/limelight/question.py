@@ -28,16 +28,16 @@ from limelight.models import (
     SCALES,
     Capability,
     Model,
+    checked_model,
     class_probabilities,
     class_weights,
     compare_classes,
-    get_property,
     require,
 )
 from limelight.models.loading import from_same_source
-from limelight.models.protocol import answering, query_kind
+from limelight.models.protocol import adapt_model, query_kind
 from limelight.shapes import Float, Int
-from limelight.text import SIDES, AskedText, Unit, unit_name
+from limelight.text import SIDES, QueriedText, Unit, unit_name
 from limelight.theory.path_quadrature import Outer
 
 
@@ -190,8 +190,8 @@ class Question:
     The fields are the arguments of :func:`limelight.explain` that bear their names, each with what
     it means to somebody who types a command; with ``all_classes`` every class is asked about in
     turn, and no target is named. A run stores the question, so that only the same one goes on with
-    it. What can be checked without a model is checked here, the rest when it is put :meth:`to` one
-    and when the texts are read.
+    it. What can be checked without a model is checked here, the rest by :func:`prepare_model` and
+    when the texts are read.
     """
 
     target: Annotated[
@@ -292,66 +292,68 @@ class Question:
                 # NumPy's whole numbers are welcome, and JSON knows Python's alone.
                 object.__setattr__(self, name, int(given))
 
-    def to(self, model: Model) -> "Question":
-        """Return the question as ``model`` is asked it: its units, its scale.
+    def attach_queries(self, texts: Sequence[Any]) -> Sequence[Any]:
+        """Return each text with what names its query: its answer, or its place.
 
-        That is "score" for a model whose outputs are not log-odds.
+        A text that brings a query along keeps it.
         """
-        scored = model.link == "none"
-        scale = "score" if scored and self.scale == "logit" else self.scale
-        known = model_scales(model)
-        if scale not in known:
-            raise InputError(nearest("scale", scale, known))
-        needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "generation"))
-        for name, needs in needed:
-            if getattr(self, name) is not None:
-                require(model, needs, name, f" Leave {name} out.")
-        if self.protect and get_property(model, "reads_images"):
-            raise InputError(
-                "protect keeps words of a text; of an image, give groups of patches as features, "
-                "with -1 for those that stay."
-            )
-        return replace(self, scale=scale, features=self.units(model))
+        if self.answer is None and self.at is None and not self.first_pieces:
+            return texts
+        selectors = [self.at if self.answer is None else self.answer] * len(texts)
+        if isinstance(self.answer, tuple):
+            if len(self.answer) != len(texts):
+                raise InputError(
+                    "answer is one text, or a list with one for each text; got "
+                    f"{len(self.answer)} for {len(texts)} text{'s' * (len(texts) != 1)}."
+                )
+            selectors = list(self.answer)
+        return [
+            QueriedText.of(text, selector, first_pieces=self.first_pieces)
+            for text, selector in zip(texts, selectors, strict=True)
+        ]
 
-    def of_each(self, texts: list[Any]) -> "tuple[list[Any], Question]":
-        """Return the texts with an answer each, where several are given, and the question left."""
-        if self.answer is None or isinstance(self.answer, str):
-            return texts, self
-        if len(self.answer) != len(texts):
-            raise InputError(
-                f"answer is one text, or a list with one for each text; got {len(self.answer)} for "
-                f"{len(texts)} text{'s' * (len(texts) != 1)}."
-            )
-        pairs = zip(texts, self.answer, strict=True)
-        return [AskedText(text, by=answer) for text, answer in pairs], replace(self, answer=None)
 
-    def about(self, text: Any) -> AskedText:
-        """Return a text with what names what is asked of it, unless it brings that along."""
-        by = self.at if self.answer is None else self.answer
-        return AskedText.of(text, by, first_pieces=self.first_pieces)
+def prepare_model(model: Any, question: Question) -> tuple[Model, Question]:
+    """Return ``model`` as it answers ``question``, and the question with its defaults filled in.
 
-    def units(self, model: Model) -> Any:
-        """Return the features that are meant: by default those of the model's own kind."""
-        if self.features is not None:
-            return self.features
-        return _DEFAULT_FEATURES.get(query_kind(model), "words")
+    Every function of the package does this once, before it chooses methods and reads texts. The
+    model that is returned reads texts in windows, names single tags, or is called about every mask,
+    if the question needs that. The defaults are the features of the model's own kind, and the scale
+    "score" for outputs that are not log-odds.
 
-    def grouped(self, model: Model) -> Model:
-        """Return ``model`` as it can answer about these features: exactly, or by being asked.
-
-        A tagger whose tag is asked about, and not a type of its tags, answers with tags.
-        """
-        named = (self.target, self.against)
-        asked = answering(model, self.units(model), self.scale, names=named)
-        # Most answer as they are, and then nobody has to know where another came from.
-        return model if asked is model else from_same_source(asked, model)
-
-    def windowed(self, model: Model) -> Model:
-        """Return ``model`` as it reads the texts: in windows, if they are asked for."""
-        if self.window is None:
-            return model
-        reader = require(model, "max_tokens", "window", " Leave window out.")
-        return reader.in_windows(self.window)
+    Raises
+    ------
+    InputError
+        If ``model`` is no model, or does not answer such a question.
+    """
+    model = checked_model(model)
+    kind, features = query_kind(model), question.features
+    if features is None:
+        features = _DEFAULT_FEATURES.get(kind, "words")
+    prepared = adapt_model(
+        model,
+        features,
+        question.scale,
+        classes=(question.target, question.against),
+        window=question.window,
+    )
+    scale = "score" if (question.scale, prepared.link) == ("logit", "none") else question.scale
+    if scale not in (scales := model_scales(prepared)):
+        raise InputError(nearest("scale", scale, scales))
+    needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "generation"))
+    for name, needs in needed:
+        if getattr(question, name) is not None:
+            require(prepared, needs, name, f" Leave {name} out.")
+    if question.protect and kind == "images":
+        raise InputError(
+            "protect keeps words of a text; of an image, give groups of patches as features, "
+            "with -1 for those that stay."
+        )
+    if prepared is not model:  # most models answer as they are, and need not be loaded again
+        prepared = from_same_source(prepared, model)
+    if scale != question.scale or features is not question.features:
+        question = replace(question, scale=scale, features=features)
+    return prepared, question
 
 
 def model_scales(model: Model) -> tuple[str, ...]:

@@ -4,10 +4,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Unpack, cast, overload
+from typing import Any, NamedTuple, Unpack, overload
 from warnings import warn
-
-import numpy as np
 
 from limelight.errors import about_text
 from limelight.explainers.budget import (
@@ -30,26 +28,26 @@ from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table
 from limelight.models import (
+    Capability,
     Model,
     checked_model,
-    class_probabilities,
-    class_weights,
-    has,
     require,
 )
-from limelight.models.protocol import document_by, parts_of, spans_of
+from limelight.models.prediction import predict_rows
+from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
 from limelight.question import (
     Asked,
     Question,
+    prepare_model,
     spelled_out,
     split,
 )
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
-from limelight.text import Answer, AskedText, Document, Given, Input, is_one, joined
+from limelight.text import Answer, Given, Input, Query, is_one, joined
 
 
 class Keywords(Asked, MethodSettings, total=False):
@@ -68,17 +66,17 @@ _PLAYED = (*_CLASS, "scale")
 Named = str | object | None  # a method by its name, or its settings
 
 
-class _Request(NamedTuple):
-    """What a verb was asked: a question to a model, by which methods, and what may be spent."""
+class PreparedCall(NamedTuple):
+    """The keywords of one call, ready for its texts: ``model`` was prepared for ``question``."""
 
     model: Model
     question: Question
-    several: list[ConfiguredMethod]
+    methods: list[ConfiguredMethod]
     budget: Budget | None
     progress: ProgressCallback | bool | None
 
 
-def _asked(
+def _prepare_call(
     model: Any,
     method: Any,
     keywords: dict[str, Any],
@@ -86,13 +84,13 @@ def _asked(
     *,
     all_classes: bool = False,
     several: bool = False,
-) -> _Request:
-    """Return what the keywords of a verb ask, ``without`` those that are no question of it."""
+) -> PreparedCall:
+    """Return the call that the keywords of a function describe; it takes none of ``without``."""
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, without, all_classes=all_classes)
-    model = question.grouped(checked_model(model))
-    chosen, spent = configure_with_budget(model, method, settings, budget, several=several)
-    return _Request(model, question, chosen, spent, progress)
+    prepared, question = prepare_model(model, question)
+    methods, spent = configure_with_budget(prepared, method, settings, budget, several=several)
+    return PreparedCall(prepared, question, methods, spent, progress)
 
 
 @overload
@@ -175,13 +173,13 @@ def explain(
     settings
         Settings of the method, such as ``tolerance``.
     """
-    request = _asked(model, method, settings)
-    found = _answers(request, text, lambda within, reading: explanations(within[0], reading))
+    call = _prepare_call(model, method, settings)
+    found = _answers(call, text, lambda within, reading: explanations(within[0], reading))
     return Explanations(found) if isinstance(found, list) else found
 
 
 def _answers(
-    request: _Request,
+    call: PreparedCall,
     text: Any,
     answers: Callable[[list[ConfiguredMethod], Reading], list[Any]],
     *,
@@ -191,28 +189,31 @@ def _answers(
     """Return one of the ``answers`` for each text, or the one for a text that was given alone.
 
     Unless ``strict``, a method that cannot work for a text is no error before it is tried. The
-    first of several texts that a language model answers has the warning about that; a ``warning``
-    takes its place.
+    first of several texts that a language model answers has the warning about that, and the only
+    text has ``warning``.
     """
-    model, question, several, budget, progress = request
+    model, question, methods, budget, progress = call
     texts, found = listed(text), list[Any]()
-    warning = warning or _list_warning(request, texts)
-    refuses = budget is not None or any(method.implementation.cost.check for method in several)
+    refuses = budget is not None or any(method.implementation.cost.check for method in methods)
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
-        for reading in readings(
-            model,
-            texts,
-            question,
-            progress=callback,
-            chosen=several,
-            feasible=partial(check_feasible, budget, several) if strict and refuses else None,
-            alone=budget is not None,
+        for number, reading in enumerate(
+            readings(
+                model,
+                texts,
+                question,
+                progress=callback,
+                chosen=methods,
+                feasible=partial(check_feasible, budget, methods) if strict and refuses else None,
+                alone=budget is not None,
+            )
         ):
+            if not number and len(texts) > 1:
+                warning = _list_warning(question, len(texts), reading.documents[0].asked)
             if warning:
                 first, *others = reading.documents
                 first = replace(first, notices=(*first.notices, warning))
                 reading, warning = replace(reading, documents=(first, *others)), ""
-            within = allocate_budget(budget, several, reading)
+            within = allocate_budget(budget, methods, reading)
             with track_progress(callback, within, reading, total=len(texts)):
                 found += answers(within, reading)
             if budget is not None:  # it is for each text
@@ -237,16 +238,16 @@ def explain_classes(
     The model is asked as often as for one class. A list of texts gives a list; the arguments are
     those of :func:`explain`.
     """
-    request = _asked(model, method, settings, _CLASS, all_classes=True)
+    call = _prepare_call(model, method, settings, _CLASS, all_classes=True)
 
     def of_each_text(
         within: list[ConfiguredMethod], reading: Reading
     ) -> list[dict[str, Explanation]]:
         by_class = [explanations(within[0], aimed) for aimed in reading.aims()]
         each = zip(*by_class, strict=True)
-        return [dict(zip(request.model.classes, of_text, strict=True)) for of_text in each]
+        return [dict(zip(call.model.classes, of_text, strict=True)) for of_text in each]
 
-    return _answers(request, text, of_each_text)
+    return _answers(call, text, of_each_text)
 
 
 @overload
@@ -268,9 +269,8 @@ def explain_spans(
     for each. A list of texts gives a list; the arguments are those of :func:`explain`. Where no
     ``target`` is named, each span is explained for its own tag.
     """
-    request = _asked(model, method, settings, _SPAN)
-    require(request.model, "spans", "explain_spans")
-    return _of_parts(request, text)
+    call = _prepare_call(model, method, settings, _SPAN)
+    return _explain_queries(call, text, "spans", "explain_spans")
 
 
 @overload
@@ -292,46 +292,55 @@ def explain_sentences(
     remove parts of the text ask the model as often as for one sentence. A list of texts gives a
     list; the arguments are those of :func:`explain`.
     """
-    request = _asked(model, method, settings, _SENTENCE)
-    require(request.model, "generation", "explain_sentences")
-    return _of_parts(request, text)
+    call = _prepare_call(model, method, settings, _SENTENCE)
+    return _explain_queries(call, text, "generation", "explain_sentences")
 
 
-def _list_warning(request: _Request, texts: list[Any]) -> str:
-    """Return a warning if a list may have been meant as the documents of one question."""
-    answer = request.question.answer
+def _list_warning(question: Question, count: int, queries: Sequence[Query]) -> str:
+    """Return a warning if ``count`` texts may have been meant as documents of one question."""
     # Answers in a list say that texts are apart.
-    one_for_all = answer is None or isinstance(answer, str)
-    if len(texts) < 2 or not one_for_all or not has(request.model, "generation"):
+    is_list = isinstance(question.answer, tuple)
+    if count < 2 or is_list or not queries or not isinstance(queries[0], Answer):
         return ""
     return (
-        f"This list was read as {len(texts)} texts with an answer each. If they are documents for "
+        f"This list was read as {count} texts with an answer each. If they are documents for "
         "one answer, pass '\\n\\n'.join(documents) as the text, with features='paragraphs'."
     )
 
 
-def _of_parts(request: _Request, text: Any) -> SpanExplanations | list[SpanExplanations]:
-    """Return what is explained of all that can be asked of each text: its spans, or sentences."""
+def _explain_queries(
+    call: PreparedCall, text: Any, capability: Capability, name: str
+) -> SpanExplanations | list[SpanExplanations]:
+    """Return the explanations of all queries of each text: its spans, or sentences.
 
-    def of_text(within: list[ConfiguredMethod], reading: Reading) -> list[list[Explanation]]:
-        return [[e for aimed in reading.aims() for e in explanations(within[0], aimed)]]
+    The function that is called by ``name`` needs a model with ``capability``.
+    """
+    require(call.model, capability, name)
 
-    model, progress = request.model, request.progress
-    texts, found = listed(text), list[SpanExplanations]()
-    of_each, question = request.question.of_each(texts)
-    warning = _list_warning(request, texts)
+    def explain_all(methods: list[ConfiguredMethod], reading: Reading) -> list[list[Explanation]]:
+        return [[e for aimed in reading.aims() for e in explanations(methods[0], aimed)]]
+
+    model, progress = call.model, call.progress
+    texts, results, is_first = listed(text), list[SpanExplanations](), True
+    queried_texts = call.question.attach_queries(texts)
+    without_answers = replace(call.question, answer=None)
     # Text by text: outputs of all parts stand in a row, so texts of one reading have equally many.
     with open_progress(progress, "explaining") if progress else nullcontext() as callback:
-        for number, (one, given) in enumerate(zip(texts, of_each, strict=True)):
+        for number, queried in enumerate(queried_texts):
             with about_text(number if len(texts) > 1 else None):
-                parts = parts_of(model, question.about(given))
-                several: list[list[Explanation]] = [[]]
-                if parts.asked:
-                    heard = None if callback is None else _after(callback, number, len(texts))
-                    asked = request._replace(question=question, progress=heard)
-                    several, warning = _answers(asked, [parts], of_text, warning=warning), ""
-                found.append(SpanExplanations(joined(one)[0], tuple(several[0])))
-    return found[0] if is_one(text) else found
+                expanded = expand_queries(model, queried, by_sentence=True)
+                explained: list[list[Explanation]] = [[]]
+                if expanded:
+                    joint, warning = join_queries(expanded), ""
+                    if is_first:
+                        warning = _list_warning(call.question, len(texts), joint.queries)
+                        is_first = False
+                    part = None if callback is None else _after(callback, number, len(texts))
+                    call_of_text = call._replace(question=without_answers, progress=part)
+                    explained = _answers(call_of_text, [joint], explain_all, warning=warning)
+                name = joined(texts[number])[0]
+                results.append(SpanExplanations(name, tuple(explained[0])))
+    return results[0] if is_one(text) else results
 
 
 def _after(callback: ProgressCallback, done: int, total: int) -> ProgressCallback:
@@ -347,80 +356,8 @@ def predict(model: Model, text: Input | Texts) -> Any:
     it writes, its ``log_probability``, and the ``sentences`` of it with the log-probability of
     each, given those before. All have the text and the ``notices``.
     """
-    found = predictions(checked_model(model), listed(text))
-    return found[0] if is_one(text) else found
-
-
-def predictions(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return what the model says of every text, ready for JSON."""
-    spans, documents, rows = has(model, "spans"), list[Document](), []
-    for number, text in enumerate(texts):
-        with about_text(number if len(texts) > 1 else None):
-            if spans:
-                rows.append(_span_row(model, text))
-            else:
-                documents.append(document_by(model, text))
-    if spans:
-        return rows
-    if has(model, "generation"):
-        return [_answer_row(model, document) for document in documents]
-    return _class_rows(model, documents)
-
-
-def _answer_row(model: Model, document: Document) -> dict[str, Any]:
-    (answer,) = cast(tuple[Answer, ...], document.asked)
-    read = document_by(model, parts_of(model, AskedText(document.given, by=answer)))
-    # Of a model that gives means over tokens, the sums: what is called a log-probability is one.
-    sentences = [
-        {"text": one.part, "log_probability": value * (one.length if one.per_token else 1)}
-        for one, value in zip(
-            cast(tuple[Answer, ...], read.asked), model.outputs([read])[0].tolist(), strict=True
-        )
-    ]
-    whole = sum(cast(float, one["log_probability"]) for one in sentences)
-    said = {"answer": answer.text, "log_probability": whole, "sentences": sentences}
-    return _row(document, said)
-
-
-def _span_row(model: Model, given: Given) -> dict[str, Any]:
-    found, document = spans_of(model, given), model.read(given)
-    spans = [
-        {
-            "start": one.start,
-            "end": one.end,
-            "text": document.text[one.start : one.end],
-            "tag": one.tag,
-            "score": one.score,
-        }
-        for one in found
-    ]
-    return _row(document, {"spans": spans})
-
-
-def _class_rows(model: Model, documents: list[Document]) -> list[dict[str, Any]]:
-    """Return a row for each text; the class and the probability of a score are None."""
-    logits, classes, rows = np.asarray(model.outputs(documents)), model.classes, []
-    chances = None if model.link == "none" else class_probabilities(logits, model.link)
-    outputs = logits.shape[1]
-    # A single output is the logit of the second class alone.
-    logits = logits @ class_weights(len(classes), outputs, model.link)[-outputs:].T
-    for i, document in enumerate(documents):
-        own = {} if chances is None else dict(zip(classes, chances[i].tolist(), strict=True))
-        likeliest = max(own, key=own.__getitem__, default=None)
-        named = classes[-outputs:]
-        said = {
-            "class": likeliest,
-            "probability": None if likeliest is None else own[likeliest],
-            "logits": dict(zip(named, logits[i].tolist(), strict=True)),
-            "probabilities": own,
-        }
-        rows.append(_row(document, said))
-    return rows
-
-
-def _row(document: Document, said: dict[str, Any]) -> dict[str, Any]:
-    parts = {"parts": document.parts} if document.parts else {}
-    return {"text": document.text, **parts, **said, "notices": list(document.notices)}
+    rows = predict_rows(checked_model(model), listed(text))
+    return rows[0] if is_one(text) else rows
 
 
 @overload
@@ -470,8 +407,8 @@ def compare(
             compared(within, one, strict=strict, attention=attention) for one in reading.apart()
         ]
 
-    request = _asked(model, methods, settings, several=True)
-    return _answers(request, text, of_each_text, strict=strict)
+    call = _prepare_call(model, methods, settings, several=True)
+    return _answers(call, text, of_each_text, strict=strict)
 
 
 @spelled_out(_PLAYED)

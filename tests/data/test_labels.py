@@ -138,11 +138,11 @@ def test_numbers_are_no_places_of_classes_in_any_verb(model, tmp_path):
     run = limelight.explain_data(model, data, "loo", output=tmp_path / "run", progress=heard.append)
     assert any(one.notice and "match no class" in one.notice for one in heard)
     found = run.summary()
-    assert [view.right for view in found.views] == [None] * 4
+    assert [view["right"] for view in found.views.records()] == [None] * 4
     assert "'3' match no class of the model (its classes are 'Business'" in found.notices[0]
     known = limelight.Run(run.path, labels=NEWS).summary()
     assert known.notices == ()
-    assert sum(view.right.count for view in known.views) == 60
+    assert sum(view["right"] for view in known.views.records()) == 60
     (doubt,) = limelight.Run(run.path, labels=CLASSES).summary().notices
     assert "right on 0.0% of 60 texts" in doubt
     again = limelight.explain_data(model, data, "loo", output=tmp_path / "said", labels=NEWS)
@@ -236,15 +236,15 @@ def test_labels_that_are_true_or_false_are_so_in_every_table(tmp_path, kind, cla
         "numpy": {name: np.array(values) for name, values in table.items()},
     }[kind]
     run = limelight.explain_data(model, given, "loo", output=tmp_path / "run", progress=False)
-    (view,) = run.summary().views
+    (view,) = run.summary().views.records()
     if right is None:
         with pytest.raises(InputError, match="match no class of the model"):
             limelight.evaluate(model, given)
-        assert view.right is None
+        assert view["right"] is None
         assert limelight.evaluate(model, given, labels=["yes", "no"]).accuracy == 1
     else:
         assert limelight.evaluate(model, given).accuracy == 0
-        assert view.right.count == 0
+        assert view["right"] == 0
 
 
 def test_the_interval_solves_its_equation():

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 import limelight
+from limelight import verbs
 from limelight.cli.options import QuestionOptions
 from limelight.errors import InputError
+from limelight.explainers import explaining
 from limelight.question import FIELDS as FIELDS_ASKED
 from limelight.question import Asked, Question
+from limelight.runs import job
 from limelight.serving.texts import question_of as asked_by_page
 from limelight.text import Unit
 from limelight.verbs import Keywords
@@ -57,11 +60,11 @@ class PutError(Exception):
 def put(monkeypatch, tmp_path):
     """Return the question that a verb puts to the model, which is not asked."""
 
-    def to(self, model):
-        raise PutError(self)
+    def prepare_model(_, question):
+        raise PutError(question)
 
-    monkeypatch.setattr(Question, "to", to)
-    monkeypatch.setattr(Question, "windowed", lambda _, model: model)
+    for module in (verbs, explaining, job):
+        monkeypatch.setattr(module, "prepare_model", prepare_model)
 
     def found(verb, **asked):
         data = {"output": tmp_path / "run"} if verb == "explain_data" else {}

@@ -30,9 +30,9 @@ from limelight.explainers import METHODS
 from limelight.explainers.reading import reading_of
 from limelight.models import has
 from limelight.models.hugging_face.forward import network_input
-from limelight.question import Question
+from limelight.question import Question, prepare_model
 from limelight.sampling.masks import coin_masks, text_rng
-from limelight.text import Answer, AskedText
+from limelight.text import Answer, QueriedText
 
 from tiny_transformers import word_pieces
 
@@ -301,7 +301,7 @@ def test_a_result_keeps_the_answer():
     assert sentence.stored() == {"answer": "Good film. Bad.", "span": [11, 15], "written": True}
     assert has(model, "generation")
     document = model.read(TEXT, asked=(Answer(ANSWER),))
-    assert document.asked_text == AskedText(TEXT, (Answer(ANSWER),))
+    assert document.queried_text == QueriedText(TEXT, (Answer(ANSWER),))
 
 
 def test_a_chat_is_written_out_by_its_template():
@@ -482,7 +482,7 @@ def test_attention_of_a_sentence_is_read_at_its_own_places():
     each = limelight.explain_sentences(model, TEXT, "alpha-avg", answer="Good film. The plot.")
     question = Question(features="sentences")
     for e in each:  # by another road: the sentence alone
-        one = reading_of(model, [AskedText(TEXT, (e.asked,))], question.to(model))
+        one = reading_of(model, [QueriedText(TEXT, (e.asked,))], prepare_model(model, question)[1])
         chosen = METHODS["alpha-avg"]
         (alone,) = chosen.implementations[-1].explain(chosen.settings(), one)
         np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-5)
@@ -647,7 +647,7 @@ def test_a_run_goes_on_only_with_answers_that_are_written_alike(tmp_path):
     with pytest.raises(InputError, match=r"its max_new_tokens is 2, not 5"):
         explained("given", 5, answer="good")
     with pytest.raises(InputError, match=r"with max_new_tokens=2, that of .* with 5; only answers"):
-        explained("run", 2).against(explained("longer", 5))
+        explained("run", 2).compare(explained("longer", 5))
 
 
 def test_a_stored_explanation_of_another_answer_is_not_judged():
@@ -675,7 +675,7 @@ def test_an_unknown_word_of_an_answer_is_told_of():
     ],
 )
 def test_a_budget_that_is_too_small_names_what_fits_in_sentences(calls, instead):
-    with pytest.raises(InputError, match=rf"Shapley of 7 sentences takes .* {instead}"):
+    with pytest.raises(InputError, match=rf"Shapley of 7 features takes .* {instead}"):
         limelight.explain(writer(**SHORT), SEVEN, "shapley", answer=ANSWER, budget=f"{calls} calls")
 
 

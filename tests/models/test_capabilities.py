@@ -132,7 +132,7 @@ def test_settings_objects_refuse_what_cannot_be():
         IG(steps=0)
 
 
-def test_a_game_is_the_model_on_masked_texts():
+def test_a_game_is_the_model_on_mqueried_texts():
     model = tiny_model(2, outputs=3)
     game = limelight.game(model, "w1 w2 w3 w1", replacement="delete")
     assert (len(game), game.features, game.replacement) == (3, ("w1", "w2", "w3"), "delete")

@@ -535,8 +535,9 @@ def test_a_run_has_a_row_for_every_span_and_goes_on(tmp_path):
     )
     assert [e.aim for e in named] == ["ORG at “Acme”", "ORG at “Jordan”"]
     # Each span is compared with itself, and not with the first one of its text.
-    both = run.against(named)
-    assert (both.texts, both.apart, both.changed) == (2, (2, 0), ())
+    both = run.compare(named)
+    assert (both.texts, both.only_first, both.only_second) == (2, 2, 0)
+    assert not both.changed_texts.rows
 
 
 def test_labels_of_texts_are_none_of_their_spans():

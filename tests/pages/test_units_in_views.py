@@ -107,7 +107,7 @@ def test_summaries_of_runs_and_their_differences(unit, tmp_path):
         for k, more in enumerate([{}, {"scale": "probability"}])
     ]
     summary = runs[0].summary(by="length")
-    difference = runs[0].against(runs[1])
+    difference = runs[0].compare(runs[1])
     for found in (summary, difference):
         check(printed(found), NOUNS[unit])
         check(seen(found.to_html()), NOUNS[unit])

@@ -15,11 +15,11 @@ from limelight.results.explanation import SpanExplanations
 from limelight.results.faces import Page, Shown, Stored, Tabular, named
 from limelight.results.judgement import Judgement
 from limelight.results.method_table import MethodTable
-from limelight.results.summary import RunDifference, RunSummary
+from limelight.results.summary import RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Table
 
 RESULTS = [
-    Explanation, Explanations, Comparison, Judgement, MethodTable, RunDifference, RunSummary,
+    Explanation, Explanations, Comparison, Judgement, MethodTable, RunComparison, RunSummary,
     SpanExplanations,
 ]  # fmt: skip
 
@@ -100,6 +100,17 @@ def test_a_page_escapes_a_table_and_keeps_its_numbers():
     assert '<th scope="col">score</th>' in page
     assert "<td>–</td>" in page
     assert page.endswith('<p class="note">and 1,200 more</p>')
+
+
+def test_rows_are_records_and_groups_by_the_names_of_columns():
+    table = Table([Column("a"), Column("b")], [(1, "x"), (2, "y"), (1, "z")], title="t")
+    assert table.records()[1] == {"a": 2, "b": "y"}
+    groups = table.group_by("a")
+    assert {values: part.rows for values, part in groups.items()} == {
+        (1,): [(1, "x"), (1, "z")],
+        (2,): [(2, "y")],
+    }
+    assert {part.title for part in groups.values()} == {"t"}
 
 
 def test_files_get_the_values_as_they_are():

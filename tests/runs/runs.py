@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import limelight
 from limelight.data.columns import INPUT, DataColumns, DataFileRecord, DataRecord
 from limelight.explainers.registry import configure_method
-from limelight.question import Question
+from limelight.question import Question, prepare_model
 from limelight.runs.record import (
     MethodRecord,
     ModelRecord,
     RunRecord,
     ShardPlan,
 )
-from limelight.runs.statistics import Moments
+from limelight.runs.statistics import WordMoments
 
 from tiny_models import tiny_model
 
@@ -36,11 +36,11 @@ def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
                 id=one.method.id,
                 label=one.method.label,
                 signed=one.method.signed,
-                settings=one.asked(),
+                settings=one.settings_used(),
             )
             for one in chosen
         ],
-        question=Question(**question),
+        question=prepare_model(model, Question(**question))[1],
         data=DataRecord(
             files=[DataFileRecord(path="memory", rows=len(texts), bytes=0, sha256="")],
             columns=DataColumns(text="text", id=None, label=None, carried=[]),
@@ -82,4 +82,9 @@ def moments(*samples):
         (len(x), sum(x), sum(v * v for v in x), sum(map(abs, x)), sum(v > 0 for v in x), len(x))
         for x in samples
     ]
-    return Moments(*np.array(rows, dtype=float).T)
+    return WordMoments(*np.array(rows, dtype=float).T)
+
+
+def words_of(summary, *kinds):
+    """Return the rows of the words of these kinds: "for", "against", "size" or "phrase"."""
+    return [word for word in summary.words.records() if word["kind"] in kinds]

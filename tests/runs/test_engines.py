@@ -283,7 +283,7 @@ def test_a_cutter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_path)
     with pytest.raises(InputError, match=r"its cutter \(by fingerprint\) is "):
         explained("run", ";")
     with pytest.raises(InputError, match=r"cut in another way; only runs over the same features"):
-        commas.against(explained("other", ";"))
+        commas.compare(explained("other", ";"))
 
 
 def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):

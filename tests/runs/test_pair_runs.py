@@ -10,6 +10,8 @@ from limelight.data.columns import opened_data
 from limelight.errors import InputError
 from written_tables import write_table
 
+from runs import words_of
+
 PREMISES = ["a dog runs here", "no dog", "a cat sleeps", "the dog sleeps", "a dog"]
 HYPOTHESES = ["a dog sleeps", "a dog", "no cat", "no dog sleeps", "dog"]
 DATA = {
@@ -59,15 +61,14 @@ def test_words_of_a_run_are_kept_apart_by_column(tmp_path):
     assert means["premise: dog"] == pytest.approx((0.0, 4))
     assert "dog" not in means
     summary = run.summary("loo", representatives=2)
-    (view,) = summary.views
-    words = {word.word: word for word in (*view.supporting, *view.opposing)}
-    assert {"hypothesis: no", "hypothesis: dog"} <= set(words)
+    words = {word["word"] for word in words_of(summary, "for", "against")}
+    assert {"hypothesis: no", "hypothesis: dog"} <= words
     page = summary.as_html()
     assert "hypothesis: no" in page
     assert '<span class="side">second</span>' in page
-    for word in words.values():
-        for example in word.examples:
-            assert example.found == word.word.split(": ")[1]
+    assert {example["word"] for example in summary.examples.records()} == words
+    for example in summary.examples.records():
+        assert example["match"] == example["word"].split(": ")[1]
 
 
 def test_no_phrase_goes_from_one_side_to_the_other(tmp_path):
@@ -80,8 +81,8 @@ def test_no_phrase_goes_from_one_side_to_the_other(tmp_path):
 
     both = limelight.wrap(score, classes=["x", "y"], scale="logit", pairs=True)
     run = limelight.explain_data(both, pairs, "loo", output=tmp_path / "run")
-    (view,) = run.summary("loo").views
-    assert [phrase.word for phrase in view.phrases] == ["hypothesis: bad no"]
+    phrases = words_of(run.summary("loo"), "phrase")
+    assert [phrase["word"] for phrase in phrases] == ["hypothesis: bad no"]
 
 
 def test_one_side_of_a_run_and_texts_that_are_not_kept(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 from limelight.results.comparison import rank_correlation
-from limelight.runs.columns import run_columns, texts_with
+from limelight.runs.columns import text_columns, texts_with
 
 from runs import run_of
 from tiny_models import random_texts, tiny_model
@@ -30,7 +30,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def columns(run):
-    return run_columns(run)
+    return text_columns(run)
 
 
 def by_hand(run, row):
@@ -39,27 +39,27 @@ def by_hand(run, row):
 
 def test_there_is_one_entry_for_every_text_that_was_explained(run, columns):
     failed = set(run.errors()["row"].to_pylist())
-    assert columns.row.tolist() == [i for i in range(run.total) if i not in failed]
+    assert columns["row"].to_pylist() == [i for i in range(run.total) if i not in failed]
     assert failed == {18}
-    assert {len(column) for column in columns[:9]} == {run.total - 1}
+    assert (columns.num_rows, columns.num_columns) == (run.total - 1, 9)
 
 
 def test_predictions_labels_and_words_are_those_of_the_explanations(run, columns):
-    for place, row in enumerate(columns.row):
+    for place, row in enumerate(columns["row"].to_pylist()):
         e = by_hand(run, row)[0]
         outputs = np.array(list(e.prediction.values()))
-        assert columns.predicted[place] == outputs.argmax()
+        assert columns["predicted"][place].as_py() == outputs.argmax()
         chances = np.exp(outputs) / np.exp(outputs).sum()
-        assert columns.confidence[place] == pytest.approx(chances.max())
-        assert columns.words[place] == len(set(e.features))
-        assert columns.id[place] == f"t{row}"
-        assert columns.label[place] == (-1 if row == 19 else row % 3)
-    assert columns.said[-1] == "none of them"
+        assert columns["confidence"][place].as_py() == pytest.approx(chances.max())
+        assert columns["words"][place].as_py() == len(set(e.features))
+        assert columns["id"][place].as_py() == f"t{row}"
+        assert columns["label"][place].as_py() == (-1 if row == 19 else row % 3)
+    assert columns["label_text"][-1].as_py() == "none of them"
 
 
 def test_disagreement_is_one_less_the_mean_rank_correlation(run, columns):
     known = 0
-    for place, row in enumerate(columns.row):
+    for place, row in enumerate(columns["row"].to_pylist()):
         sizes = []
         for e in by_hand(run, row):
             total = dict.fromkeys(e.features, 0.0)
@@ -69,20 +69,24 @@ def test_disagreement_is_one_less_the_mean_rank_correlation(run, columns):
         found = [rank_correlation(sizes[i], sizes[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
         given = [rho for rho in found if rho is not None]
         if len(sizes[0]) < 2 or not given:
-            assert np.isnan(columns.disagreement[place])
+            assert np.isnan(columns["disagreement"][place].as_py())
             continue
         known += 1
-        assert columns.disagreement[place] == pytest.approx(1 - np.mean(given), abs=1e-6)
+        assert columns["disagreement"][place].as_py() == pytest.approx(1 - np.mean(given), abs=1e-6)
     assert known > 15
 
 
 def test_the_texts_with_a_word_are_those_that_have_it(run, columns):
     for word in ("w1", "W3", "nowhere"):
-        having = [row for row in columns.row if word.lower() in by_hand(run, row)[0].features]
+        having = [
+            row
+            for row in columns["row"].to_pylist()
+            if word.lower() in by_hand(run, row)[0].features
+        ]
         assert texts_with(run, word).tolist() == having
 
 
 def test_shares_are_reported_shard_by_shard(run):
     heard = []
-    run_columns(run, heard.append)
+    text_columns(run, heard.append)
     assert heard == pytest.approx([(k + 1) / len(run.shards) for k in range(len(run.shards))])

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limelight.runs import Run
-from limelight.runs.columns import run_columns, texts_with
+from limelight.runs.columns import text_columns, texts_with
 from limelight.runs.record import plan_identity
 from limelight.runs.rows import shard_bytes, stamp_shard
 
@@ -30,12 +30,12 @@ READERS = {
     "representative": lambda run: run.representative(),
     "slices": lambda run: run.slices(),
     "slices by label": lambda run: run.slices("label"),
-    "against": lambda run: run.against(Run(run.path)),
+    "compare": lambda run: run.compare(Run(run.path)),
     "rows": list,
     "texts": lambda run: run.texts(),
     "errors": lambda run: run.errors(),
     "dataset": lambda run: run.dataset,
-    "columns of the page": run_columns,
+    "columns of the page": text_columns,
     "texts with a word": lambda run: texts_with(run, "good"),
     "explanation": lambda run: run.explanation(5),
     "repr": repr,

@@ -22,20 +22,20 @@ import pyarrow as pa
 from scipy import stats
 
 from limelight.judging.statistics import holm
+from limelight.results.summary import COLUMNS, RIGHT
 from limelight.runs import Run
 from limelight.runs.sql import confidence
 from limelight.runs.sql import predicted as predicted_class
 from limelight.runs.statistics import (
-    Moments,
-    compared_words,
-    corrected,
+    WordMoments,
+    compare_words,
+    differing_words,
     greedy_cover,
-    share_of,
-    shrunken,
+    share_interval,
 )
 from limelight.runs.words import SHOWN
 
-from runs import moments, run_of
+from runs import moments, run_of, words_of
 from tiny_models import random_texts, tiny_model
 
 COUNT = 60
@@ -64,18 +64,20 @@ def labels_of(run):
 
 
 def test_accuracy_and_mistakes_are_those_of_a_loop(run):
-    view = run.summary(by=None, top=7).views[0]
+    summary = run.summary(by=None, top=7)
+    (view,), mistakes = summary.views.records(), summary.mistakes.records()
     rows = []
     for row, (e, label) in enumerate(zip(run, labels_of(run), strict=True)):
         odds = np.exp(list(e.prediction.values()))
         if predicted(e) != label:
             rows.append((row, predicted(e), label, odds.max() / odds.sum()))
     rows.sort(key=lambda one: -one[3])
-    assert (view.right.count, view.right.of) == (COUNT - len(rows), COUNT)
-    found = [(one.row, one.predicted, one.label, one.confidence) for one in view.mistakes]
-    assert [one[:3] for one in found] == [one[:3] for one in rows[:7]]
-    assert [one[3] for one in found] == pytest.approx([one[3] for one in rows[:7]], rel=1e-6)
-    assert all(one.explanation == run.explanation(one.row) for one in view.mistakes)
+    assert (view["right"], view["labelled"]) == (COUNT - len(rows), COUNT)
+    found = [[text[name] for name in ("row", "predicted", "label")] for text in mistakes]
+    assert found == [list(one[:3]) for one in rows[:7]]
+    sure = [text["confidence"] for text in mistakes]
+    assert sure == pytest.approx([one[3] for one in rows[:7]], rel=1e-6)
+    assert all(text["explanation"] == run.explanation(text["row"]) for text in mistakes)
     table = run.mistakes(most=40).to_pylist()
     assert [row["row"] for row in table] == [one[0] for one in rows[:40]]
     assert {row["predicted"] for row in table} == set(run.classes)
@@ -86,9 +88,8 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
         assert row["words"] == [w for s, w in sorted(for_it, reverse=True)[:5] if s > 0]
     # The same words stand in the summary, its JSON and on the terminal.
     told = [row["words"] for row in table[:7]]
-    assert [list(one.words) for one in view.mistakes] == told
-    summary = run.summary(by=None, top=7)
-    written = json.loads(summary.to_json())["views"][0]["mistakes"]
+    assert [text["words"] for text in mistakes] == told
+    written = json.loads(summary.to_json())["mistakes"]
     assert [one["words"] for one in written] == told
     Console(file=(file := io.StringIO()), width=140).print(summary)
     lines = [one.strip() for one in file.getvalue().splitlines()]
@@ -118,14 +119,15 @@ def test_how_sure_a_model_is_follows_its_link(link, outputs, expected):
 def test_labels_may_be_numbers_of_classes(run, tmp_path):
     numbers = [int(label[-1]) for label in labels_of(run)]
     other = run_of(tmp_path, run.texts()["text"].to_pylist(), labels=numbers)
-    assert other.summary(by=None).views[0].right == run.summary(by=None).views[0].right
+    (view,), (same,) = (some.summary(by=None).views.records() for some in (run, other))
+    assert all(view[name] == same[name] for name in RIGHT)
 
 
 def test_labels_that_are_no_classes_say_so(tmp_path):
     run = run_of(tmp_path, random_texts(9), labels=["good"] * 9)
     found = run.summary()
-    assert found.views[0].right is None
-    assert not found.views[0].mistakes
+    assert found.views.records()[0]["right"] is None
+    assert not found.mistakes.rows
     assert "The label 'good' matches no class of the model" in found.notices[0]
 
 
@@ -134,18 +136,19 @@ def test_words_are_compared_by_welch_and_holm():
     pairs = [(rng.normal(0, 1, 30), rng.normal(gap, 2, 12)) for gap in (0, 0, 0, 4, 0)]
     pairs.append((rng.normal(0, 1, 4), rng.normal(9, 1, 12)))  # too few texts
     groups = [moments(*(pair[k] for pair in pairs)) for k in (0, 1)]
-    found = compared_words(*groups)
-    assert found.word.tolist() == [0, 1, 2, 3, 4]
+    table = compare_words(*groups)
+    found = {name: table[name].to_numpy() for name in table.column_names}
+    assert found["number"].tolist() == [0, 1, 2, 3, 4]
     tests = [stats.ttest_ind(b, a, equal_var=False) for a, b in pairs[:5]]
     for i, test in enumerate(tests):
-        assert found.p[i] == pytest.approx(test.pvalue, rel=1e-8)
+        assert found["p"][i] == pytest.approx(test.pvalue, rel=1e-8)
         low, high = test.confidence_interval()
-        assert found.low[i] == pytest.approx(low, abs=0.02)  # degrees of freedom are rounded down
-        assert found.low[i] <= low
-        assert high <= found.high[i]
-    (sure,) = corrected(list("abcdef"), [("class", found)])
-    assert sure.word == "d"
-    assert sure.p_holm == pytest.approx(holm([t.pvalue for t in tests])[3], rel=1e-6)
+        assert found["low"][i] == pytest.approx(low, abs=0.02)  # freedom is rounded down
+        assert found["low"][i] <= low
+        assert high <= found["high"][i]
+    (sure,) = differing_words(list("abcdef"), [("class", table)]).to_pylist()
+    assert sure["word"] == "d"
+    assert sure["p_holm"] == pytest.approx(holm([t.pvalue for t in tests])[3], rel=1e-6)
 
 
 def test_chance_alone_hardly_ever_finds_a_word():
@@ -153,12 +156,13 @@ def test_chance_alone_hardly_ever_finds_a_word():
     hits = 0
     for _ in range(100):
         groups = [moments(*rng.normal(0, 1, (20, n))) for n in (9, 25)]
-        hits += bool(corrected([str(i) for i in range(20)], [("all", compared_words(*groups))]))
+        tests = [("all", compare_words(*groups))]
+        hits += bool(differing_words([str(i) for i in range(20)], tests).num_rows)
     assert hits <= 5 + 5 * (100 * 0.05 * 0.95) ** 0.5
 
 
 def test_mistakes_are_compared_within_the_predicted_class(run):
-    view = run.summary(by=None).views[0]
+    (view,) = run.summary(by=None).views.records()
     count = 0
     for name in run.classes:
         scores = [{}, {}]
@@ -167,7 +171,7 @@ def test_mistakes_are_compared_within_the_predicted_class(run):
                 for word, score in zip(e.features, e.scores, strict=True):
                     scores[label != name].setdefault(word, []).append(score)
         count += sum(len(x) >= 5 and len(scores[1].get(w, [])) >= 5 for w, x in scores[0].items())
-    assert view.compared == count > 0
+    assert view["compared"] == count > 0
 
 
 def cover(words, weight, chosen):
@@ -294,44 +298,43 @@ def test_a_slice_that_differs_is_found_and_one_that_does_not_is_not(tmp_path):
     ]
     group = ["short" if i % 3 else "long" for i in range(80)]
     run = run_of(tmp_path, texts, columns={"group": group, "other": ["x", "y"] * 40})
-    found = {one.name: one for one in run.summary(by="group").views[0].slices}
-    assert found["short"].differing  # a word of few weighs more
-    word = found["short"].differing[0]
+    found = run.summary(by="group").slice_words.group_by("group")
+    word = found[("short",)].records()[0]  # a word of few weighs more
     scores = {"short": [], "long": []}
     for e, name in zip(run, group, strict=True):
-        if word.word in e.features:
-            scores[name].append(e.scores[e.features.index(word.word)])
-    assert word.second == pytest.approx(np.mean(scores["short"]), rel=1e-6)
-    assert word.first == pytest.approx(np.mean(scores["long"]), rel=1e-6)
-    assert not any(one.differing for one in run.summary(by="other").views[0].slices)
+        if word["word"] in e.features:
+            scores[name].append(e.scores[e.features.index(word["word"])])
+    assert word["second"] == pytest.approx(np.mean(scores["short"]), rel=1e-6)
+    assert word["first"] == pytest.approx(np.mean(scores["long"]), rel=1e-6)
+    assert not run.summary(by="other").slice_words.rows
     with pytest.raises(InputError, match="no column to slice by 'grupo'"):
         run.summary(by="grupo")
 
 
 def test_wilson_intervals_are_those_of_scipy():
     for count, of in ((0, 5), (3, 7), (7, 7), (480, 1000)):
-        part = share_of(count, of)
         expected = stats.binomtest(count, of).proportion_ci(method="wilson")
-        assert (part.low, part.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
-    assert (share_of(0, 0).low, share_of(0, 0).high) == (0.0, 1.0)
+        known = (expected.low, expected.high)
+        assert share_interval(count, of) == pytest.approx(known, abs=1e-12)
+    assert share_interval(0, 0) == (0.0, 1.0)
 
 
 def test_a_run_against_itself_shows_no_change(run):
-    same = run.against(run)
-    assert (same.texts, same.apart, same.predictions.count) == (COUNT, (0, 0), 0)
-    assert same.words == same.changed == ()
+    same = run.compare(run)
+    assert (same.texts, same.only_first, same.only_second) == (COUNT, 0, 0)
+    assert (same.changed_predictions, same.words.rows, same.changed_texts.rows) == (0, [], [])
     assert same.compared > 0
 
 
 def test_two_models_differ_by_what_a_loop_over_shared_texts_finds(run, tmp_path):
     texts = run.texts()["text"].to_pylist()
     other = run_of(tmp_path, [*texts[:3:-1], "w1 w2 not there"], model=tiny_model(1, outputs=2))
-    found = run.against(other)
+    found = run.compare(other)
     theirs = {e.text: e for e in other}
     common = [(row, e, theirs[e.text]) for row, e in enumerate(run) if e.text in theirs]
     assert found.texts == len(common)
-    assert found.apart == (COUNT - len(common), 1)
-    assert found.predictions.count == sum(predicted(a) != predicted(b) for _, a, b in common)
+    assert (found.only_first, found.only_second) == (COUNT - len(common), 1)
+    assert found.changed_predictions == sum(predicted(a) != predicted(b) for _, a, b in common)
     gaps, changes = {}, {}
     for row, a, b in common:
         one, two = (dict(zip(e.features, e.scores, strict=True)) for e in (a, b))
@@ -340,40 +343,42 @@ def test_two_models_differ_by_what_a_loop_over_shared_texts_finds(run, tmp_path)
         gap = sum(abs(two.get(w, 0) - one.get(w, 0)) for w in one | two)
         changes[row] = gap / sum(abs(x) for e in (one, two) for x in e.values())
     assert found.compared == sum(len(x) >= 5 for x in gaps.values())
-    assert found.words
-    for word in found.words:
-        gap = gaps[word.word]
-        assert word.difference == pytest.approx(np.mean(gap), rel=1e-5, abs=1e-9)
+    assert found.words.rows
+    for word in found.words.records():
+        gap = gaps[word["word"]]
+        assert word["difference"] == pytest.approx(np.mean(gap), rel=1e-5, abs=1e-9)
         low, high = stats.ttest_1samp(gap, 0).confidence_interval()
-        assert (word.low, word.high) == pytest.approx((low, high), rel=1e-4)
+        assert (word["low"], word["high"]) == pytest.approx((low, high), rel=1e-4)
     best = sorted(changes, key=lambda row: -changes[row])[:20]
-    assert [one.row for one in found.changed] == best
+    changed = found.changed_texts.records()
+    assert [text["row"] for text in changed] == best
     expected = [changes[row] for row in best]
-    assert [one.change for one in found.changed] == pytest.approx(expected, rel=1e-5)
+    assert [text["change"] for text in changed] == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_text_that_stands_twice_is_compared_twice(tmp_path):
     texts = random_texts(6, seed=3)
     run = run_of(tmp_path, [*texts, texts[2]])
-    same = run.against(run)
+    same = run.compare(run)
     assert same.texts == 7
-    assert same.changed == ()
+    assert not same.changed_texts.rows
     (tmp_path / "once").mkdir()
     once = run_of(tmp_path / "once", [texts[2], "w1 w2 not there"])
-    assert run.against(once).apart == (5, 1)
-    assert once.against(run).apart == (1, 5)
+    found = run.compare(once), once.compare(run)
+    assert [(c.only_first, c.only_second) for c in found] == [(5, 1), (1, 5)]
 
 
 def test_two_methods_are_compared_by_shares_of_a_text(tmp_path):
     run = run_of(tmp_path, random_texts(20, seed=3), methods=("gxi", "lime"))
-    found = run.against(run, "gxi", other_method="lime")
+    found = run.compare(run, "gxi", other_method="lime")
     assert found.shares
     assert found.methods == ("gxi", "lime")
     a, b = ({row: run.explanation(row, m) for row in range(20)} for m in found.methods)
-    row = found.changed[0].row
+    changed = found.changed_texts.records()[0]
+    row = changed["row"]
     one, two = (e[row].scores / np.abs(e[row].scores).sum() for e in (a, b))
-    assert found.changed[0].change == pytest.approx(np.abs(one - two).sum() / 2, rel=1e-5)
-    assert run.against(run, "lime").shares is False
+    assert changed["change"] == pytest.approx(np.abs(one - two).sum() / 2, rel=1e-5)
+    assert run.compare(run, "lime").shares is False
 
 
 def test_runs_without_a_common_text_or_of_other_units_are_refused(run, tmp_path):
@@ -381,21 +386,21 @@ def test_runs_without_a_common_text_or_of_other_units_are_refused(run, tmp_path)
         tiny_model(), ["w1 w2. w3"], "gxi", output=tmp_path / "units", features="sentences"
     )
     with pytest.raises(InputError, match=r"are words, those of .* sentences; only runs"):
-        run.against(sentences)
+        run.compare(sentences)
     other = run_of(tmp_path, ["w1 w2 w3"])
     with pytest.raises(InputError, match="explain no text for the same class in common"):
-        run.against(other)
+        run.compare(other)
     with pytest.raises(InputError, match="no method of"):
-        run.against(other, "gxi", other_method="gxj")
+        run.compare(other, "gxi", other_method="gxj")
 
 
 def test_a_run_of_one_text_has_a_summary(tmp_path):
     run = run_of(tmp_path, ["w1 w2 w1"])
-    view = run.summary().views[0]
-    assert (view.texts, view.vocabulary) == (1, 2)
-    assert all(one.rare for one in (*view.supporting, *view.opposing))
-    assert [one.row for one in view.representatives] == [0]
-    assert view.representatives[0].covered == 1.0
+    summary = run.summary()
+    (view,), (text,) = summary.views.records(), summary.representatives.records()
+    assert (view["texts"], view["vocabulary"]) == (1, 2)
+    assert all(word["rare"] for word in words_of(summary, "for", "against"))
+    assert (text["row"], text["covered"]) == (0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -409,7 +414,7 @@ def test_failed_rows_are_counted_and_take_no_part(tmp_path, bad, said):
     run = run_of(tmp_path, [*random_texts(10, seed=1), *bad])
     found = run.summary()
     assert found.failed == run.failed == len(bad)
-    assert found.views[0].texts == 10
+    assert found.views.records()[0]["texts"] == 10
     assert found.notices[0] == said
 
 
@@ -435,16 +440,15 @@ def test_a_folder_that_is_not_a_run_is_refused(tmp_path):
 
 def test_methods_without_signs_have_one_list(tmp_path):
     run = run_of(tmp_path, random_texts(20, seed=2), methods=("alpha-avg",))
-    view = run.summary().views[0]
-    assert not view.signed
-    assert view.supporting
-    assert not view.opposing
+    summary = run.summary()
+    assert not summary.views.records()[0]["signed"]
+    assert {word["kind"] for word in summary.words.records()} - {"phrase"} == {"size"}
 
 
 def test_a_run_that_stores_no_texts_still_has_a_summary(tmp_path):
     run = run_of(tmp_path, random_texts(20, seed=2), texts_kept=False)
     found = run.summary()
-    assert all(one.explanation is None for one in found.views[0].representatives)
+    assert all(text["explanation"] is None for text in found.representatives.records())
     assert "this run stores no texts" in found.as_html()
 
 
@@ -457,15 +461,26 @@ def test_counts_must_be_whole_numbers_from_one(run, bad):
 def test_json_and_csv_hold_what_the_summary_does(run):
     found = run.summary(top=6)
     read = json.loads(found.to_json())
-    assert read["schema"] == "limelight.summary/1"
-    (view,) = read["views"]
-    assert [one["word"] for one in view["supporting"]] == [
-        one.word for one in found.views[0].supporting
-    ]
-    lines = found.to_csv().splitlines()
-    shown = found.views[0]
-    count = len(shown.supporting) + len(shown.opposing) + len(shown.phrases)
-    assert len(lines) == 1 + count > 1
+    assert read["schema"] == "limelight.summary/2"
+    for name in COLUMNS.keys() - {"mistakes", "representatives"}:
+        assert read[name] == getattr(found, name).records()
+    for name in ("mistakes", "representatives"):
+        for row, record in zip(read[name], getattr(found, name).records(), strict=True):
+            assert row.pop("explanation") == json.loads(record.pop("explanation").to_json())
+            assert row == record
+    assert len(found.to_csv().splitlines()) == 1 + len(found.words.rows) > 1
+    assert found.words.to_frame()["word"].tolist() == [row["word"] for row in read["words"]]
+
+
+def test_a_summary_of_each_view_has_the_rows_of_that_view(tmp_path):
+    run = run_of(tmp_path, random_texts(30, seed=2), methods=("gxi", "alpha-avg"))
+    summary = run.summary()
+    parts = summary.split_views()
+    assert [part.views.records()[0]["method"] for part in parts] == list(run.methods)
+    for name in COLUMNS:
+        rows = [row for part in parts for row in getattr(part, name).rows]
+        assert sorted(map(repr, rows)) == sorted(map(repr, getattr(summary, name).rows))
+        assert all(len(part.views.rows) == 1 for part in parts)
 
 
 def test_tables_are_plain_arrow_and_become_frames(run):
@@ -475,7 +490,7 @@ def test_tables_are_plain_arrow_and_become_frames(run):
 
 
 def test_moments_of_nothing_are_zero():
-    nothing = Moments(*np.zeros((6, 3)))
+    nothing = WordMoments(*np.zeros((6, 3)))
     assert not nothing.mean.any()
     assert not nothing.variance.any()
 
@@ -494,7 +509,7 @@ def test_means_are_shrunk_by_what_sampling_leaves_of_their_spread():
         fmean(mean) + d * max(between / (between + e), 1 - math.sqrt(e) / abs(d))
         for d, e in zip(away, error, strict=True)
     ]
-    np.testing.assert_allclose(shrunken(moments(*samples)).mean, wanted, rtol=1e-12)
+    np.testing.assert_allclose(moments(*samples).shrunken[0], wanted, rtol=1e-12)
 
 
 def test_a_column_of_the_data_wins_over_a_built_in_name(tmp_path):
@@ -515,8 +530,8 @@ def test_a_column_of_the_data_wins_over_a_built_in_name(tmp_path):
     named["built-in length"] = {"1", "2", "3"}
     for by, slices in named.items():
         assert set(run.slices(by)["slice"].to_pylist()) == slices
-    (view,) = run.summary(by="length").views
-    assert {one.name for one in view.slices} == {"long", "short"}
+    slices = run.summary(by="length").slices.records()
+    assert {part["slice"] for part in slices} == {"long", "short"}
     found = run.sql('SELECT DISTINCT length, label, "data.label", none FROM texts ORDER BY 1')
     assert found["length"].to_pylist() == ["long", "short"]
     assert {one["data.label"] for one in found.to_pylist()} == {"x"}

@@ -16,10 +16,10 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 from scipy import stats
 
 from limelight.runs.sql import database
-from limelight.runs.statistics import shrunken, t_quantile, two_sided_p
-from limelight.runs.words import RunWords, carrying
+from limelight.runs.statistics import t_quantile, two_sided_p
+from limelight.runs.words import RunWords, mean_contribution
 
-from runs import moments, run_of
+from runs import moments, run_of, words_of
 from tiny_models import random_texts, tiny_model
 
 COUNT = 41
@@ -83,7 +83,7 @@ def test_scores_for_different_classes_are_kept_apart(tmp_path):
         assert row["mean"] == pytest.approx(np.mean(scores), rel=1e-9, abs=1e-12)
     one = run.words(target="class 1")
     assert set(one["target"].to_pylist()) == {"class 1"}
-    assert len(run.summary(by=None).views) == 3
+    assert len(run.summary(by=None).views.rows) == 3
     with pytest.raises(InputError, match="class explained here"):
         run.words(target="class 9")
 
@@ -92,11 +92,11 @@ def test_the_predicted_class_makes_a_view_of_each_class(tmp_path):
     run = run_of(
         tmp_path, random_texts(30, seed=2), model=tiny_model(outputs=3), target="predicted"
     )
-    views = run.summary(by=None).views
+    views = run.summary(by=None).views.records()
     expected = looped(run)
-    assert {view.target for view in views} == set(expected)
+    assert {view["target"] for view in views} == set(expected)
     assert len(views) > 1
-    assert sum(view.texts for view in views) == 30
+    assert sum(view["texts"] for view in views) == 30
 
 
 def test_intervals_cover_the_true_means_of_a_population_of_words():
@@ -105,10 +105,9 @@ def test_intervals_cover_the_true_means_of_a_population_of_words():
     for _ in range(40):
         truth = rng.normal(0.3, 0.5, 60)
         sizes = rng.integers(1, 12, 60)
-        found = shrunken(
-            moments(*(rng.normal(m, 0.8, n) for m, n in zip(truth, sizes, strict=True)))
-        )
-        missed += int(((truth < found.low) | (truth > found.high)).sum())
+        samples = (rng.normal(m, 0.8, n) for m, n in zip(truth, sizes, strict=True))
+        _, low, high = moments(*samples).shrunken
+        missed += int(((truth < low) | (truth > high)).sum())
         total += 60
     share = missed / total
     assert 0.01 < share < 0.05 + 5 * math.sqrt(0.05 * 0.95 / total)
@@ -119,24 +118,24 @@ def test_a_rare_word_is_drawn_to_the_others_and_a_frequent_one_stays():
     others = [list(rng.normal(0, 0.3, 40)) for _ in range(50)]
     once, often = [2.0], list(rng.normal(2.0, 0.3, 4000))
     data = moments(*others, once, often)
-    found = shrunken(data)
-    assert found.mean[50] < 1.9 < 1.98 < found.mean[51]
-    moved = np.abs(found.mean - data.mean)
-    error = (found.high - found.low) / 2
+    mean, low, high = data.shrunken
+    assert mean[50] < 1.9 < 1.98 < mean[51]
+    moved = np.abs(mean - data.mean)
+    error = (high - low) / 2
     assert (moved <= error + 1e-12).all()  # no further than its standard error
-    assert found.high[50] - found.low[50] > 10 * (found.high[51] - found.low[51])
+    assert high[50] - low[50] > 10 * (high[51] - low[51])
 
 
 def test_words_that_never_vary_have_exact_means():
-    found = shrunken(moments([1.0, 1.0, 1.0], [2.0, 2.0]))
-    assert np.array_equal(found.mean, [1.0, 2.0])
-    assert np.array_equal(found.low, found.high)
+    mean, low, high = moments([1.0, 1.0, 1.0], [2.0, 2.0]).shrunken
+    assert np.array_equal(mean, [1.0, 2.0])
+    assert np.array_equal(low, high)
 
 
 def test_strength_is_the_end_of_the_interval_nearer_to_zero():
-    found = shrunken(moments([1.0, 2.0, 3.0], [-1.0, -2.0, -3.1], [-1.0, 1.0, 0.1]))
-    expected = [max(low, -high, 0.0) for _, low, high in zip(*found, strict=True)]
-    assert found.strength.tolist() == expected
+    words = moments([1.0, 2.0, 3.0], [-1.0, -2.0, -3.1], [-1.0, 1.0, 0.1])
+    expected = [max(low, -high, 0.0) for _, low, high in words.shrunken.T.tolist()]
+    assert words.strength.tolist() == expected
 
 
 def test_students_distribution_is_that_of_scipy():
@@ -153,12 +152,16 @@ def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
     few = ("w1", "w2", "w3", "w4", "w5", "w6", "w7,")  # no phrase reaches over a comma
     texts = [" ".join(rng.choice(few, rng.integers(4, 12))) for _ in range(60)]
     run = run_of(tmp_path, texts, model=tiny_model(4, outputs=2))
-    view = run.summary("gxi", by=None, top=1000).views[0]
+    summary = run.summary("gxi", by=None, top=1000)
     with database(run) as tables:
         words = RunWords(tables, run, "gxi")
         words.add_up()
     carried = dict(
-        zip(words.words, carrying(words.moments(next(iter(words.views)))).tolist(), strict=True)
+        zip(
+            words.words,
+            mean_contribution(words.moments(next(iter(words.views)))).tolist(),
+            strict=True,
+        )
     )
     texts = defaultdict(dict)
     for number, e in enumerate(e for e in run if e.method == "gxi"):
@@ -180,35 +183,55 @@ def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
                 so_far = texts[words].get(number, 0.0)
                 texts[words][number] = so_far + sum(one[3] for one in part)
     frequent = {words: list(x.values()) for words, x in texts.items() if len(x) >= 5}
-    assert view.phrases
-    for one in view.phrases:
-        assert one.texts == len(frequent[one.word])
-        assert one.mean == pytest.approx(np.mean(frequent[one.word]), rel=1e-6)
+    phrases = words_of(summary, "phrase")
+    assert phrases
+    for phrase in phrases:
+        assert phrase["texts"] == len(frequent[phrase["word"]])
+        assert phrase["mean"] == pytest.approx(np.mean(frequent[phrase["word"]]), rel=1e-6)
     certain = {words for words, x in frequent.items() if min(x) > 0 or max(x) < 0}
     assert certain
-    assert certain <= {one.word for one in view.phrases}
+    assert certain <= {phrase["word"] for phrase in phrases}
     assert len(frequent) < len(texts)  # the others are in too few
 
 
 def test_examples_are_the_texts_in_which_a_word_scores_most(run):
-    view = run.summary("gxi", by=None, top=5).views[0]
-    found = [e for e in run if e.method == "gxi"]
-    for side, several in ((1, view.supporting), (-1, view.opposing)):
-        assert several
-        for one in several:
+    summary = run.summary("gxi", by=None, top=5)
+    explanations = [e for e in run if e.method == "gxi"]
+    examples = summary.examples.group_by("word")
+    for side, kind in ((1, "for"), (-1, "against")):
+        words = words_of(summary, kind)
+        assert words
+        for name in (word["word"] for word in words):
             scores = {
-                row: float(e.scores[e.features.index(one.word)])
-                for row, e in enumerate(found)
-                if one.word in e.features
+                row: float(e.scores[e.features.index(name)])
+                for row, e in enumerate(explanations)
+                if name in e.features
             }
             best = sorted(scores, key=lambda row: (-side * scores[row], row))[:5]
-            assert [example.row for example in one.examples] == best
-            for example in one.examples:
-                text = found[example.row].text
-                assert example.before + example.found + example.after in text
-                assert example.found == one.word
-                assert example.id == f"t{example.row}"
-                assert example.score == pytest.approx(scores[example.row], rel=1e-6)
+            records = examples[(name,)].records()
+            assert [example["row"] for example in records] == best
+            for example in records:
+                text = explanations[example["row"]].text
+                assert example["before"] + example["match"] + example["after"] in text
+                assert example["match"] == name
+                assert example["id"] == f"t{example['row']}"
+                assert example["score"] == pytest.approx(scores[example["row"]], rel=1e-6)
+
+
+def test_examples_are_cut_by_characters_and_not_by_what_a_reader_takes_for_one(tmp_path):
+    model = limelight.wrap(
+        lambda texts: [[0.0, 1.0 * len(t)] for t in texts], classes=["a", "b"], scale="logit"
+    )
+    symbols = "\U0001f986\u200d\U0001f467"  # one to a reader, three characters
+    texts = ["e\u0301" * k + f" {symbols} good\r\n" + "film " * 20 for k in range(1, 7)]
+    run = limelight.explain_data(model, {"text": texts}, "loo", output=tmp_path / "run")
+    examples = [row for row in run.summary().examples.records() if row["word"] == "good"]
+    assert len(examples) == 5
+    for row in examples:
+        text = texts[row["row"]]
+        start = text.index("good")
+        assert row["before"] == text[max(start - 60, 0) : start]
+        assert (row["match"], row["after"]) == ("good", text[start + 4 : start + 64])
 
 
 def test_places_of_one_word_in_a_text_count_once(tmp_path):
@@ -224,9 +247,8 @@ def test_places_of_one_word_in_a_text_count_once(tmp_path):
         assert rows[word]["texts"] == len(scores)
         assert rows[word]["mean"] == pytest.approx(np.mean(list(scores.values())), rel=1e-6)
     assert rows["w1"]["occurrences"] > rows["w1"]["texts"]
-    pairs = {one.word: one for one in run.summary(top=50).views[0].phrases}
-    for words, one in pairs.items():
-        assert one.texts == sum(f" {words} " in f" {text} " for text in texts)
+    for phrase in words_of(run.summary(top=50), "phrase"):
+        assert phrase["texts"] == sum(f" {phrase['word']} " in f" {text} " for text in texts)
 
 
 def test_the_variance_of_a_word_is_the_unbiased_one():
@@ -251,9 +273,9 @@ def test_function_words_that_score_alike_do_not_lead(tmp_path):
     model = limelight.wrap(score, classes=["n", "p"], scale="logit")
     texts = [f"the and of a , {'good' if i % 16 == 0 else 'bad'} {i}" for i in range(200)]
     run = limelight.explain_data(model, texts, "loo", output=tmp_path / "run")
-    (view,) = run.summary(top=3).views
-    assert [one.word for one in view.supporting] == ["good", "and", "a"]
-    assert view.opposing[0].word == "bad"  # as frequent, and not alike
+    summary = run.summary(top=3)
+    assert [word["word"] for word in words_of(summary, "for")] == ["good", "and", "a"]
+    assert words_of(summary, "against")[0]["word"] == "bad"  # as frequent, and not alike
     table = run.words(sort="strength").to_pylist()
     assert [one["word"] for one in table[:3]] == ["bad", "good", "and"]
     assert table[2]["low"] > table[1]["low"]  # more certain, and not distinctive

@@ -185,18 +185,18 @@ def test_a_run_of_images_is_summarised_by_its_mean_map_and_thumbnails(
     run = limelight.explain_data(
         model, tmp_path / "data", ["loo"], target="bag", output=tmp_path / "run"
     )
-    view = run.summary().views[0]
-    html = run.summary().to_html()
+    summary = run.summary()
+    html = summary.to_html()
     drawn = html[html.index('class="words mean"') :]
     said = dict(re.findall(r"<title>(row \d, column \d): (\S+) ±", drawn[: drawn.index("</svg>")]))
     means = np.mean([run.explanation(row, "loo").scores for row in range(30)], axis=0)
-    known = {one.word for one in (*view.supporting, *view.opposing)}
+    known = {word["word"] for word in summary.words.records() if word["kind"] != "phrase"}
     assert len(said) == 12
     assert known
     for name, mean in zip(run.explanation(0, "loo").features, means, strict=True):
         shown = float(said[name].replace("−", "-"))
         assert shown == pytest.approx(mean if name in known else 0.0, abs=0.01)
-    assert html.count("<image ") == len(view.representatives)
+    assert html.count("<image ") == len(summary.representatives.rows)
     page = opened("texts", url=serving(model, run=run).url)
     page.locator("tr[data-place='3']").click()
     page.wait_for_selector("#one .w")

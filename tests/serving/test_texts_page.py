@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 import limelight
-from limelight.runs.columns import run_columns, texts_with
+from limelight.runs.columns import text_columns, texts_with
 from limelight.serving import serve
 
 from browsing import until, watched_page
@@ -30,7 +30,8 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def columns(run):
-    return run_columns(run)
+    table = text_columns(run)
+    return {name: table[name].to_numpy() for name in table.column_names}
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_a_heading_sorts_both_ways(texts, columns):
     page = texts()
     for name in ("probability", "disagreement", "words", "predicted"):
         key = "confidence" if name == "probability" else name
-        values = np.round(getattr(columns, key).astype(float), 4)
+        values = np.round(columns[key].astype(float), 4)
         ties = np.arange(len(values))
         for sign in (1, -1) if name == "predicted" else (-1, 1):  # numbers: the largest first
             sort_by(page, name)
@@ -109,8 +110,8 @@ def test_a_heading_sorts_both_ways(texts, columns):
 def test_mistakes_come_first_the_surest_on_top(texts, columns):
     page = texts()
     sort_by(page, "mistake")
-    wrong = (columns.label >= 0) & (columns.label != columns.predicted)
-    order = np.lexsort((np.arange(COUNT), -np.round(columns.confidence, 4), ~wrong))
+    wrong = (columns["label"] >= 0) & (columns["label"] != columns["predicted"])
+    order = np.lexsort((np.arange(COUNT), -np.round(columns["confidence"], 4), ~wrong))
     page.wait_for_selector("th[aria-sort=descending] >> text=mistake")
     assert shown(page)[:20] == order[:20].tolist()
 
@@ -118,13 +119,13 @@ def test_mistakes_come_first_the_surest_on_top(texts, columns):
 def test_filters_by_class_label_word_and_mistake(texts, run, columns):
     page = texts()
     page.select_option("[data-filter=predicted]", "positive")
-    count = int((columns.predicted == 1).sum())
+    count = int((columns["predicted"] == 1).sum())
     page.wait_for_function(
         "n => document.querySelector('#texts-status').textContent.startsWith(n)",
         arg=f"{count:,} of",
     )
     page.select_option("[data-filter=label]", "negative")
-    both = (columns.predicted == 1) & (columns.label == 0)
+    both = (columns["predicted"] == 1) & (columns["label"] == 0)
     assert status(page) == f"{int(both.sum()):,} of 5,000 texts."
     page.select_option("[data-filter=which]", "right")
     assert status(page) == "0 of 5,000 texts."
@@ -159,7 +160,7 @@ def test_a_link_restores_sort_filters_and_the_open_text(texts, run, columns):
     assert page.input_value("[data-filter=word]") == "dull"
     having = np.zeros(COUNT, bool)
     having[texts_with(run, "dull")] = True
-    wanted = having & (columns.predicted == 0)
+    wanted = having & (columns["predicted"] == 0)
     assert status(page) == f"{int(wanted.sum()):,} of 5,000 texts."
     page.wait_for_selector("#one h2 >> text=Text t6")
     page.select_option("[data-filter=predicted]", "")

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ import limelight
 from limelight.errors import InputError
 from limelight.explainers.learned import Learned
 from limelight.explainers.reading import reading_of
-from limelight.question import Question
-from limelight.text import Answer, AskedText, ImageInput, Place, features_of
+from limelight.question import Question, prepare_model
+from limelight.text import Answer, ImageInput, Place, QueriedText, features_of
 from limelight.training import fitting, learning
 
 pytest.importorskip("torch")
@@ -57,8 +58,9 @@ def test_states_at_a_place_are_those_of_the_bare_tagger(family):
     model, network, tokenizer = tagger(family)
     text = "a superb film , the plot is predictable"
     place = (2, 8)
-    question = Question(at=place).to(model)
-    reading = reading_of(model, [text, "a superb plot"], question, signals=True)
+    _, question = prepare_model(model, Question(at=place))
+    texts = question.attach_queries([text, "a superb plot"])
+    reading = reading_of(model, texts, question, signals=True)
     encoded = tokenizer(text, return_offsets_mapping=True)
     network.set_attn_implementation("eager")
     out = bare(network, **{k: torch.tensor([encoded[k]]) for k in ("input_ids", "attention_mask")})
@@ -78,9 +80,9 @@ def test_states_at_a_place_are_those_of_the_bare_tagger(family):
 def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
     model = writer(family)
     prompt, _, _, answer = ids_of(model)
-    other = AskedText("Good film. Bad.", (Answer("bad"),))  # an answer of another length
-    texts = [other, AskedText(TEXT, (Answer(ANSWER),))]
-    reading = reading_of(model, texts, Question().to(model), signals=True)
+    other = QueriedText("Good film. Bad.", (Answer("bad"),))  # an answer of another length
+    texts = [other, QueriedText(TEXT, (Answer(ANSWER),))]
+    reading = reading_of(model, texts, prepare_model(model, Question())[1], signals=True)
     network = model.network.language_model
     usual = network.config._attn_implementation
     network.set_attn_implementation("eager")
@@ -100,8 +102,8 @@ def test_states_before_an_answer_are_those_of_the_bare_language_model(family):
 def test_answers_of_different_lengths_are_asked_about_together(family):
     """A shorter answer in a batch has places to spare, which must lie inside the row."""
     model = writer(family)
-    texts = [AskedText(TEXT, (Answer("bad"),)), AskedText("Good. Bad film.", (Answer(ANSWER),))]
-    documents = [model.read(one.given, asked=one.asked) for one in texts]
+    texts = [QueriedText(TEXT, (Answer("bad"),)), QueriedText("Good. Bad film.", (Answer(ANSWER),))]
+    documents = [model.read(one.text, asked=one.queries) for one in texts]
     together = model.outputs(documents)
     alone = [model.outputs([one])[0] for one in documents]
     np.testing.assert_allclose(together, alone, atol=1e-4)
@@ -162,7 +164,7 @@ def learned_of(kind):
 
 
 def text_of(one):
-    return one.given if isinstance(one, AskedText) else one
+    return one.text if isinstance(one, QueriedText) else one
 
 
 def reference(kind, seed=2):
@@ -170,10 +172,11 @@ def reference(kind, seed=2):
     model, asked = model_of(kind), OPTIONS.get(kind, {})
     count = {"places": 6, "answers": 20, "images": 12}[kind]
     given = items_of(kind, count, seed)
-    given, _ = learning.asked_items(model, given, Question(**asked).to(model))
-    given = list(learning.answered_once(model, given)) if kind == "answers" else given
+    _, question = prepare_model(model, Question(**asked))
+    given = learning.different_queries(model, given, question)
+    given = list(chain(*learning.expand_texts(model, given)))
     if kind == "places":  # some words at least are not asked about
-        given = [one for one in given if one.asked[0].end - one.asked[0].start < len(one.given)]
+        given = [one for one in given if one.queries[0].end - one.queries[0].start < len(one.text)]
     return model, given, limelight.explain(model, given, "shapley", target=0)
 
 
@@ -194,7 +197,7 @@ def test_what_a_network_of_another_family_does_is_learned(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_shuffled_values_of_another_family_teach_nothing(kind):
     model, given, truth = reference(kind, seed=3)
-    question = Question().to(model)
+    _, question = prepare_model(model, Question())
     drawn = [one.scores[None, None] for one in truth]
     signals = learned_of(kind).record["signals"]
     examples = learning.examples_of(model, given, drawn, question, signals)
@@ -216,12 +219,13 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
 
 def test_all_that_is_asked_of_a_text_is_kept_aside_together():
     model = model_of("places")
-    given, _ = learning.asked_items(model, items_of("places", 30, 4), Question().to(model))
+    _, question = prepare_model(model, Question())
+    given = learning.different_queries(model, items_of("places", 30, 4), question)
     held = learning.Plan(given, 2, 0).held_out.held
     assert len(given) > 60
     sides = {}
     for one, own in zip(given, held, strict=True):
-        assert sides.setdefault(one.given, own) == own
+        assert sides.setdefault(one.text, own) == own
     assert 0 < sum(sides.values()) < len(sides)
 
 
@@ -266,8 +270,8 @@ def test_sentences_of_an_answer_are_explained_each_alone():
     model, learned = model_of("answers"), learned_of("answers")
     answer = "Good film. The plot is bad."
     for one in limelight.explain_sentences(model, TEXT, learned, answer=answer):
-        question = Question().to(model)
-        reading = reading_of(model, [AskedText(TEXT, (one.asked,))], question, signals=True)
+        _, question = prepare_model(model, Question())
+        reading = reading_of(model, [QueriedText(TEXT, (one.asked,))], question, signals=True)
         (start,) = learned.starts(reading)
         np.testing.assert_allclose(one.scores, start.values, atol=1e-6)
     with pytest.raises(InputError, match="knows of one place or answer at a time"):
@@ -309,7 +313,7 @@ def test_what_a_learned_method_has_not_seen_of_places_is_refused():
 @pytest.mark.usefixtures("briefly")
 def test_stored_values_of_answers_are_learned_from_and_of_images_are_not():
     model = writer()
-    given = [AskedText(text, (Answer("good film"),)) for text in items_of("answers", 30, 6)]
+    given = [QueriedText(text, (Answer("good film"),)) for text in items_of("answers", 30, 6)]
     stored = limelight.explain(model, given, "shapley")
     learned = limelight.learn(model, stored, judged=0)
     assert learned.of == "answers"

@@ -14,7 +14,7 @@ import limelight as package
 from limelight.errors import InputError
 from limelight.explainers.learned import Inputs, Learned, error_design
 from limelight.models.protocol import reason_missing
-from limelight.question import Question
+from limelight.question import Question, prepare_model
 from limelight.text import features_of
 from limelight.training import fitting, learning
 
@@ -281,7 +281,7 @@ def test_texts_that_calibrate_have_no_other_part_in_the_fit(function):
     """Otherwise a further text is not like them, and nothing is guaranteed."""
     texts = texts_of(VOCABULARY, 140, seed=4)
     plan = learning.Plan(list(dict.fromkeys(texts)), 2, 0)
-    question = Question().to(function)
+    _, question = prepare_model(function, Question())
     numbers = range(len(plan.texts))
     drawn = learning.drawn_values(function, plan, numbers, question)
     calibrates = plan.held_out.calibrates
@@ -335,7 +335,7 @@ def test_the_report_states_the_guarantee_and_few_texts_bring_a_notice(function, 
 @pytest.mark.slow
 def test_what_a_network_holds_is_more_than_a_weight_for_each_word(bert, of_bert):
     plan, signals = learning.Plan(texts_of(PLAIN, 100, seed=1), 3, 0), ("words", "places")
-    question = Question().to(bert)
+    _, question = prepare_model(bert, Question())
     drawn = learning.drawn_values(bert, plan, range(100), question)
     examples = learning.examples_of(bert, plan.texts, drawn, question, signals)
     alone = fitting.fit_examples(examples, plan.held_out, seed=0)
@@ -404,7 +404,7 @@ def test_a_check_asks_the_model(function, of_function):
 
 @pytest.mark.slow
 def test_shuffled_values_teach_nothing(bert):
-    question = Question().to(bert)
+    _, question = prepare_model(bert, Question())
     plan = learning.Plan(texts_of(PLAIN, 60, seed=3), 2, 0)
     drawn = learning.drawn_values(bert, plan, range(60), question)
     examples = learning.examples_of(bert, plan.texts, drawn, question, learning.WITH_STATES)

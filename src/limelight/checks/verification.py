@@ -22,7 +22,7 @@ from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.weights import wide_weights
 from limelight.models.bags import blanked
 from limelight.models.functions import Function
-from limelight.models.protocol import document_by
+from limelight.models.queries import read_input
 from limelight.results import Explanation, Pairs
 from limelight.shapes import Bool, Float
 from limelight.text import UNK, Given, features_of
@@ -62,7 +62,7 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
             "verify checks the exact methods of a model whose removals are known; here the "
             f"scores carry standard errors, since {why}."
         )
-    document = document_by(model, text)
+    document = read_input(model, text)
     if not document.is_text:
         raise InputError("verify cuts a text shorter, and an image cannot be; give a text model.")
     return _checks(model, str(document.text), seed)

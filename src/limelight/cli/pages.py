@@ -20,7 +20,7 @@ from limelight.cli.options import (
 from limelight.errors import InputError
 from limelight.files import is_device, write_whole
 from limelight.models import load
-from limelight.results.summary import RunDifference, RunSummary
+from limelight.results.summary import RunComparison, RunSummary
 
 if TYPE_CHECKING:
     from limelight.serving import Serving
@@ -204,11 +204,11 @@ def summarize(
     if form in FIGURES:
         raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
     opened = Run(run, labels=labels)
-    found: RunSummary | RunDifference
+    result: RunSummary | RunComparison
     if against is not None:
-        found = opened.against(Run(against), method)
+        result = opened.compare(Run(against), method)
     else:
         usual = "none" not in opened.record.data.columns.carried
         sliced = None if by == "built-in none" or (usual and by == "none") else by
-        found = opened.summary(method, by=sliced, top=top, representatives=representatives)
-    put_one(found, form, out.output)
+        result = opened.summary(method, by=sliced, top=top, representatives=representatives)
+    put_one(result, form, out.output)

@@ -15,10 +15,10 @@ from limelight.cli.options import (
     TextColumn,
 )
 from limelight.cli.texts import TextOptions
+from limelight.models.prediction import predict_rows
 from limelight.pages.terminal import shown_table
 from limelight.pages.wording import percent
 from limelight.results.table import Column, Table
-from limelight.verbs import predictions
 
 _TOGETHER = 64  # texts
 
@@ -34,7 +34,7 @@ def predict(
     classifier = model.load()
     answers = texts.answers(
         text,
-        lambda some: predictions(classifier, some),
+        lambda some: predict_rows(classifier, some),
         notices=lambda row: row["notices"],
         together=_TOGETHER,
     )

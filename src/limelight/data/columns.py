@@ -11,6 +11,7 @@ import numpy as np
 from limelight.data.files import Batch, Source, is_text, sources_of
 from limelight.data.labels import Labels, label_classes
 from limelight.errors import InputError, check_count
+from limelight.results.values import Record
 from limelight.text import Given
 from limelight.text.characters import LONE_SURROGATE
 
@@ -32,10 +33,6 @@ INPUT = {
 }  # fmt: skip
 _LONGEST_TEXT = 1 << 26  # bytes, as for a single text
 _MOST_TEXT = 1 << 33  # characters in memory at once
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Part of the plan of a run; nothing that is written there may be passed over."""
 
 
 class DataFileRecord(Record, frozen=True, kw_only=True):

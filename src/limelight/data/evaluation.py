@@ -11,7 +11,8 @@ from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.data.labels import Labels, below_chance, wilson_interval
 from limelight.errors import InputError
 from limelight.models import Model, checked_model, class_probabilities
-from limelight.models.protocol import document_by, has
+from limelight.models.protocol import has
+from limelight.models.queries import read_input
 from limelight.shapes import Int
 from limelight.text.document import NoticeCounts
 
@@ -100,7 +101,7 @@ def evaluate(
         documents = []
         for row, text in enumerate(texts, start=first + 1):
             try:
-                documents.append(document_by(model, text))
+                documents.append(read_input(model, text))
             except InputError as error:
                 raise InputError(f"row {row} of '{data.source}' cannot be read: {error}") from None
             counts.add(f"row {row}", documents[-1].notices)

@@ -149,7 +149,7 @@ def _check_settings_unset(methods: Sequence[ConfiguredMethod], settings: Mapping
 
 
 def allocate_budget(
-    budget: Budget | None, methods: Sequence[ConfiguredMethod], reading: Reading
+    budget: Budget | None, methods: list[ConfiguredMethod], reading: Reading
 ) -> list[ConfiguredMethod]:
     """Split a budget over the methods that will explain one input.
 
@@ -169,7 +169,9 @@ def allocate_budget(
     -------
     The methods for this model, each with the settings that its part of the budget allows.
     """
-    methods = [method.for_model(reading.model) for method in methods]
+    # Only a text that its model does not know exactly has another one, which is its fallback.
+    if any(method.model is not reading.model for method in methods):
+        methods = [method.for_model(reading.model) for method in methods]
     if budget is None or not any(method.implementation.cost.minimum for method in methods):
         return methods
     d = len(reading.features[0])

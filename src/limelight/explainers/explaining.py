@@ -4,19 +4,17 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import ConfiguredMethod
-from limelight.explainers.reading import Reading, advising, reading_of
-from limelight.models import Model, checked_model, has
-from limelight.models.protocol import AskInsteadError, batch_size
+from limelight.explainers.reading import Reading, advising, read_batches
+from limelight.models import Model, has
+from limelight.models.protocol import batch_size
 from limelight.models.text_game import NO_BASE
 from limelight.progress import ProgressCallback, ProgressTracker
-from limelight.question import Question, split
+from limelight.question import Question, prepare_model, split
 from limelight.results import Comparison, Explanation, Finding
 from limelight.sampling.deadline import drawing_until
 from limelight.text import Given, Pair, checked_text_or_pair, is_one, one_line
@@ -30,8 +28,7 @@ _UNBOUNDED = (
 
 
 def explanations(method: ConfiguredMethod, reading: Reading) -> list[Explanation]:
-    """Explain every document of ``reading`` with one method."""
-    method = method.for_model(reading.model)
+    """Explain every document of ``reading`` with one method, which is one for its model."""
     if method.implementation.logit_only and reading.targets.scale == "probability":
         raise InputError(
             f"method {method.method.id!r} has a formula for logits only; ask for the logit, or use "
@@ -187,7 +184,7 @@ def together(model: Model, chosen: Sequence[ConfiguredMethod] = ()) -> int:
 
 def readings(
     model: Model,
-    texts: list[Any],
+    texts: Sequence[Any],
     question: Question,
     *,
     progress: ProgressCallback | None = None,
@@ -197,44 +194,26 @@ def readings(
 ) -> Iterator[Reading]:
     """Read the texts a few at a time, so that memory does not grow with their number.
 
-    ``alone`` yields every text by itself, whatever the model.
+    ``model`` and ``question`` were prepared for each other by :func:`prepare_model`. ``alone``
+    yields every text by itself, whatever the model.
     Models that do not collapse are then asked text by text, unless the ``chosen`` methods all take
     several: their answers are remembered for all classes and methods, but not for all texts.
     """
-    model, question = question.windowed(model), question.to(model)
-    if question.answer is not None:
-        texts, question = question.of_each(texts)
+    texts = question.attach_queries(texts)
     at_a_time, done = together(model, chosen), 0
     chunk = max(at_a_time, _CHUNK)
     needs = [method.implementation.needs for method in chosen]
     signalled = bool(needs) and set(needs) == {"hidden_states"}
-    read = partial(reading_of, question=question, feasible=feasible, signals=signalled)
     for start in range(0, len(texts), chunk):
         some, first = texts[start : start + chunk], start if len(texts) > 1 else None
-        for reading in _read(read, model, some, first):
+        for reading in read_batches(
+            model, some, question, first=first, feasible=feasible, signals=signalled
+        ):
             for part in reading.apart() if alone or at_a_time == 1 else [reading]:
                 yield part
                 done += len(part.documents)
                 if progress is not None:
                     progress(done, len(texts))
-
-
-def _read(
-    read: Callable[..., Reading], model: Model, texts: list[Any], first: int | None
-) -> Iterator[Reading]:
-    """Yield the texts as ``model`` reads them; one whose removals it does not know, by itself."""
-    try:
-        yield read(model, texts, first=first)
-    except AskInsteadError as error:
-        if len(texts) > 1:
-            for number, text in enumerate(texts, start=first or 0):
-                yield from _read(read, model, [text], number)
-            return
-        reading = read(error.asked, texts, first=first)
-        (document,) = reading.documents
-        said = f"This text is sampled, and no score is exact: {error.why}."
-        document = replace(document, notices=(*document.notices, said))
-        yield replace(reading, documents=(document,))
 
 
 def one_reading(
@@ -252,5 +231,6 @@ def one_reading(
         raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}")
     if not is_one(text):
         raise InputError(f"a {verb} is about one text, a string; got {type(text).__name__}.")
-    (reading,) = readings(checked_model(model), listed(text), question, feasible=feasible)
+    prepared, question = prepare_model(model, question)
+    (reading,) = readings(prepared, listed(text), question, feasible=feasible)
     return reading

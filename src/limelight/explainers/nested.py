@@ -31,7 +31,6 @@ from limelight.explainers.shapley import (
     sampled_shapley,
 )
 from limelight.explainers.target_game import TargetGame, nonzero_or_none
-from limelight.models.protocol import AskInsteadError
 from limelight.results import Finding
 from limelight.sampling.all_masks import nested_count, owen_of_all_masks
 from limelight.sampling.deadline import has_time_for, in_part_of_the_time, masks_in_time
@@ -100,13 +99,12 @@ def _in_sentences(settings: "Owen", one: Reading) -> Finding:
     players, d = _players(one, settings.units), len(one.features[0])
     refined = _of_features(one, players.parts)
     several = np.bincount(players.feature, minlength=d)
-    try:
-        game = one_document(refined.ratio_game, 0)
-    except AskInsteadError as error:
+    if (reason_sampled := refined.reason_sampled) is not None:
         # Such a model answers in a fraction of a millisecond.
         sampled = _in_nested_orders(settings, one, usual_pairs=ENOUGH)
-        reason = f"Owen values of this text are sampled: {error.why}."
+        reason = f"Owen values of this text are sampled: {reason_sampled}."
         return replace(sampled, notices=(reason, *sampled.notices))
+    game = one_document(refined.ratio_game, 0)
     # A score is the sum of that many values at most, and so is its error.
     tolerance = cast(float, settings.tolerance) / int(several.max())
     found = owen(game, players.levels[0], tolerance=tolerance)

@@ -1,6 +1,6 @@
 """Some texts under one model, with what is to be explained: what every method computes from."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, final
@@ -20,20 +20,17 @@ from limelight.models import (
     resolved_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.protocol import (
-    HiddenStates,
-    cut_finer,
-    documents_by,
-)
+from limelight.models.protocol import HiddenStates
+from limelight.models.queries import fallback_reason, read_inputs, split_tokens
 from limelight.models.text_game import TextGame
-from limelight.question import Question, Targets, target_indices
+from limelight.question import Question, Targets, prepare_model, target_indices
 from limelight.results import BoundKind, Finding
 from limelight.shapes import Float
 from limelight.text import (
     FEATURES,
-    AskedText,
     Document,
     Features,
+    QueriedText,
     features_of,
     is_unit,
     unit_spans,
@@ -55,7 +52,7 @@ class _Shared:
 
     games: dict[str, TextGame] = field(default_factory=dict)
     collapsed: CollapsedDocuments | None = None
-    played: RatioGame | None = None
+    exact_games: RatioGame | str | None = None
     signalled: HiddenStates | None = None
 
 
@@ -115,7 +112,7 @@ class Reading:
     def of_one_part(self) -> "Reading":
         """Return a reading of texts that are asked about the place of the targets alone."""
         part = self.targets.part
-        texts = [AskedText(one.given, one.asked[part : part + 1]) for one in self.documents]
+        texts = [QueriedText(one.given, one.asked[part : part + 1]) for one in self.documents]
         shown = has(self.model, "hidden_states")
         found = reading_of(self.model, texts, self.question, first=self.first, signals=shown)
         return replace(found, targets=replace(self.targets, part=0, parts=1))
@@ -165,10 +162,25 @@ class Reading:
     @property
     def games(self) -> RatioGame:
         """The exact games of all documents, with a class for each output."""
+        if isinstance(games := self._exact_games, str):
+            raise InputError(_nothing_exact(games))
+        return games
+
+    @property
+    def reason_sampled(self) -> str | None:
+        """A clause that says why the exact games of these features are not known, or None."""
+        return games if isinstance(games := self._exact_games, str) else None
+
+    @property
+    def _exact_games(self) -> RatioGame | str:
+        """The exact games of all documents, or a clause that says why they are not known."""
         if self.has_tables:
             return self.collapsed.game
-        if self.shared.played is None:
+        if self.shared.exact_games is None:
             game = self.model.games(self.documents, self.features)
+            if isinstance(game, str):
+                self.shared.exact_games = game
+                return game
             # A game is made of what a model held when it was wrapped, its answers are of today.
             # Outputs near 0 may be differences of large terms, whose rounding a game may know.
             rounding = _SAME if game.error is None else float(host_array(game.error).max())
@@ -177,8 +189,8 @@ class Reading:
                 raise DomainError(
                     "this model no longer answers as it did when it was wrapped; wrap it again."
                 )
-            self.shared.played = game
-        return self.shared.played
+            self.shared.exact_games = game
+        return self.shared.exact_games
 
     @cached_property
     def target_weights(self) -> Float[np.ndarray, "n C"]:
@@ -310,8 +322,8 @@ def has_exact_game(model: Model, scale: str) -> bool:
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
     """Return ``texts`` as ``model`` sees them; ``asked`` are fields of a :class:`Question`."""
-    question = Question(**asked).to(model)
-    return reading_of(question.windowed(model), texts, question)
+    prepared, question = prepare_model(model, Question(**asked))
+    return reading_of(prepared, question.attach_queries(texts), question)
 
 
 def reading_of(
@@ -320,40 +332,126 @@ def reading_of(
     question: Question,
     *,
     first: int | None = None,
-    feasible: Callable[[int], None] | None = None,
     signals: bool = False,
 ) -> Reading:
-    """Return ``texts`` as ``model`` sees them, to which ``question`` has been put.
+    """Return ``texts`` as ``model`` reads them; both were made for each other by `prepare_model`.
 
-    ``first`` is the number of the first text, for errors; None where there is only one.
-    ``feasible`` may refuse a number of features before the model is asked anything. With
-    ``signals`` the pass that gives the outputs also gives what the model holds of every feature.
+    Parameters
+    ----------
+    model
+        A model that was prepared for the question.
+    texts
+        What the model reads, with queries.
+    question
+        What is to be explained, as it was prepared for the model.
+    first
+        The number of the first text, for errors; None if there is only one.
+    signals
+        Whether the pass that gives the outputs also gives the hidden states of every feature.
+
+    Raises
+    ------
+    InputError
+        If a text cannot be read, or its removals are not known as exactly as those of the model.
     """
+    documents, features = _read(model, texts, question, first=first, signals=signals)
+    for document in documents:
+        if document.fallback is not None:
+            raise InputError(_nothing_exact(fallback_reason(document)))
+    return _batch(model, documents, features, question, first=first, signals=signals)
+
+
+def read_batches(
+    model: Model,
+    texts: Sequence[Any],
+    question: Question,
+    *,
+    first: int | None = None,
+    feasible: Callable[[int], None] | None = None,
+    signals: bool = False,
+) -> Iterable[Reading]:
+    """Return ``texts`` as :func:`reading_of` does, in one batch if one model answers about all.
+
+    If the model does not know removals of a text exactly, every text has a batch of its own, and
+    the model of such a text is its fallback, which is sampled. ``feasible`` may refuse a number of
+    features before the model is called.
+    """
+    documents, features = _read(
+        model, texts, question, first=first, feasible=feasible, signals=signals
+    )
+    if all(document.fallback is None for document in documents):
+        return [_batch(model, documents, features, question, first=first, signals=signals)]
+    return (
+        _batch(
+            model if document.fallback is None else document.fallback,
+            [document if document.fallback is None else _sampled(document)],
+            [features_of_document],
+            question,
+            first=None if first is None else first + i,
+        )
+        for i, (document, features_of_document) in enumerate(zip(documents, features, strict=True))
+    )
+
+
+def _nothing_exact(reason: str | None) -> str:
+    return f"nothing about this text is known exactly: {reason}."
+
+
+def _sampled(document: Document) -> Document:
+    """Return a document as its fallback model explains it, with the reason."""
+    notice = f"This text is sampled, and no score is exact: {fallback_reason(document)}."
+    return replace(document, fallback=None, notices=(*document.notices, notice))
+
+
+def _read(
+    model: Model,
+    texts: Sequence[Any],
+    question: Question,
+    *,
+    first: int | None,
+    feasible: Callable[[int], None] | None = None,
+    signals: bool,
+) -> tuple[list[Document], list[Features]]:
+    """Return every text as the model reads it, and its features."""
     pieces = _reads_pieces(model, question.features)
-    kept = frozenset(_one_token(model, word) for word in question.protect)
-    documents, scored = [], []
-    if question.first_pieces or (question.at, question.answer) != (None, None):
-        texts = [question.about(one) for one in texts]
-    read = documents_by(model, texts, together=signals, pieces=pieces)
+    protect = _protected(model, question) if question.protect else frozenset[str]()
+    documents, scored = list[Document](), list[Features]()
+    inputs = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
     for number in range(first or 0, (first or 0) + len(texts)):
         with about_text(None if first is None else number):
-            document = next(read)
+            document, reader, protected_words = next(inputs), model, protect
+            if document.fallback is not None:
+                reader = document.fallback
+                protected_words = _protected(reader, question)
             if not pieces and (cut := unit_spans(document, question.features)) is not None:
-                document = cut_finer(model, document, cut)
+                document = split_tokens(reader, document, cut)
             documents.append(document)
-            scored.append(_features(document, question, kept, pieces))
+            scored.append(_features(document, question, protected_words, pieces))
             if feasible is not None:
                 with advising(scored[-1]):
                     feasible(len(scored[-1]))
+    return documents, scored
+
+
+def _batch(
+    model: Model,
+    documents: Sequence[Document],
+    features: Sequence[Features],
+    question: Question,
+    *,
+    first: int | None,
+    signals: bool = False,
+) -> Reading:
+    """Return documents under ``model``, with its outputs and what is explained of them."""
     shared, capable = _Shared(), cast(Capable, model)
     if signals:
-        shared.signalled = capable.hidden_states(documents, scored)
+        shared.signalled = capable.hidden_states(documents, features)
     own = model.outputs(documents) if shared.signalled is None else shared.signalled.outputs
     outputs = _checked_outputs(model, own, documents)
     return Reading(
         model=capable,
         documents=tuple(documents),
-        features=tuple(scored),
+        features=tuple(features),
         targets=targets_of(model, question, documents, outputs),
         outputs=outputs,
         question=question,
@@ -435,6 +533,11 @@ def _reads_pieces(model: Model, unit: Any) -> bool:
     if why is not None:
         raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {why}.")
     return True
+
+
+def _protected(model: Model, question: Question) -> frozenset[str]:
+    """Return the protected words as ``model`` reads them."""
+    return frozenset(_one_token(model, word) for word in question.protect)
 
 
 def _one_token(model: Model, word: str) -> str:

@@ -148,7 +148,9 @@ _OWN_UNITS = "it scores units of its own; judge its explanations, with their spa
 def _explained(method: ConfiguredMethod) -> Callable[[Reading], list[Scored]]:
     def scores(reading: Reading) -> list[Scored]:
         try:
-            found = zip(explanations(method, reading), reading.features, strict=True)
+            # The model with shuffled weights may lack what the method needs.
+            method_for_reading = method.for_model(reading.model)
+            found = zip(explanations(method_for_reading, reading), reading.features, strict=True)
             # A method that chooses its units is judged by them: by its stored explanations.
             return [e.scores if e.features == own.strings else _OWN_UNITS for e, own in found]
         except InputError as error:  # of several texts, find those that it is about
@@ -401,7 +403,7 @@ def scored_texts(
 
 def _of_twin(reading: Reading, twin: Model) -> Reading:
     """Return the same texts and classes under another model."""
-    texts = [document.asked_text for document in reading.documents]
+    texts = [document.queried_text for document in reading.documents]
     other = reading_of(twin, texts, reading.question)
     # Ranks are compared word by word, so both models must cut a text alike.
     if [f.strings for f in other.features] != [f.strings for f in reading.features]:

@@ -27,10 +27,10 @@ from limelight.judging.statistics import (
     verdict,
 )
 from limelight.judging.texts import Setup
-from limelight.models import Capable, Model, checked_model, has, resolved_replacement
-from limelight.models.protocol import answered_once, asked_of_spans
+from limelight.models import Capable, Model, has, resolved_replacement
+from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressCallback, open_progress
-from limelight.question import Question
+from limelight.question import Question, prepare_model
 from limelight.results.judgement import JudgedText, Judgement
 from limelight.setting_keywords import JudgeMethodSettings
 from limelight.text import Unit, joined, name_of_one, unit_name
@@ -136,8 +136,7 @@ def judge(
         window=window,
         answer=answer,
     )
-    model = question.windowed(question.grouped(checked_model(model)))
-    question = question.to(model)
+    model, question = prepare_model(model, question)
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
         raise InputError(f"seed must be a whole number, 0 to 2^63 − 1; got {told(seed)}.")
     # Whatever can be wrong with the question is found before a text is read or a model asked.
@@ -162,16 +161,12 @@ def judge(
     # People marked a pair as the one text that it is when both are joined.
     whole = [joined(one)[0] if isinstance(one, tuple) and len(one) == 2 else one for one in given]
     marked = None if rationales is None else Rationales.of(rationales, whole)
-    if has(model, "spans"):
-        # A row for every span: each has a class, a chance and a ceiling of its own.
-        several = list(asked_of_spans(model, given))
-        rows = [i for i, asked in enumerate(several) for _ in asked]
-        given, true = list(chain(*several)), [true[i] for i in rows] if true else true
-        marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
-    if has(model, "generation"):
-        each, left = question.of_each(given)
-        # Once for all: methods, estimate and columns would else each let the model write.
-        given = list(answered_once(model, [left.about(one) for one in each]))
+    # A row for every span: each has a class, a chance and a ceiling of its own. An answer is
+    # generated once: methods, estimate and columns would else each let the model write.
+    expanded = list(expand_texts(model, question.attach_queries(given)))
+    rows = [i for i, queried in enumerate(expanded) for _ in queried]
+    given, true = list(chain(*expanded)), [true[i] for i in rows] if true else true
+    marked = marked and marked._replace(texts=[marked.texts[i] for i in rows])
     setup = Setup(
         model=cast(Capable, model),
         candidates=candidates,

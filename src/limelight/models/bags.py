@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from limelight.errors import InputError
-from limelight.models.protocol import AskInsteadError
 from limelight.shapes import Bool, Float, Int
 from limelight.text import Document, Features, Span, Tokens
 from limelight.theory.ratio_game import RatioGame
@@ -57,10 +56,11 @@ class Bag:
     "presence"; None where signs may cancel or nobody knows. ``norm`` is "l2", "l1" or None,
     ``rounding`` the relative error of the numbers, ``sizes`` at least |W|: what the terms are that
     make up a weight, and ``intercept_size`` the same of the intercept. Code that is not known reads
-    the texts of a ``checked`` bag, so that each of them is tried.
+    the texts of a ``checked`` bag, so that each of them is tried. ``words`` returns a clause that
+    says why if it is not known what removed words of a text do.
     """
 
-    words: Callable[[str], ReadWords]
+    words: Callable[[str], ReadWords | str]
     weights: Float[np.ndarray, "columns C"]
     sizes: Float[np.ndarray, "columns C"]
     intercept: Float[np.ndarray, " C"]
@@ -76,9 +76,14 @@ class Bag:
         # Of l2 the square of a column counts, so that two words in one column do not add up.
         return self.growth == "count" and self.norm != "l2"
 
-    def read(self, text: str) -> Document:
-        """Return the words that the model reads; two that share a column are one word."""
+    def read(self, text: str) -> Document | str:
+        """Return the words that the model reads; two that share a column are one word.
+
+        If it is not known what removed words of this text do, return a clause that says why.
+        """
         read = self.words(text)
+        if isinstance(read, str):
+            return read
         if not read.strings:
             raise InputError("the text has no words; give at least one word.")
         _, part, counts = np.unique(read.column, return_inverse=True, return_counts=True)
@@ -97,15 +102,18 @@ class Bag:
         first[part] = owner
         return self.proportional or bool((owner == first[part]).all())
 
-    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
-        """Return the games of all documents; removed words vanish, and the rest is divided anew."""
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame | str:
+        """Return the games of all documents; removed words vanish, and the rest is divided anew.
+
+        If such a game is not known, return a clause that says why.
+        """
         n, d, C = len(documents), max(map(len, features)), self.weights.shape[1]
         D, N, error = np.zeros((n, d + 1)), np.zeros((n, d + 1, C)), np.zeros((n, C, 1))
         for i, (document, own) in enumerate(zip(documents, features, strict=True)):
             entries: _Entries = document.input
             owner = _owners(entries, own)
             if not self.apart(document, own):
-                raise AskInsteadError(
+                return (
                     "a word occurs in several of its parts, and under this norm the effect of the "
                     "word cannot be divided among them"
                 )

@@ -16,7 +16,6 @@ from limelight.models.fingerprints import Fingerprint, function_fingerprint, obj
 from limelight.models.protocol import (
     CAPABILITIES,
     SCALES,
-    AskInsteadError,
     Capability,
     Link,
     Property,
@@ -202,12 +201,11 @@ class Function:
             cut = PatchedImage(image, grid_boxes((0, 0, *image.size), _SIDE, _SIDE))
             return Document.from_image(cut, divisible=True)
         if self.bag is not None:
-            # Which model answers instead is known here, and not where the words are read.
-            try:
-                return self.bag.read(checked_text(text))
-            except AskInsteadError as error:
-                error.asked = replace(self, bag=None, asked_because=error.why)
-                raise
+            document = self.bag.read(checked_text(text))
+            if isinstance(document, Document):
+                return document
+            called = replace(self, bag=None, asked_because=document)
+            return replace(called.read(text), fallback=called)
         whole, parts = joined(checked_text_or_pair(text))
         names = [f"the {side} text of the pair" for side in SIDES] if parts else ["the text"]
         spans = list[Span]()
@@ -235,8 +233,11 @@ class Function:
                     raise InputError(_PAIRS if self.pairs else f"a pair came, and {_TEXTS}.")
         return self._engine(list(texts)) if len(texts) else np.empty((0, len(self.classes)))
 
-    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
-        """Return what is left when words are deleted, for all masks at once."""
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame | str:
+        """Return what is left when words are deleted, for all masks at once, or why not."""
+        for document in documents:
+            if document.fallback is not None:
+                return cast(Function, document.fallback).asked_because
         return cast(Bag, self.bag).games(documents, features)
 
     def asked_about(self, features: Any, scale: str) -> "Function":
@@ -266,9 +267,13 @@ class Function:
 
     def game(self, document: Document, features: Features, replacement: str) -> Game:
         """Return the outputs for each mask; of the spaces beside a deleted word one stays."""
+        if document.fallback is not None:
+            return cast(Function, document.fallback).game(
+                replace(document, fallback=None), features, replacement
+            )
         if (bag := self.bag) is not None:
             if bag.apart(document, features):
-                known = one_document(bag.games([document], [features]), 0)
+                known = one_document(cast(RatioGame, bag.games([document], [features])), 0)
                 return lambda keep: value(known, keep).T
             # A column that two features share has no such game under a norm, but known outputs.
             if bag.growth is not None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.models.bags import Bag, ReadWords, blanked
-from limelight.models.protocol import AskInsteadError, class_probabilities
+from limelight.models.protocol import class_probabilities
 from limelight.models.scikit_classes import ForeignCodeError, scikit_class, unwrapped
 from limelight.models.vectorized_words import WordReader
 from limelight.shapes import Float, Int
@@ -70,8 +70,6 @@ def linear_pipeline(pipeline: Any) -> Mapping[str, Any] | str:
         return _linear_pipeline(pipeline)
     except (_NotLinearError, ForeignCodeError) as why:
         return str(why)
-    except AskInsteadError as why:
-        return why.why
     except Exception as error:  # of steps that may do anything: what cannot be tried out is asked
         return f"it could not be taken apart ({type(error).__name__})"
 
@@ -162,15 +160,16 @@ class _Vectors:
         _, part, counts = np.unique(columns, return_inverse=True, return_counts=True)
         return (x > 0 if self.classifier.presence else x) / counts[part]
 
-    def words(self, text: str) -> ReadWords:
-        """Return the words of a text as the vectorizer cuts it, with the columns of each."""
+    def words(self, text: str) -> ReadWords | str:
+        """Return the words of a text as the vectorizer cuts it, with the columns of each.
+
+        If removed words may change how others are read, return a clause that says so.
+        """
         reading = self.reader.read(text)
         if not text.strip() or (reading is not None and not reading[0]):
             raise InputError("the text has no words; give at least one word.")
         if reading is None:
-            raise AskInsteadError(
-                "its vectorizer reads some words differently if others are removed"
-            )
+            return "its vectorizer reads some words differently if others are removed"
         words, checked = reading
         flat = [(i, token) for i, (_, _, tokens) in enumerate(words) for token in tokens]
         column = self._columns([token for _, token in flat])
@@ -400,13 +399,11 @@ def _probes(vectorizer: Any) -> list[str]:
 
 def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
     """Refuse a pipeline whose answers, with words and without, are not those of the bag."""
-    unread: AskInsteadError | None = None
-    compared = False
+    reason_sampled, compared = "", False
     for text in texts:
-        try:
-            document = bag.read(text)
-        except AskInsteadError as error:  # this text would be sampled, and others may be exact
-            unread = error
+        document = bag.read(text)
+        if isinstance(document, str):  # this text would be sampled, and others may be exact
+            reason_sampled = document
             continue
         features = features_of(document)
         d = len(features)
@@ -414,6 +411,8 @@ def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
         # Most words at once, too: only then does a norm show.
         keep = np.concatenate([keep, np.arange(d)[None] < np.array([[1], [d // 2]])])
         games = bag.games([document], [features])
+        if isinstance(games, str):
+            raise _NotLinearError(games)
         found = value(one_document(games, 0), keep).T
         answer = read.outputs([blanked(document, features, row) for row in keep])
         # The room is the bound that results claim, whatever the size of the outputs.
@@ -421,8 +420,8 @@ def _check_answers(bag: Bag, read: _Vectors, texts: list[str]) -> None:
         if not np.all(np.abs(found - answer) <= room):
             raise _NotLinearError("its answers are not those of a linear classifier of words")
         compared = True
-    if unread is not None and not compared:
-        raise unread
+    if reason_sampled and not compared:
+        raise _NotLinearError(reason_sampled)
 
 
 def _check_choice(pipeline: Any, texts: list[str], outputs: Float[np.ndarray, "n C"]) -> None:

@@ -1,7 +1,6 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -20,19 +19,10 @@ from limelight.sampling.sample import Game
 from limelight.shapes import Float, Int
 from limelight.text import (
     Answer,
-    Asked,
-    AskedText,
     Document,
     Features,
     Given,
-    PatchedImage,
     Place,
-    Span,
-    checked_text_or_pair,
-    is_image,
-    joined,
-    one_line,
-    place_at,
 )
 from limelight.theory.ratio_game import RatioGame
 
@@ -252,8 +242,11 @@ class Capable(Model, Protocol):
     ) -> CollapsedDocuments:
         """Return documents as the arrays that exact methods need."""
 
-    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame:
-        """Return the games of all documents, one class for each output of the model."""
+    def games(self, documents: Sequence[Document], features: Sequence[Features]) -> RatioGame | str:
+        """Return the games of all documents, one class for each output of the model.
+
+        If the model does not know exactly what these features do, return a clause that says why.
+        """
 
     def asked_about(self, features: Any, scale: str) -> Model:
         """Return the same model, or one without games where they do not answer such a question."""
@@ -320,11 +313,6 @@ BRINGS: Mapping[str, tuple[str, ...]] = {
     "generation": ("generation_settings", "announce_calls", "generate"),
     "hidden_states": ("read_together", "hidden_states", "documents_per_batch"),
 }
-
-
-def asks(model: Model) -> bool:
-    """Whether ``model`` is asked about a place in a text or an answer to it, not about the text."""
-    return has(model, "spans") or has(model, "generation")
 
 
 def check_writing(max_new_tokens: Any, per_token: Any) -> None:
@@ -411,20 +399,6 @@ def require(model: Model, name: Capability | Property, use: str, advice: str = "
     return cast(Capable, model)
 
 
-class AskInsteadError(InputError):
-    """A model whose removals are known does not know those of a text: ``why``, in a clause.
-
-    ``asked`` is the same model, which answers instead. A game of features that the model cannot
-    compute raises it too, without ``asked``.
-    """
-
-    asked: Model
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"nothing about this text is known exactly: {why}.")
-        self.why = why
-
-
 def query_kind(model: Model) -> str:
     """Return what queries to ``model`` are about: "texts", "images", "places" or "answers"."""
     known = model.capabilities  # looked up, for every explanation comes here several times
@@ -452,14 +426,43 @@ def batch_size(model: Model, *, is_joint: bool) -> int:
     return size
 
 
-def answering(model: Model, features: Any, scale: str, *, names: Sequence[Any] = ()) -> Model:
-    """Return ``model`` as it answers about ``features`` on a scale: exactly, or by being asked.
+def adapt_model(
+    model: Model,
+    features: Any,
+    scale: str,
+    *,
+    classes: Collection[Any] = (),
+    window: str | int | None = None,
+) -> Model:
+    """Return ``model`` as it answers one request; most models answer every request as they are.
 
-    ``names`` are the classes that are asked about: a tagger may have more of them than it shows.
+    Parameters
+    ----------
+    model
+        Any model.
+    features
+        What is scored. A model whose removals are known exactly may have to be called about it.
+    scale
+        What is explained of a class: "logit", "probability" or "score".
+    classes
+        Classes that the request names. A tagger may have more of them than it shows.
+    window
+        Number of tokens of a window in which texts are read, or "auto"; None for no windows.
+
+    Raises
+    ------
+    InputError
+        If the model does not read texts in windows.
     """
-    if has(model, "spans"):
-        model = model.with_classes(names)
-    return model.asked_about(features, scale) if has(model, "exact_game") else model
+    capabilities = model.capabilities  # looked up, for every explanation comes here
+    if capabilities.get("spans", "") is None:
+        model = cast(Capable, model).with_classes(classes)
+    if capabilities.get("exact_game", "") is None:
+        model = cast(Capable, model).asked_about(features, scale)
+    if window is not None:
+        reader = require(model, "max_tokens", "window", " Leave window out.")
+        model = reader.in_windows(window)
+    return model
 
 
 def class_probabilities(
@@ -564,160 +567,6 @@ def replacement_in_place(model: Model, name: str) -> str:
             "none of them. Use 'lime' or 'shapley'."
         )
     return staying[0]
-
-
-def document_by(model: Model, given: Any, *, pieces: bool = False) -> Document:
-    """Return a text or a pair as ``model`` reads it; refuse a pair where it reads single texts.
-
-    An ``AskedText`` brings along what is asked of it, or a name for that (see :func:`asked_of`).
-    """
-    text = given.given if isinstance(given, AskedText) else given
-    _check_kind(model, text)
-    return read_asking(model, text, asked_of(model, given), pieces=pieces)
-
-
-def read_asking(
-    model: Model, given: Any, asked: tuple[Asked, ...], *, pieces: bool = False
-) -> Document:
-    """Return a text as ``model`` reads it, with what is asked of it, if anything is."""
-    if not asked:
-        return model.read(given, pieces=pieces)
-    # No parameter of every `read`: a family that classifies has nothing to do with it.
-    return cast(Capable, model).read(given, asked=asked, pieces=pieces)
-
-
-def documents_by(
-    model: Model, texts: Sequence[Any], *, together: bool, pieces: bool
-) -> Iterator[Document]:
-    """Return what :func:`document_by` returns of each text.
-
-    With ``together``, which needs hidden states of the model, it reads many in one call.
-    """
-    one_by_one = map(partial(document_by, model, pieces=pieces), texts)
-    if not together:
-        return one_by_one
-    reader = require(model, "hidden_states", "a learned method")
-    if asks(model):
-        return one_by_one
-    return _read_in_turn(model, texts, reader.read_together(texts, pieces=pieces))
-
-
-def _read_in_turn(
-    model: Model, texts: Sequence[Any], documents: Iterator[Document]
-) -> Iterator[Document]:
-    """Yield ``documents``, each when its text has been checked: an error is about that text."""
-    for text in texts:
-        _check_kind(model, text)
-        yield next(documents)
-
-
-def asked_of(model: Model, given: Any) -> tuple[Asked, ...]:
-    """Return what is asked of a text: a place, an answer, or nothing where ``model`` classifies.
-
-    Where nothing names it, it is the only span that the model finds, or what the model writes.
-    """
-    one = given if isinstance(given, AskedText) else AskedText(given)
-    if one.asked:
-        return one.asked
-    known = model.capabilities  # looked up, for every text that is read comes here
-    if known.get("generation", "") is not None and known.get("spans", "") is not None:
-        return ()
-    if has(model, "generation"):
-        if isinstance(one.by, Answer):
-            return (one.by,)
-        return (model.generate(one.given) if one.by is None else Answer.of(one.by),)
-    found = spans_of(model, one)
-    # Of a question and a passage the passage is searched, which comes second.
-    text, parts = joined(one.given)
-    region = parts[1] if parts else (0, len(text))
-    return (place_at(one.by, text, region, found, first_pieces=one.first_pieces),)
-
-
-def parts_of(model: Model, given: Any) -> AskedText:
-    """Return a text with all that can be asked of it at once.
-
-    The spans that a model finds, of which there may be none, or each sentence of an answer.
-    """
-    one = AskedText.of(given)
-    if one.asked:
-        return one
-    if has(model, "spans"):
-        return AskedText(one.given, spans_of(model, one))
-    (answer,) = cast(tuple[Answer, ...], asked_of(model, one))
-    return AskedText(one.given, answer.sentences())
-
-
-def spans_of(model: Model, given: Any) -> tuple[Place, ...]:
-    """Return the spans that ``model`` finds in a text, or in a pair if it reads such."""
-    one = AskedText.of(given)
-    _check_kind(model, one.given)
-    return require(model, "spans", "finding spans").spans(one.given, first_pieces=one.first_pieces)
-
-
-def asked_of_spans(model: Model, texts: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield every text once for each span that ``model`` finds in it, or sentence of its answer."""
-
-    def apart(text: Any) -> list[Any]:
-        parts = parts_of(model, text)
-        return [AskedText(parts.given, (one,)) for one in parts.asked]
-
-    some = False
-    for text in texts:
-        asked = _unless_refused(apart, text)
-        some = some or bool(asked)
-        yield asked
-    # Not before: one text without a span is no error where others have some.
-    if not some:
-        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
-
-
-def answered_once(model: Model, texts: Iterable[Any]) -> Iterator[AskedText]:
-    """Yield every text with its answer, which ``model`` then writes once for all readings."""
-    for own in map(AskedText.of, texts):
-        yield from _unless_refused(lambda one: [AskedText(one.given, asked_of(model, one))], own)
-
-
-def _unless_refused(asked: Callable[[Any], list[Any]], text: Any) -> list[Any]:
-    """Return what is ``asked`` of a text; one that cannot be read is refused where it is read."""
-    try:
-        return asked(text)
-    except InputError as error:
-        if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
-            raise
-        return [text]
-
-
-def _check_kind(model: Model, given: Any) -> None:
-    # A path to an image is a string too, and would be explained as if it were a text.
-    if is_image(given):
-        if not get_property(model, "reads_images"):
-            kind = one_line(given, 80) if isinstance(given, str) else type(given).__name__
-            why = get_property(model, "limitations").get("reads_images", "this one reads texts")
-            raise InputError(
-                f"got an image ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
-            )
-    elif isinstance(given, tuple):
-        checked_text_or_pair(given)
-        require(model, "reads_pairs", "a pair of texts")
-
-
-def cut_finer(model: Model, document: Document, cut: Sequence[Span] | PatchedImage) -> Document:
-    """Return a document whose words end where the units of ``cut`` do, if the model can read so.
-
-    A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
-    An image comes cut anew.
-    """
-    if isinstance(cut, PatchedImage):
-        return document.with_cut(cut)
-    edges = {edge for span in cut for edge in span}
-    # Most units end where words do, and a text need not be tokenised again then.
-    if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
-        return document
-    if document.divisible:
-        return document.cut_at(edges)
-    if not get_property(model, "has_subwords"):
-        return document
-    return read_asking(model, document.given, document.asked, pieces=True)
 
 
 _MEMBERS = tuple(name for name in vars(Model) if not name.startswith("_"))

@@ -1,7 +1,7 @@
 """An image under the colours of its scores: as SVG, and as pixels for terminals and figures."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from rich.text import Text
 
-    from limelight.results.summary import SummarizedView
+    from limelight.results.summary import RunSummary
 
 THUMBNAIL = 160  # pixels of the longer side
 CARD = 48  # columns of an image on a terminal at most: more say little, and scroll the numbers away
@@ -252,22 +252,26 @@ def paint_image(grid: Any, explanations: Sequence[Explanation], image: Image) ->
             axes.add_patch(PathPatch(path, **style))
 
 
-def mean_map(view: "SummarizedView") -> Explanation | None:
+def average_image(
+    summary: "RunSummary", words: Mapping[str, Mapping[str, Any]]
+) -> Explanation | None:
     """Return the mean score of every patch as if of one image; None of texts and of segments.
 
-    A patch that is in no list has no mean that is known to differ from 0, and stays plain.
+    ``words`` are the patches of the summary by name. A patch that is in no list has no mean that is
+    known to differ from 0, and stays plain.
     """
-    picked = [one.explanation for one in view.representatives]
-    for e in (*picked, *(one.explanation for one in view.mistakes)):
+    texts = summary.representatives.records() + summary.mistakes.records()
+    for e in (text["explanation"] for text in texts):
         if e is None or e.image is None or e.image.regions is not None:
             continue
-        known = {one.word: one for one in (*view.supporting, *view.opposing)}
-        found = [known.get(name) for name in e.features]
+        (view,) = summary.views.records()
+        plain = {"mean": 0.0, "low": 0.0, "high": 0.0}
+        patches = [words.get(name, plain) for name in e.features]
         return replace(
             e,
-            text=f"the mean over {view.texts:,} images",
-            scores=np.array([0.0 if one is None else one.mean for one in found]),
-            stderr=np.array([0.0 if one is None else (one.high - one.low) / 3.92 for one in found]),
+            text=f"the mean over {view['texts']:,} images",
+            scores=np.array([patch["mean"] for patch in patches]),
+            stderr=np.array([(patch["high"] - patch["low"]) / 3.92 for patch in patches]),
             image=replace(e.image, png=None),
         )
     return None

@@ -1,7 +1,7 @@
 """What drives a model over a run, and two runs side by side: on a terminal, and as pages."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,25 +9,21 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from limelight.pages.html import drawn_bar, legend, words
-from limelight.pages.images import mean_map, thumbnail
+from limelight.pages.images import average_image, thumbnail
 from limelight.pages.markup import rendered, table_html, whole_page
 from limelight.pages.palette import Side
 from limelight.pages.pieces import visible
 from limelight.pages.terminal import ALL, Look, bar, on_terminal, sections_text
-from limelight.pages.wording import part_in_words, slice_table, sureness, written
-from limelight.results.summary import (
-    DifferingWord,
-    RunDifference,
-    RunSummary,
-    SummarizedView,
-    SummarizedWord,
-)
+from limelight.pages.wording import share_text, sureness, written
+from limelight.results.explanation import target_name
+from limelight.results.summary import RIGHT, RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Section, Table
 from limelight.text import name_of_one, plural
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+Record = Mapping[str, Any]  # a row of a table, by the names of its columns
 _SHOWN, _FEW, _SHOWN_CHANGES = 10, 3, 12  # rows on a terminal
 _NARROW = 60  # columns of a terminal, below which intervals and classes give way
 FIRST = 20  # rows that are seen at once; the others wait for a click, and cost no layout
@@ -38,19 +34,25 @@ _SHEETS = ("words.css", "page.css", "summary.css")
 @on_terminal()
 def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     """Yield the first view under the titles of the page, and the names of the others."""
-    view, *others = summary.views
+    first, *_ = summary.split_views()
+    view, *others = summary.views.records()
     noun = name_of_one(summary.units)
-    texts = f"{view.texts:,} text{'s' * (view.texts != 1)}"
-    yield look.line(f"{texts}, {view.label}: what drives {view.aim}", "bold")
-    if view.right is not None:
-        right = f"{part_in_words(view.right)} of {view.right.of:,} labelled texts"
-        yield look.line(f"right on {right}")
+    texts = f"{view['texts']:,} text{'s' * (view['texts'] != 1)}"
+    yield look.line(
+        f"{texts}, {view['label']}: what drives {target_name(view['target'], view['against'])}",
+        "bold",
+    )
+    if view["right"] is not None:
+        yield look.line(f"right on {_right_text(view)} of {view['labelled']:,} labelled texts")
     note = f"means over texts, 95 % intervals, shrunken for rare {plural(noun)}"
-    yield look.line(f"{note}; {view.vocabulary:,} {plural(noun)}", "dim")
+    yield look.line(f"{note}; {view['vocabulary']:,} {plural(noun)}", "dim")
     yield Text()
-    yield from sections_text(_sections(view, noun), look)
+    yield from sections_text(_view_sections(first, noun), look)
     if others:
-        also = ", ".join(f"{one.method} ({one.aim})" for one in others)
+        also = ", ".join(
+            f"{other['method']} ({target_name(other['target'], other['against'])})"
+            for other in others
+        )
         yield Text()
         yield look.line(
             f"Also in this run: {also}; --method shows one, --output page.html all.", "dim"
@@ -58,50 +60,69 @@ def summary_text(summary: RunSummary, look: Look) -> Iterator[RenderableType]:
     yield from look.notices(summary.notices)
 
 
-def _sections(view: SummarizedView, noun: str) -> list[Section]:
-    """Return the strongest of what the page has: words, phrases, mistakes, texts and slices."""
-    against = f"Against {view.target}" if view.against is None else f"For {view.against}"
-    lists = {f"For {view.target}": view.supporting, against: view.opposing}
-    if not view.signed:
-        lists = {"Largest: the method gives no sign": view.supporting}
-    lists = {title: several[:_SHOWN] for title, several in lists.items()}
-    peak = max((abs(one.shrunken) for several in lists.values() for one in several), default=0.0)
-    found = [
-        Section(title, tables=[_words(several, noun, peak, signed=view.signed)])
-        for title, several in lists.items()
-        if several
+def _right_text(record: Record) -> str:
+    """Return the share of labelled texts that is right, with its interval; "" without labels."""
+    return "" if record["right"] is None else share_text(*(record[name] for name in RIGHT))
+
+
+def _word_lists(summary: RunSummary) -> dict[str, list[dict[str, Any]]]:
+    """Return the words of a view under the titles of their lists, and phrases under "Phrases"."""
+    (view,) = summary.views.records()
+    target, against = view["target"], view["against"]
+    titles = {"for": f"For {target}", "phrase": "Phrases"}
+    titles["against"] = f"Against {target}" if against is None else f"For {against}"
+    titles["size"] = "Largest: the method gives no sign"
+    kinds = ("for", "against") if view["signed"] else ("size",)
+    groups = summary.words.group_by("kind")
+    return {
+        titles[kind]: groups[(kind,)].records() if (kind,) in groups else []
+        for kind in (*kinds, "phrase")
+    }
+
+
+def _view_sections(summary: RunSummary, noun: str) -> list[Section]:
+    """Return the strongest of what the page of a view has: words, mistakes, texts and slices."""
+    (view,) = summary.views.records()
+    lists = {title: words[:_SHOWN] for title, words in _word_lists(summary).items()}
+    phrases = lists.pop("Phrases")[: 2 * _FEW]
+    peak = max((abs(word["shrunken"]) for words in lists.values() for word in words), default=0.0)
+    sections = [
+        Section(title, tables=[_word_table(words, noun, peak, signed=view["signed"])])
+        for title, words in lists.items()
+        if words
     ]
-    if phrases := view.phrases[: 2 * _FEW]:
-        peak = max(abs(one.shrunken) for one in phrases)
-        table = _words(phrases, "phrase", peak, signed=view.signed)
-        found.append(Section("Phrases", tables=[table]))
+    if phrases:
+        peak = max(abs(phrase["shrunken"]) for phrase in phrases)
+        table = _word_table(phrases, "phrase", peak, signed=view["signed"])
+        sections.append(Section("Phrases", tables=[table]))
+    differing, mistakes = summary.differing_words.records(), _mistake_table(summary, noun)
     # Not of a model that is right everywhere, which has nothing to compare with.
-    if view.compared or view.mistakes:
+    if view["compared"] or mistakes.rows:
         none = f"No {noun}'s mean score differs for certain between right and wrong."
-        heads = (noun, "called", "where right", "where wrong")
-        both = (_differing_words(heads, view.differing[:_FEW]), _mistakes(view, noun))
-        said = none if view.compared and not view.differing else ""
-        tables = [table for table in both if table.rows]
-        found.append(Section("Where the model is wrong", said, tables=tables))
-    if view.representatives:
-        rows = ", ".join(text.id for text in view.representatives)
-        share = view.representatives[-1].covered
-        said = f"{rows} show {plural(noun)} of {share:.1%} of all importance."
-        found.append(Section("Representative texts", said))
-    if view.slices:
-        found.append(Section(f"Slices by {view.sliced_by}", tables=[slice_table(view, noun)]))
-    return found
+        said = none if view["compared"] and not differing else ""
+        tables = [_right_wrong_table(differing[:_FEW], noun), mistakes]
+        tables = [table for table in tables if table.rows]
+        sections.append(Section("Where the model is wrong", said, tables=tables))
+    if texts := summary.representatives.records():
+        rows = ", ".join(text["id"] for text in texts)
+        said = f"{rows} show {plural(noun)} of {texts[-1]['covered']:.1%} of all importance."
+        sections.append(Section("Representative texts", said))
+    if summary.slices.rows:
+        title = f"Slices by {summary.sliced_by}"
+        sections.append(Section(title, tables=[_slice_table(summary, noun)]))
+    return sections
 
 
-def _words(found: Sequence[SummarizedWord], heading: str, peak: float, *, signed: bool) -> Table:
+def _word_table(records: Sequence[Record], heading: str, peak: float, *, signed: bool) -> Table:
     """Return means of words with intervals, in how many texts they are, and bars."""
     number = partial(written, peak=peak, signed=signed)
     rows = []
-    for one in found:
-        hue: Side = "neutral" if not signed else "for" if one.shrunken >= 0 else "against"
-        drawn = partial(bar, one.shrunken / (peak or 1.0), hue)
-        texts = f"{one.texts:,}{'*' * one.rare}"
-        rows.append((Cell(one.word, hue), one.mean, (one.low, one.high), texts, drawn))
+    for word in records:
+        hue: Side = "neutral" if not signed else "for" if word["shrunken"] >= 0 else "against"
+        drawn = partial(bar, word["shrunken"] / (peak or 1.0), hue)
+        texts = f"{word['texts']:,}{'*' * word['rare']}"
+        interval = word["low"], word["high"]
+        rows.append((Cell(word["word"], hue), word["mean"], interval, texts, drawn))
     columns = (
         Column(heading, widest=24),
         Column("mean", number),
@@ -112,58 +133,93 @@ def _words(found: Sequence[SummarizedWord], heading: str, peak: float, *, signed
     return Table(columns, rows)
 
 
-def _mistakes(view: SummarizedView, noun: str) -> Table:
+def _mistake_table(summary: RunSummary, noun: str) -> Table:
     columns = [
         *(Column(name, widest=18) for name in ("mistake", "label", "predicted")),
         Column("how sure", wide=_NARROW),
+        Column(plural(noun), widest=40),
     ]
     rows = [
         (
-            *(one.id, one.label, one.predicted),
-            sureness(one.confidence, margin=one.margin),
-            ", ".join(one.words),
+            *(text[name] for name in ("id", "label", "predicted")),
+            sureness(text["confidence"], margin=text["margin"]),
+            ", ".join(text["words"]),
         )
-        for one in view.mistakes[:_FEW]
+        for text in summary.mistakes.first(_FEW).records()
     ]
-    return Table([*columns, Column(plural(noun), widest=40)], rows)
+    return Table(columns, rows)
+
+
+def _slice_table(summary: RunSummary, noun: str) -> Table:
+    """Return how often the class of a view is predicted in each slice, and what differs there."""
+    (view,), slices = summary.views.records(), summary.slices.records()
+    labelled = any(part["right"] is not None for part in slices)
+    columns = [
+        Column(f"by {summary.sliced_by}", widest=24),
+        Column("texts", ","),
+        Column(f"called {view['target']}", widest=22),
+        *[Column("right")] * labelled,
+        Column(f"{plural(noun)} that score otherwise", wide=90),
+    ]
+    words = summary.slice_words.records()
+    rows = []
+    for part in slices:
+        changes = ", ".join(
+            f"{word['word']} {word['difference']:+.2f}"
+            for word in words
+            if word["group"] == part["slice"]
+        )
+        names = ("predicted", "texts", "predicted_low", "predicted_high")
+        called = share_text(*(part[name] for name in names))
+        rows.append(
+            (part["slice"], part["texts"], called, *[_right_text(part)] * labelled, changes)
+        )
+    return Table(columns, rows)
 
 
 @on_terminal()
-def difference_text(d: RunDifference, look: Look) -> Iterator[RenderableType]:
+def run_comparison_text(c: RunComparison, look: Look) -> Iterator[RenderableType]:
     """Yield the words and the texts that changed most."""
     sections = [
-        found._replace(tables=[table.first(_SHOWN_CHANGES) for table in found.tables])
-        for found in _difference(d)
+        section._replace(tables=[table.first(_SHOWN_CHANGES) for table in section.tables])
+        for section in _comparison_sections(c)
     ]
     yield from sections_text(sections, look)
 
 
 def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
     """Return words, phrases, mistakes, representative texts and slices of every view."""
-    noun = name_of_one(summary.units)
+    noun, views = name_of_one(summary.units), summary.split_views()
     body = rendered(
         "summary.html",
         summary=summary,
-        labels=[f"{view.label} · {view.aim}" for view in summary.views],
+        views=views,
+        labels=[
+            f"{view['label']} · {target_name(view['target'], view['against'])}"
+            for view in summary.views.records()
+        ],
         first=FIRST,
         opened=_OPEN,
-        words=lambda e, **asked: words(thumbnail(e), **asked),
+        words=lambda e, **options: words(thumbnail(e), **options),
         thing="image" if noun in ("patch", "segment") else "text",
-        mean_map=mean_map,
+        word_lists=_word_lists,
+        mean_map=lambda view: average_image(view, _single_words(view)),
         legend=legend,
         written=written,
         sureness=sureness,
-        bar=_bar,
-        peak_of=lambda found: max((max(-one.low, one.high) for one in found), default=0.0),
-        share=part_in_words,
-        differing=lambda view: table_html(
-            _differing_words((noun, "called", "where right", "where wrong"), view.differing),
-            label="Right and wrong",
+        bar=_draw_bar,
+        peak_of=lambda records: max((max(-x["low"], x["high"]) for x in records), default=0.0),
+        target_name=target_name,
+        right=_right_text,
+        differing=lambda part: table_html(
+            _right_wrong_table(part.differing_words.records(), noun), label="Right and wrong"
         ),
-        slices=lambda view: table_html(slice_table(view, noun), label=f"Texts by {view.sliced_by}"),
+        slices=lambda part: table_html(
+            _slice_table(part, noun), label=f"Texts by {part.sliced_by}"
+        ),
         noun=noun,
     )
-    data = {"views": [_examples(view) for view in summary.views]}
+    data = {"views": [_example_rows(part) for part in views]}
     return whole_page(
         "What drives the model?",
         body,
@@ -174,38 +230,43 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
     )
 
 
-def _examples(view: SummarizedView) -> list[Any]:
-    """Return what a click on a word shows: [word, [[id, score, before, word, after], …]]."""
-    return [
-        [
-            visible(one.word),
-            [
-                [
-                    visible(e.id),
-                    float(f"{e.score:.4g}"),
-                    *map(visible, (e.before, e.found, e.after)),
-                ]
-                for e in one.examples
-            ],
-        ]
-        for one in (*view.supporting, *view.opposing)
-    ]
+def _example_rows(summary: RunSummary) -> list[Any]:
+    """Return what a click on a word shows: [word, [[id, score, before, match, after], …]]."""
+    rows, parts = summary.examples.records(), ("before", "match", "after")
+    # Each text once: ids and matches repeat.
+    shown = {text: visible(text) for row in rows for text in (row["id"], *map(row.get, parts))}
+    examples: dict[str, list[Any]] = {word: [] for word in _single_words(summary)}
+    for row in rows:
+        texts = [shown[row[name]] for name in parts]
+        score = float(f"{row['score']:.4g}")
+        examples[row["word"]].append([shown[row["id"]], score, *texts])
+    return [[visible(word), word_rows] for word, word_rows in examples.items()]
 
 
-def _bar(one: SummarizedWord, peak: float, signed: bool) -> dict[str, str | bool]:
+def _single_words(summary: RunSummary) -> dict[str, dict[str, Any]]:
+    """Return the words of a view, without its phrases, by their names."""
+    return {word["word"]: word for word in summary.words.records() if word["kind"] != "phrase"}
+
+
+def _draw_bar(word: Record, peak: float, signed: bool) -> dict[str, str | bool]:
     """Return a bar of the shrunken mean, with a whisker over its interval.
 
     Lengths are distances from 0 on the side of the mean.
     """
-    ends = (one.low, one.shrunken, one.high)
-    if one.shrunken < 0:
-        ends = (-one.high, -one.shrunken, -one.low)
+    mean, ends = word["shrunken"], (word["low"], word["shrunken"], word["high"])
+    if mean < 0:
+        ends = (-word["high"], -mean, -word["low"])
     low, middle, high = (max(min(x * 96 / max(peak, 1e-300), 100.0), 0.0) for x in ends)
-    hue = "n" if not signed else "f" if one.shrunken >= 0 else "a"
+    hue = "n" if not signed else "f" if mean >= 0 else "a"
     return drawn_bar(0.0, middle, hue, (low, high))
 
 
-def _differing_words(heads: Sequence[str], found: Sequence[DifferingWord]) -> Table:
+def _right_wrong_table(records: Sequence[Record], noun: str) -> Table:
+    """Return the words that score otherwise where the model is wrong."""
+    return _group_table((noun, "called", "where right", "where wrong"), records)
+
+
+def _group_table(heads: Sequence[str], records: Sequence[Record]) -> Table:
     """Return words in two groups of texts, with the difference and its interval."""
     word, group, first, second = heads
     score = "+.3f"
@@ -219,30 +280,35 @@ def _differing_words(heads: Sequence[str], found: Sequence[DifferingWord]) -> Ta
     )
     rows = [
         (
-            *(w.word, w.group, w.first, w.second, w.difference, (w.low, w.high)),
-            w.first_texts
-            if w.first_texts == w.second_texts
-            else f"{w.first_texts:,} and {w.second_texts:,}",
-            w.p_holm,
+            *(row[name] for name in ("word", "group", "first", "second", "difference")),
+            (row["low"], row["high"]),
+            row["first_texts"]
+            if row["first_texts"] == row["second_texts"]
+            else f"{row['first_texts']:,} and {row['second_texts']:,}",
+            row["p_holm"],
         )
-        for w in found
+        for row in records
     ]
     return Table(columns, rows)
 
 
-def _difference(d: RunDifference) -> list[Section]:
+def _comparison_sections(c: RunComparison) -> list[Section]:
     """Return what two runs are, the words and the texts that changed most."""
-    first, second = d.methods
+    first, second = c.methods
+    share = share_text(c.changed_predictions, c.texts, c.changed_low, c.changed_high)
     said = (
-        f"{d.texts:,} explanations of the same texts: {first} in “{d.first}”, then {second} in "
-        f"“{d.second}”. Predictions that changed: {d.predictions.count:,}, "
-        f"{part_in_words(d.predictions)}. Texts in the first run only: {d.apart[0]:,}; in the "
-        f"second only: {d.apart[1]:,}."
+        f"{c.texts:,} explanations of the same texts: {first} in “{c.first}”, then {second} in "
+        f"“{c.second}”. Predictions that changed: {c.changed_predictions:,}, {share}. Texts in the "
+        f"first run only: {c.only_first:,}; in the second only: {c.only_second:,}."
     )
     unit = "Scores are shares of a text's total size, since two methods have no common unit."
-    noun = name_of_one(d.units)
-    none = f"No {noun}'s score changed for certain, of {d.compared:,} compared."
-    words = _differing_words((noun, "for", "first", "second"), d.words)
+    noun = name_of_one(c.units)
+    none = f"No {noun}'s score changed for certain, of {c.compared:,} compared."
+    changed = [
+        word
+        | {"group": word["target"], "first_texts": word["texts"], "second_texts": word["texts"]}
+        for word in c.words.records()
+    ]
     columns = (
         Column("text", widest=18),
         Column("for", wide=_NARROW, widest=18),
@@ -250,23 +316,24 @@ def _difference(d: RunDifference) -> list[Section]:
         Column("first says", widest=18),
         Column("second says", widest=18),
     )
-    texts = [(t.id, t.target, t.change, t.predicted, t.other_predicted) for t in d.changed]
+    names = ("id", "target", "change", "predicted", "other_predicted")
+    texts = [[text[name] for name in names] for text in c.changed_texts.records()]
     return [
-        Section("The runs", said=said, note=unit if d.shares else ""),
+        Section("The runs", said=said, note=unit if c.shares else ""),
         Section(
             f"{plural(noun).capitalize()} that changed most",
-            said="" if d.words else none,
-            tables=[words] if d.words else [],
+            said="" if changed else none,
+            tables=[_group_table((noun, "for", "first", "second"), changed)] if changed else [],
         ),
         Section("Texts that changed most", tables=[Table(columns, texts)]),
     ]
 
 
-def difference_page(d: RunDifference) -> str:
+def run_comparison_page(c: RunComparison) -> str:
     """Return the words and the texts that changed most."""
     return whole_page(
         "What changed between two runs?",
-        rendered("sections.html", sections=_difference(d)),
+        rendered("sections.html", sections=_comparison_sections(c)),
         sheets=_SHEETS,
         script="summary.js",
         data='{"views":[]}',

@@ -20,7 +20,6 @@ from limelight.text import Answer, plural
 if TYPE_CHECKING:  # dozens of classes, which words about a text do without
     from limelight.results.judgement import Interval, JudgedMethod, Judgement
     from limelight.results.method_table import WayRow
-    from limelight.results.summary import Part, SummarizedView
 
 LEARNED = "learned"  # by a network, whose errors are those on texts kept aside
 ONE_SIDED = ("generic-attention",)  # without a sign, and of what speaks for the class alone
@@ -139,9 +138,9 @@ def sureness(confidence: float, *, margin: bool) -> str:
     return f"by a margin of {confidence:.3g}" if margin else f"at {percent(confidence)}"
 
 
-def part_in_words(found: "Part") -> str:
-    """Return a share of texts and its interval: "88.0% [86.1%, 89.7%]"."""
-    return f"{percent(found.share)} [{found.low:.1%}, {found.high:.1%}]"
+def share_text(count: int, total: int, low: float, high: float) -> str:
+    """Return a share of texts and its interval: "88.0% [86.1%, 89.7%]"; 0 of nothing is 0."""
+    return f"{percent(count / total if total else 0.0)} [{low:.1%}, {high:.1%}]"
 
 
 def share_ends(m: "JudgedMethod") -> "Interval":
@@ -527,24 +526,6 @@ def pair_table(e: Explanation, pairs: Pairs, count: int) -> Table:
         values.append(pairs.stderr.tolist())
     rows = list(zip(*values, strict=True))
     return Table(columns, [rows[k] for k in strongest(pairs.scores, count)])
-
-
-def slice_table(view: "SummarizedView", noun: str) -> Table:
-    """Return how often the class of a view is predicted in each slice, and what differs there."""
-    labelled = any(one.right is not None for one in view.slices)
-    columns = [
-        Column(f"by {view.sliced_by}", widest=24),
-        Column("texts", ","),
-        Column(f"called {view.target}", widest=22),
-        *[Column("right")] * labelled,
-        Column(f"{plural(noun)} that score otherwise", wide=90),
-    ]
-    rows = []
-    for one in view.slices:
-        right = ["" if one.right is None else part_in_words(one.right)] * labelled
-        changes = ", ".join(f"{word.word} {word.difference:+.2f}" for word in one.differing)
-        rows.append((one.name, one.texts, part_in_words(one.target), *right, changes))
-    return Table(columns, rows)
 
 
 # Why a bound holds: a proof, or words of this text that were removed and changed no others.

@@ -21,6 +21,7 @@ from limelight.results.explanation import (
     check_indices,
 )
 from limelight.results.values import (
+    Record,
     check_schema,
     each_value,
     own_numbers,
@@ -97,11 +98,7 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
 
 
 # A key that nobody knows may change what the others mean: such a file is refused, not half read.
-class _Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class FeatureRecord(_Record):
+class FeatureRecord(Record, frozen=True):
     """One feature of an explanation."""
 
     text: str
@@ -110,7 +107,7 @@ class FeatureRecord(_Record):
     stderr: float | None
 
 
-class PairRecord(_Record):
+class PairRecord(Record, frozen=True):
     """One pair of features."""
 
     features: tuple[int, int]
@@ -118,7 +115,7 @@ class PairRecord(_Record):
     stderr: float | None
 
 
-class ExplanationRecord(_Record, omit_defaults=True, kw_only=True):
+class ExplanationRecord(Record, frozen=True, omit_defaults=True, kw_only=True):
     """What ``Explanation.to_json`` writes."""
 
     schema: Literal["limelight.explanation/2"]
@@ -227,14 +224,14 @@ _SAME = ("text", "method", "target", "against", "base_value", "intercept", "boun
 _ANCHOR = ("precision", "precision_interval", "coverage")
 
 
-class ComparisonRecord(_Record):
+class ComparisonRecord(Record, frozen=True):
     """What ``Comparison.to_json`` writes."""
 
     schema: Literal["limelight.comparison/2"]
     text: str
     explanations: list[ExplanationRecord]
     agreement: Agreement
-    notices: list[str] = []
+    notices: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, c: Comparison) -> "ComparisonRecord":
@@ -244,14 +241,14 @@ class ComparisonRecord(_Record):
             text=c.text,
             explanations=[ExplanationRecord.of(e) for e in c],
             agreement=c.agreement,
-            notices=list(c.notices),
+            notices=c.notices,
         )
 
     def value(self) -> Comparison:
         """Return the comparison of this record; the agreement is computed again."""
         return Comparison(
             explanations=tuple(record.value() for record in self.explanations),
-            notices=tuple(self.notices),
+            notices=self.notices,
         )
 
 

@@ -25,9 +25,9 @@ from limelight.shapes import Float, Int
 from limelight.text import (
     CUTTERS,
     Answer,
-    Asked,
     Features,
     Image,
+    Query,
     Span,
     name_of_one,
     one_line,
@@ -37,6 +37,11 @@ from limelight.text import (
 
 # Why a bound holds: by a proof, or because removing words of the text was tried.
 BoundKind = Literal["proven", "checked"]
+
+
+def target_name(target: str, against: str | None) -> str:
+    """Return what scores speak for: "positive", or "World against Sports"."""
+    return target if against is None else f"{target} against {against}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -229,7 +234,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     model: str = ""
     version: str = ""
     parts: tuple[Span, ...] = ()
-    asked: Asked | None = None
+    asked: Query | None = None
     image: Image | None = None
 
     def __post_init__(self) -> None:
@@ -271,7 +276,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     @property
     def aim(self) -> str:
         """What the scores speak for: "positive", "ORG against O", "ORG at “Jordan”"."""
-        aim = self.target if self.against is None else f"{self.target} against {self.against}"
+        aim = target_name(self.target, self.against)
         return aim if self.asked is None else f"{aim} {self.asked.named(self.text)}"
 
     @property

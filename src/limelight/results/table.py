@@ -80,6 +80,20 @@ class Table:
     title: str = ""
     left_out: int = 0
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return each row as a dictionary of its values by the headings of their columns."""
+        names = [column.heading for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def group_by(self, *names: str) -> "dict[tuple[Any, ...], Table]":
+        """Return the rows that agree in the columns ``names``, by their values there, in order."""
+        headings = [column.heading for column in self.columns]
+        places = [headings.index(name) for name in names]
+        groups: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+        for row in self.rows:
+            groups.setdefault(tuple(row[place] for place in places), []).append(row)
+        return {values: replace(self, rows=rows) for values, rows in groups.items()}
+
     def first(self, count: int) -> "Table":
         """Return the first ``count`` rows; the others are counted."""
         more = max(0, len(self.rows) - count)

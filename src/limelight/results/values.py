@@ -14,6 +14,11 @@ from limelight.errors import InputError
 from limelight.shapes import Float
 from limelight.text import one_line
 
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An object in a file of ours; a reader raises an error for a field that it does not know."""
+
+
 _DEEPEST = 32  # values inside values; a file of brackets must not end in a recursion
 # JSON knows no infinity. A text that is spelled like one is wrapped in a file, so that both come
 # back as what they were.

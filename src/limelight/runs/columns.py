@@ -1,8 +1,8 @@
-"""Every text of a run as one row of a few columns: what a table of texts shows and sorts by."""
+"""Every text of a run as a row of a few columns: what a table of texts shows and sorts by."""
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,27 +18,6 @@ if TYPE_CHECKING:
 OPENING = 80  # characters of a text that a row shows
 
 
-class RunColumns(NamedTuple):
-    """One entry per text that has an explanation, in the order of the data.
-
-    ``row`` is the number of the text. ``predicted`` and ``label`` are numbers of classes, −1 where
-    they are not known; ``said`` is the label as the data have it. ``confidence`` is that of the
-    predicted class, ``words`` the number of words that have a score. ``disagreement`` is 1 less the
-    rank correlation of the sizes of two methods' scores, its mean over the pairs of methods; NaN
-    where there are no two.
-    """
-
-    row: Int[np.ndarray, " n"]
-    id: list[str]
-    opening: list[str]
-    predicted: Int[np.ndarray, " n"]
-    label: Int[np.ndarray, " n"]
-    said: list[str | None]
-    confidence: Float[np.ndarray, " n"]
-    words: Int[np.ndarray, " n"]
-    disagreement: Float[np.ndarray, " n"]
-
-
 def texts_with(run: "Run", word: str) -> Int[np.ndarray, " k"]:
     """Return the numbers of the texts that have ``word``, in any case of letters."""
     spelled = "list_transform(named, lambda word: lower(word))"
@@ -49,51 +28,55 @@ def texts_with(run: "Run", word: str) -> Int[np.ndarray, " k"]:
     return rows
 
 
-def run_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -> RunColumns:
-    """Return the columns of ``run``, read shard by shard; ``report`` hears how far that is."""
+def text_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -> pa.Table:
+    """Return one row per text that has an explanation, in the order of the data.
+
+    ``row`` is the number of the text. ``predicted`` and ``label`` are numbers of classes, −1 where
+    they are not known; ``label_text`` is the label as the data have it. ``confidence`` is that of
+    the predicted class, ``words`` the number of words that have a score. ``disagreement`` is 1 less
+    the rank correlation of the sizes of two methods' scores, its mean over the pairs of methods;
+    NaN where there are no two. Shards are read one by one, and ``report`` is called with the share
+    that is done.
+    """
     # By shard: entries of a million texts, sorted at once, would not fit into memory.
-    parts, shards = list[dict[str, Any]](), run.shards
+    shards = run.shards
     with database(run) as tables:
-        for done, number in enumerate(shards, start=1):
-            parts.append(_of_shard(tables, run, run.record.texts_of(number)))
-            report(done / len(shards))
         # Of no shard, too, there are columns: empty ones, of the right types.
-        parts = parts or [_of_shard(tables, run, range(0))]
-    lists = {"id", "opening", "said"}
-    joined: dict[str, Any] = {
-        name: [x for part in parts for x in part[name]]
-        if name in lists
-        else np.concatenate([part[name] for part in parts])
-        for name in parts[0]
-    }
-    return RunColumns(**joined)
+        parts = [_shard_columns(tables, run, range(0))]
+        for done, number in enumerate(shards, start=1):
+            parts.append(_shard_columns(tables, run, run.record.texts_of(number)))
+            report(done / len(shards))
+    return pa.concat_tables(parts)
 
 
-def _of_shard(tables: Database, run: "Run", texts: range) -> dict[str, Any]:
+def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
     """Return the columns of one shard."""
-    here = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
+    stored = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
     rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labelled, confidence, target,
-        against FROM {here} ORDER BY n""")
-    words = tables.table(f"SELECT n, score FROM ({entries(run.record, here)}) ORDER BY entry")
+        against FROM {stored} ORDER BY n""")
+    words = tables.table(f"SELECT n, score FROM ({entries(run.record, stored)}) ORDER BY entry")
     # Both tables are in the order of n.
     at = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
     lengths, sizes = np.bincount(at, minlength=len(rows)), np.abs(np.asarray(words["score"]))
     # Once for each row, which is compared with those of all other methods.
-    ranks = [centred_ranks(own) for own in np.split(sizes, np.cumsum(lengths))[:-1]]
+    ranks = [centred_ranks(size) for size in np.split(sizes, np.cumsum(lengths))[:-1]]
     # The first row of each text stands for it: that of the first method and class.
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
-    shown = rows.take(pa.array(first))
-    return {
-        "row": row,
-        "id": shown["id"].to_pylist(),
-        "opening": [one_line(text or "", OPENING) for text in shown["text"].to_pylist()],
-        "predicted": np.asarray(shown["predicted"]),
-        "label": np.asarray(shown["labelled"]),
-        "said": shown["label"].to_pylist(),
-        "confidence": np.asarray(shown["confidence"]),
-        "words": lengths[first],
-        "disagreement": _disagreement(rows, ranks, row),
-    }
+    chosen = rows.take(pa.array(first))
+    openings = [one_line(text or "", OPENING) for text in chosen["text"].to_pylist()]
+    return pa.table(
+        {
+            "row": row,
+            "id": chosen["id"],
+            "opening": pa.array(openings, pa.string()),
+            "predicted": chosen["predicted"],
+            "label": chosen["labelled"],
+            "label_text": chosen["label"],
+            "confidence": chosen["confidence"],
+            "words": lengths[first],
+            "disagreement": _disagreement(rows, ranks, row),
+        }
+    )
 
 
 def _disagreement(
@@ -110,4 +93,5 @@ def _disagreement(
             # Methods may have features of their own, and then there is nothing to correlate.
             if len(one) == len(other) and (rho := correlation(one, other)) is not None:
                 found[text].append(1 - rho)
-    return np.array([np.mean(apart) if apart else np.nan for apart in found.values()])
+    means = [np.mean(apart) if apart else np.nan for apart in found.values()]
+    return np.array(means, dtype=np.float64)

@@ -25,13 +25,13 @@ from limelight.explainers.budget import Budget, BudgetGiven, configure_with_budg
 from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import ConfiguredMethod
-from limelight.models import Capability, Model, checked_model, has, require
+from limelight.models import Capability, Model, has, require
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
-from limelight.models.protocol import asked_of_spans
+from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
-from limelight.question import Asked, Question, spelled_out, split
+from limelight.question import Asked, Question, prepare_model, spelled_out, split
 from limelight.results.values import plain_value
 from limelight.runs.engines import (
     ExecutorShare,
@@ -49,15 +49,15 @@ from limelight.runs.work import (
     Finished,
     ShardWork,
     Task,
-    asked_texts,
     explain_shard,
     finished_by,
     method_record,
     needs_main,
     packed,
+    queried_texts,
 )
 from limelight.setting_keywords import MethodSettings
-from limelight.text import few_names, one_line
+from limelight.text import QueriedText, few_names, one_line
 
 _FEW = 20  # texts, which are not worth an estimate
 _START = 5.0  # seconds that other processes must save: twice what it takes to import everything
@@ -193,7 +193,7 @@ def _with_others(run: Run, shard: Finished) -> bytes:
 def _check_question(work: ShardWork, texts: pa.Table) -> None:
     """Refuse a question that no text could answer, such as an unknown class, before any work."""
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
-    for one in asked_texts(usable):
+    for one in queried_texts(usable):
         try:
             reading = next(readings(work.model, [one], work.record.question))
             for learned in work.learned.values():
@@ -234,7 +234,7 @@ def planned(
         ),
         methods=[method_record(one, budget) for one in chosen],
         # Sorted, for whoever names the same words in another order asks the same.
-        question=replace(question.to(model), protect=sorted(question.protect)),
+        question=replace(question, protect=sorted(question.protect)),
         data=data,
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
         budget=None if budget is None else str(budget),
@@ -357,9 +357,8 @@ def explain_data(
         Settings of the methods, such as ``tolerance``.
     """
     question, own = split(settings, all_classes=all_classes)
-    model = question.grouped(checked_model(model))
-    units = question.units(model)
-    if not isinstance(units, str) and not callable(units):
+    model, question = prepare_model(model, question)
+    if not isinstance(question.features, str) and not callable(question.features):
         raise InputError(
             "spans and groups of tokens are for one text; over many, name the features or give a "
             "function that cuts each text."
@@ -398,7 +397,7 @@ def explain_data(
     spans = has(model, "spans") and question.at is None and asked_column is None
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
-        opened, limit = one_row_per_span(model, opened, question, limit, report), None
+        opened, limit = one_row_per_query(model, opened, question, limit, report), None
     found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
     record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
     named = (value for one in chosen for value in vars(one.settings).values())
@@ -424,7 +423,7 @@ def explain_data(
     return Run(output)
 
 
-def one_row_per_span(
+def one_row_per_query(
     model: Model, data: DataSet, question: Question, limit: int | None, report: _Report
 ) -> DataSet:
     """Return the texts as a table in memory, each once for every span, or sentence of an answer.
@@ -436,12 +435,12 @@ def one_row_per_span(
     shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
     rows, at = list[int](), list[str | None]()
-    found = asked_of_spans(model, map(question.about, asked_texts(table)))
-    for row, several in enumerate(found):
+    texts = question.attach_queries(queried_texts(table))
+    for row, queries in enumerate(expand_texts(model, texts, by_sentence=True)):
         report(RunProgress(done=row, failed=0, total=record.rows, finding=True))
         # What was found becomes cells, so that the digest of the data covers it when a run goes on.
-        rows += [row] * len(several)
-        at += [one.cell for one in several]
+        rows += [row] * len(queries)
+        at += [QueriedText.of(query).cell for query in queries]
     table = table.take(pa.array(rows, pa.int64()))
     table = table.set_column(names.index("at"), "at", pa.array(at, pa.string()))
     used = {name: name for name in ("pair", "label") if getattr(columns, name) is not None}

@@ -8,13 +8,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from limelight.data.columns import DataRecord, Record
+from limelight.data.columns import DataRecord
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, write_whole
 from limelight.models.fingerprints import short_fingerprint
 from limelight.models.protocol import Link
 from limelight.question import Question
-from limelight.results.values import check_schema
+from limelight.results.values import Record, check_schema
 from limelight.text import unit_name
 
 SCHEMA: Final = "limelight.run/2"

@@ -23,7 +23,7 @@ from limelight.files import (
     write_whole,
 )
 from limelight.results import Explanation
-from limelight.results.summary import RunDifference, RunSummary
+from limelight.results.summary import RunComparison, RunSummary
 from limelight.runs.record import (
     RunRecord,
     differences,
@@ -357,9 +357,9 @@ class Run:
         is called "length" is taken before the number of features, which is then "built-in length".
         ``top`` is how many words are shown on either side, and how many phrases and mistakes.
         """
-        from limelight.runs.summary import summarized
+        from limelight.runs.summary import summarize_run
 
-        return summarized(self, method=method, by=by, top=top, representatives=representatives)
+        return summarize_run(self, method=method, by=by, top=top, representatives=representatives)
 
     def mistakes(self, method: str | None = None, *, most: int = 100) -> pa.Table:
         """Return the most confident mistakes, where labels are known, with what led there.
@@ -367,9 +367,9 @@ class Run:
         ``words`` are the words that spoke most for the wrong class; of a method without signs,
         those of the largest scores.
         """
-        from limelight.runs.summary import mistakes_of_run
+        from limelight.runs.summary import list_mistakes
 
-        return mistakes_of_run(self, method or self.methods[0], most=most)
+        return list_mistakes(self, method or self.methods[0], most=most)
 
     def representative(self, method: str | None = None, *, count: int = 8) -> pa.Table:
         """Return texts that together show the words that matter most, by submodular pick.
@@ -377,30 +377,31 @@ class Run:
         ``covered`` is the share of importance after each; no other choice of as many of the texts
         looked at covers more than 1/(1 − 1/e) times as much.
         """
-        from limelight.runs.summary import representatives_of_run
+        from limelight.runs.summary import list_representatives
 
-        return representatives_of_run(self, method or self.methods[0], count=count)
+        return list_representatives(self, method or self.methods[0], count=count)
 
     def slices(self, by: str = "length", method: str | None = None) -> pa.Table:
         """Return one row per slice and class: texts, how many are predicted, how many are right.
 
         ``by`` is what :meth:`summary` takes.
         """
-        from limelight.runs.summary import slices_of_run
+        from limelight.runs.summary import list_slices
 
-        return slices_of_run(self, by, method or self.methods[0])
+        return list_slices(self, by, method or self.methods[0])
 
-    def against(
+    def compare(
         self, other: "Run", method: str | None = None, *, other_method: str | None = None
-    ) -> RunDifference:
-        """Return how this run differs from ``other``: words and texts that changed most.
+    ) -> RunComparison:
+        """Return how ``other`` differs from this run: words and texts that changed most.
 
-        Texts are matched by what they say (their hash); two models, two methods, or before and
-        after. ``other_method`` is ``method`` where the other run has it, else its first.
+        Texts are matched by what they say (their hash). Compare two models, two methods, or data
+        before and after a change. ``other_method`` is ``method`` where the other run has it, else
+        its first.
         """
-        from limelight.runs.difference import compared_runs
+        from limelight.runs.comparison import compare_runs
 
-        return compared_runs(self, other, method or self.methods[0], other_method)
+        return compare_runs(self, other, method or self.methods[0], other_method)
 
     def explanation(
         self,

@@ -17,7 +17,7 @@ One thread computes: of several, sums would be in another order and end in other
 import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,19 +47,6 @@ _SETTINGS = {
 MARK = ": "  # between the name of a column and a word, in runs over pairs
 _ENTRY = 1 << 20  # more than the words of any text: entries are numbered in their order
 _OF_TEXT = ("row", "id", "text_hash", "text", "label", "predicted", "confidence", "error")
-
-
-class View(NamedTuple):
-    """A method and the class it explains: scores of different views are never averaged."""
-
-    method: str
-    target: str
-    against: str | None = None
-
-    @property
-    def aim(self) -> str:
-        """What the scores speak for."""
-        return self.target if self.against is None else f"{self.target} against {self.against}"
 
 
 class Database:

@@ -1,14 +1,17 @@
 """Means over texts, their intervals, and tests of their differences; all words at once."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from limelight.data.labels import wilson_interval
 from limelight.errors import MissingExtraError
 from limelight.judging.statistics import holm
-from limelight.results.summary import DifferingWord, Part
 from limelight.shapes import Float, Int
 
 try:
@@ -21,17 +24,18 @@ _PRIOR = 4  # ν₀: the texts that the common variance stands for
 _SURE = 0.05
 
 
-def share_of(count: int, of: int) -> Part:
-    """Return ``count`` of ``of`` with Wilson's 95 % interval; of nothing it is all of [0, 1]."""
+def share_interval(count: int, total: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share; of nothing it is all of [0, 1]."""
     # Not p ± z√(p(1−p)/n), which has no width where all or none are right.
-    low, high = wilson_interval(count, of) if of else (0.0, 1.0)
-    return Part(count=count, of=of, low=low, high=high)
+    return wilson_interval(count, total) if total else (0.0, 1.0)
 
 
-class Moments(NamedTuple):
+@dataclass(frozen=True)
+class WordMoments:
     """Of every word: the texts that have it, and sums over them of its score in the text.
 
-    ``square`` sums squares, ``size`` absolute values, ``positive`` counts scores above 0.
+    ``square`` sums squares, ``size`` absolute values, ``positive`` counts scores above 0. Means,
+    variances and intervals follow from these sums.
     """
 
     texts: Float[np.ndarray, " V"]
@@ -40,6 +44,11 @@ class Moments(NamedTuple):
     size: Float[np.ndarray, " V"]
     positive: Float[np.ndarray, " V"]
     occurrences: Float[np.ndarray, " V"]
+
+    @property
+    def sums(self) -> list[Float[np.ndarray, " V"]]:
+        """The sums, in the order of :data:`SUMS`."""
+        return [getattr(self, name) for name in SUMS]
 
     @property
     def mean(self) -> Float[np.ndarray, " V"]:
@@ -55,9 +64,26 @@ class Moments(NamedTuple):
         spread[spread <= 1e-14 * self.square] = 0.0
         return spread / np.maximum(self.texts - 1, 1)
 
-    def only(self, words: Any) -> "Moments":
+    @cached_property
+    def shrunken(self) -> Float[np.ndarray, "3 V"]:
+        """The mean drawn towards that of all words, and the two ends of its 95 % interval."""
+        return shrink_means(self.texts, self.mean, self.variance)
+
+    @property
+    def strength(self) -> Float[np.ndarray, " V"]:
+        """How far from 0 a mean is for certain: the end of its interval that is nearer to 0.
+
+        It is 0 where the interval holds 0.
+        """
+        _, low, high = self.shrunken
+        return np.maximum(np.maximum(low, -high), 0.0)
+
+    def select(self, words: Any) -> "WordMoments":
         """Return the moments of some words."""
-        return Moments(*(values[words] for values in self))
+        return WordMoments(*(values[words] for values in self.sums))
+
+
+SUMS = tuple(field.name for field in fields(WordMoments))
 
 
 def two_sided_p(
@@ -75,25 +101,13 @@ def t_quantile(freedom: Float[np.ndarray, " n"], *, level: float = 0.95) -> Floa
     return special.stdtrit(distinct, 0.5 + level / 2)[place]
 
 
-class Shrunken(NamedTuple):
-    """Means drawn towards the mean of all words, and the ends of their intervals."""
+def shrink_means(
+    n: Float[np.ndarray, " V"], mean: Float[np.ndarray, " V"], variance: Float[np.ndarray, " V"]
+) -> Float[np.ndarray, "3 V"]:
+    """Return the means and interval ends that ``docs/datasets.md`` defines; zeros without a text.
 
-    mean: Float[np.ndarray, " V"]
-    low: Float[np.ndarray, " V"]
-    high: Float[np.ndarray, " V"]
-
-    @property
-    def strength(self) -> Float[np.ndarray, " V"]:
-        """How far from 0 a mean is for certain: the end of its interval that is nearer to 0.
-
-        It is 0 where the interval holds 0.
-        """
-        return np.maximum(np.maximum(self.low, -self.high), 0.0)
-
-
-def shrunken(moments: Moments) -> Shrunken:
-    """Return the means and intervals that ``docs/datasets.md`` defines; zeros without a text."""
-    n, mean, variance = moments.texts, moments.mean, moments.variance
+    ``n`` is the number of texts that have each word.
+    """
     freedom = np.maximum(n - 1, 0)
     common = float((freedom * variance).sum() / max(freedom.sum(), 1))
     # A word of two texts that agree by chance has no variance, and would lead every list.
@@ -110,8 +124,7 @@ def shrunken(moments: Moments) -> Shrunken:
     share = np.maximum(share, 1 - moved)
     middle = share * mean + (1 - share) * center
     reach = t_quantile(freedom + _PRIOR) * np.sqrt(share * error)
-    there = n > 0
-    return Shrunken(*(np.where(there, x, 0.0) for x in (middle, middle - reach, middle + reach)))
+    return np.where(n > 0, [middle, middle - reach, middle + reach], 0.0)
 
 
 def _population(
@@ -131,79 +144,91 @@ def _population(
     return center, max(between, 0.0)
 
 
-class Compared(NamedTuple):
-    """Words in two groups of texts: the difference of means, second less first, and its test."""
+_COUNTS = ("number", "first_texts", "second_texts")
+# Words in two groups of texts: the difference of means, second less first, and its test.
+_TESTS = pa.schema(
+    {
+        name: pa.int64() if name in _COUNTS else pa.float64()
+        for name in (
+            "number", "first", "first_texts", "second", "second_texts", "difference", "low",
+            "high", "p",
+        )
+    }
+)  # fmt: skip
 
-    word: Int[np.ndarray, " k"]
-    first: Float[np.ndarray, " k"]
-    first_texts: Int[np.ndarray, " k"]
-    second: Float[np.ndarray, " k"]
-    second_texts: Int[np.ndarray, " k"]
-    difference: Float[np.ndarray, " k"]
-    low: Float[np.ndarray, " k"]
-    high: Float[np.ndarray, " k"]
-    p: Float[np.ndarray, " k"]
 
-
-def compared_words(first: Moments, second: Moments) -> Compared:
+def compare_words(first: WordMoments, second: WordMoments) -> pa.Table:
     """Return Welch's test for every word that ``FEWEST`` texts of either group have.
 
     Intervals are 95 % each, not corrected for the number of words, and their degrees of freedom are
     rounded down.
     """
-    word = np.flatnonzero((first.texts >= FEWEST) & (second.texts >= FEWEST))
-    one, two = first.only(word), second.only(word)
-    a, b = (m.variance / np.maximum(m.texts, 1) for m in (one, two))
-    spread = a**2 / np.maximum(one.texts - 1, 1) + b**2 / np.maximum(two.texts - 1, 1)
+    number = np.flatnonzero((first.texts >= FEWEST) & (second.texts >= FEWEST))
+    first, second = first.select(number), second.select(number)
+    a, b = (m.variance / np.maximum(m.texts, 1) for m in (first, second))
+    spread = a**2 / np.maximum(first.texts - 1, 1) + b**2 / np.maximum(second.texts - 1, 1)
     # Welch–Satterthwaite; of words without any variance there is nothing to divide by.
     freedom = np.where(spread > 0, (a + b) ** 2 / np.where(spread > 0, spread, 1), 1.0)
     freedom = np.maximum(freedom, 1.0)
-    gap, error = two.mean - one.mean, np.sqrt(a + b)
+    gap, error = second.mean - first.mean, np.sqrt(a + b)
     # Whole degrees repeat, so that few quantiles are computed; intervals are rather too wide.
-    return _tested(word, one, two, gap, error, freedom, t_quantile(np.floor(freedom)))
+    quantile = t_quantile(np.floor(freedom))
+    return _test_table(number, first, second, gap, error, freedom, quantile)
 
 
-def paired_words(first: Moments, second: Moments, gap: Moments) -> Compared:
+def compare_paired_words(first: WordMoments, second: WordMoments, gap: WordMoments) -> pa.Table:
     """Return Student's test of the mean gap for every word of ``FEWEST`` texts."""
-    word = np.flatnonzero(gap.texts >= FEWEST)
-    one, two, gap = first.only(word), second.only(word), gap.only(word)
+    number = np.flatnonzero(gap.texts >= FEWEST)
+    first, second, gap = (moments.select(number) for moments in (first, second, gap))
     error, freedom = np.sqrt(gap.variance / gap.texts), gap.texts - 1
-    return _tested(word, one, two, gap.mean, error, freedom, t_quantile(freedom))
+    return _test_table(number, first, second, gap.mean, error, freedom, t_quantile(freedom))
 
 
-def _tested(
-    word: Any, one: Moments, two: Moments, gap: Any, error: Any, freedom: Any, quantile: Any
-) -> Compared:
+def _test_table(
+    number: Any,
+    first: WordMoments,
+    second: WordMoments,
+    gap: Any,
+    error: Any,
+    freedom: Any,
+    quantile: Any,
+) -> pa.Table:
+    """Return a row per word: its number, its means in two groups, and their difference tested."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # Without an error a gap is certain: t is infinite and p is 0.
         t = np.where(error > 0, gap / error, np.where(gap == 0, 0.0, np.inf))
-    return Compared(
-        word=word,
-        first=one.mean,
-        first_texts=one.texts.astype(np.int64),
-        second=two.mean,
-        second_texts=two.texts.astype(np.int64),
-        difference=gap,
-        low=gap - quantile * error,
-        high=gap + quantile * error,
-        p=two_sided_p(t, freedom),
-    )
+    columns = {
+        "number": number,
+        "first": first.mean,
+        "first_texts": first.texts.astype(np.int64),
+        "second": second.mean,
+        "second_texts": second.texts.astype(np.int64),
+        "difference": gap,
+        "low": gap - quantile * error,
+        "high": gap + quantile * error,
+        "p": two_sided_p(t, freedom),
+    }
+    return pa.table(columns, schema=_TESTS)
 
 
-def corrected(words: Sequence[str], groups: list[tuple[str, Compared]]) -> list[DifferingWord]:
-    """Return the words that differ, p < 0.05 by Holm over all groups, the largest gap first."""
+def differing_words(words: Sequence[str], tests: Sequence[tuple[str, pa.Table]]) -> pa.Table:
+    """Return the words that differ, p < 0.05 by Holm over all groups, the largest gap first.
+
+    ``tests`` has the name and the table of each group, which names ``words`` by their numbers.
+    """
+    groups = [group for group, table in tests for _ in range(len(table))]
+    # With an empty table first: there may be no group.
+    every = pa.concat_tables(
+        [_TESTS.empty_table(), *(table for _, table in tests)]
+    ).combine_chunks()
     # Over all groups at once: who reads several tables of one run has asked all of their questions.
-    p = np.array(holm([x for _, found in groups for x in found.p.tolist()]))
-    rows = []
-    for group, found in groups:
-        own, p = np.split(p, [len(found.word)])
-        for i in np.flatnonzero(own < _SURE):
-            row = {name: values[i].item() for name, values in found._asdict().items()}
-            about = {"word": words[row.pop("word")], "group": group, "p_holm": float(own[i])}
-            del row["p"]
-            rows.append(DifferingWord(**row | about))
+    p_holm = pa.array(holm(every["p"].to_pylist()), pa.float64())
+    every = every.append_column("group", pa.array(groups, pa.string()))
+    every = every.append_column("p_holm", p_holm).filter(pc.less(p_holm, _SURE))
+    named = [words[number] for number in every["number"].to_pylist()]
     # By size, not by p: of many texts nearly every difference is certain.
-    return sorted(rows, key=lambda one: -abs(one.difference))
+    order = np.argsort(-np.abs(every["difference"].to_numpy()), kind="stable")
+    return every.append_column("word", pa.array(named, pa.string())).take(pa.array(order))
 
 
 def greedy_cover(

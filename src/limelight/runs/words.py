@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from limelight.data.columns import DataColumns
 from limelight.errors import InputError, nearest
-from limelight.results.summary import Example, SummarizedWord
-from limelight.runs.sql import MARK, Database, View, database, entries, literal
-from limelight.runs.statistics import FEWEST, Moments, Shrunken, greedy_cover, shrunken
+from limelight.runs.sql import MARK, Database, database, entries, literal
+from limelight.runs.statistics import FEWEST, SUMS, WordMoments, greedy_cover
 from limelight.shapes import Bool, Float, Int
 
 if TYPE_CHECKING:
@@ -34,9 +33,10 @@ _SUMS = """count(*)::DOUBLE AS texts, sum(score) AS total, sum(score * score) AS
 class RunWords:
     """Sums over the texts of a run, or of one of its methods, and what they are made of.
 
-    ``views`` are by their numbers in the tables, in the order in which the run has them; ``words``
-    are numbered in that order. A row is in the slice that the table ``slices`` gives its ``n``, or
-    its text, or in none, −1. ``failed`` rows take no part.
+    ``views`` has a row for each view, by its number in the tables: method, target and the class
+    against it. Views and ``words`` are in the order of the run; a word is known by its place.
+    ``slices`` has the names of the slices, and −1 is the slice of a row that is in none of them.
+    ``failed`` rows take no part.
     """
 
     def __init__(self, tables: Database, run: "Run", method: str | None) -> None:
@@ -49,16 +49,21 @@ class RunWords:
         counted = tables.columns(f"SELECT count(error) AS failed FROM (FROM stored {only})")
         self.failed = int(counted["failed"][0])
         # In the order of the run: methods as they were asked for, classes as they first come.
-        found = tables.table(f"""SELECT view, any_value(method) AS method,
+        views = tables.table(f"""SELECT view, any_value(method) AS method,
                 any_value(target) AS target, any_value(against) AS against
             FROM {self.rows} GROUP BY view ORDER BY min(n)""").to_pylist()
-        self.views: dict[int, View] = {one.pop("view"): View(**one) for one in found}
+        self.views: dict[int, dict[str, Any]] = {view.pop("view"): view for view in views}
 
     def add_up(self, slices: pa.Table | None = None) -> None:
-        """Make the sums, by view, predicted class, whether that is right, slice and word."""
-        rows = f"(SELECT *, -1 AS slice FROM {self.rows})"
+        """Make the sums, by view, predicted class, whether that is right, slice and word.
+
+        The column ``slice`` of ``slices`` is a dictionary: its values are the names of the slices.
+        """
+        rows, self.slices = f"(SELECT *, -1 AS slice FROM {self.rows})", list[str]()
         if slices is not None:
-            self.tables.put("slices", slices)
+            column = slices["slice"].combine_chunks()
+            self.slices = column.dictionary.to_pylist()
+            self.tables.put("slices", slices.set_column(1, "slice", column.indices))
             # Joined to rows, not to words: a hundred times fewer.
             rows = f"""(SELECT r.*, coalesce(slice, -1) AS slice
                 FROM {self.rows} r LEFT JOIN slices USING ({slices.column_names[0]}))"""
@@ -77,13 +82,15 @@ class RunWords:
             FROM ({entries(self.run.record, rows, more=", slice")}) JOIN vocabulary USING (word)
             GROUP BY ALL""")
 
-    def moments(self, view: int, **groups: int) -> Moments:
+    def moments(self, view: int, **groups: int) -> WordMoments:
         """Return the moments of a view's words: of all its texts, or of some groups."""
         here = _chosen(self._sums, view=view, **groups)
         number, size = self._sums["number"][here], len(self.words)
         # For all words of the run, so that moments of two groups can be compared place by place.
-        weights = (self._sums[name][here] for name in Moments._fields)
-        return Moments(*(np.bincount(number, weights=w, minlength=size) for w in weights))
+        weights = (self._sums[name][here] for name in SUMS)
+        sums = (np.bincount(number, weights=w, minlength=size) for w in weights)
+        # Of no rows at all, NumPy counts in whole numbers.
+        return WordMoments(*(total.astype(np.float64, copy=False) for total in sums))
 
     def outcomes(self, view: int, **groups: int) -> Int[np.ndarray, "C 3"]:
         """Return how many texts are called each class: rightly, wrongly, without a known label."""
@@ -93,12 +100,10 @@ class RunWords:
         np.add.at(found, place, self._outcomes["texts"][here])
         return found
 
-    def leading(self, view: int, top: int, *, signed: bool) -> dict[int, int]:
+    def leading(self, view: int, moments: WordMoments, top: int, *, signed: bool) -> dict[int, int]:
         """Return the words furthest from 0 for certain, with the side they are on."""
-        moments = self.moments(view)
-        found = shrunken(moments)
-        size, sides = found.strength, np.sign(found.mean).astype(int)
-        order, chosen = self.order(view, moments, found), dict[int, int]()
+        size, sides = moments.strength, np.sign(moments.shrunken[0]).astype(int)
+        order, chosen = self.order(view, moments), dict[int, int]()
         # Scores without signs are sizes, which have one side.
         for side in (1, -1) if signed else (1,):
             here = order[(sides[order] == side)] if signed else order
@@ -106,48 +111,48 @@ class RunWords:
             chosen |= {int(i): side for i in here[:top] if size[i] > 0 or len(size) <= top}
         return chosen
 
-    def order(self, view: int, moments: Moments, found: Shrunken) -> Int[np.ndarray, " V"]:
+    def order(self, view: int, moments: WordMoments) -> Int[np.ndarray, " V"]:
         """Return the words by how far from 0 they are for certain, the furthest first.
 
-        The background comes after the others, and rare words after that.
+        Function words come after the others, and rare words after that.
         """
-        aside = background(moments, int(self.outcomes(view).sum()))
+        aside = function_words(moments, int(self.outcomes(view).sum()))
         behind = np.where(moments.texts < RARE, 2, aside.astype(int))
         # The last key counts first.
-        return np.lexsort((-np.abs(found.mean), -found.strength, behind))
+        return np.lexsort((-np.abs(moments.shrunken[0]), -moments.strength, behind))
 
-    def examples(
-        self, chosen: Mapping[int, Mapping[int, int]]
-    ) -> dict[tuple[int, int], tuple[Example, ...]]:
+    def examples(self, chosen: Mapping[int, Mapping[int, int]]) -> list[dict[str, Any]]:
         """Return the strongest texts of words: by view and word ``chosen`` gives the side."""
-        several = [(v, i, side) for v, sides in chosen.items() for i, side in sides.items()]
-        views, numbers, sides = zip(*several, strict=True) if several else ((), (), ())
-        columns = {"view": views, "number": numbers, "side": sides}
-        asked = pa.table(columns, schema=pa.schema(dict.fromkeys(columns, pa.int64())))
-        words = pa.array([self.words[i] for i in numbers], pa.string())
+        sides = [(v, i, side) for v, words in chosen.items() for i, side in words.items()]
+        schema = pa.schema(dict.fromkeys(("view", "number", "side"), pa.int64()))
+        columns = zip(*sides, strict=True) if sides else ((), (), ())
+        asked = pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema)
+        words = pa.array([self.words[i] for _, i, _ in sides], pa.string())
         self.tables.put("asked", asked.append_column("word", words))
         # The best of each word are kept while rows go by: sorting all rows of frequent words would
-        # take gigabytes. Texts are fetched afterwards, for the few rows that are shown.
-        found = self.tables.table(
+        # take gigabytes. Texts are fetched afterwards, for the few rows that are shown. Around the
+        # word stands nothing where no text is stored, or where a feature is not in characters.
+        rows = self.tables.table(
             f"""WITH kept AS (
                 SELECT view, number, word, unnest(max(struct_pack(signed := side * score,
                     earlier := -e.row, n := e.n, place := place, score := score), {_EXAMPLES})) AS b
                 FROM ({entries(self.run.record, self.rows)}) e JOIN asked USING (view, word)
                 GROUP BY view, number, word),
             best AS MATERIALIZED (SELECT view, number, word, b.n, -b.earlier AS row, b.place,
-                b.score, b.signed FROM kept)
-            SELECT best.* EXCLUDE (signed), id, text, starts[place][1] AS start,
-                ends[place][1] AS stop
-            FROM best JOIN stored s ON s.row = best.row AND s.n = best.n
-            ORDER BY best.view, number, signed DESC, best.row"""
+                b.score, b.signed FROM kept),
+            places AS (SELECT best.*, id, text, starts[place][1]::BIGINT AS start,
+                    ends[place][1]::BIGINT AS stop, text IS NOT NULL AND start IS NOT NULL AS there
+                FROM best JOIN stored s ON s.row = best.row AND s.n = best.n)
+            SELECT view, word, row, id, score,
+                CASE WHEN there THEN text[greatest(start - {_AROUND}, 0) + 1 : start] ELSE '' END
+                    AS before,
+                CASE WHEN there THEN text[start + 1 : stop] ELSE word END AS match,
+                CASE WHEN there THEN text[stop + 1 : stop + {_AROUND}] ELSE '' END AS after
+            FROM places ORDER BY view, number, signed DESC, row"""
         ).to_pylist()
-        grouped: dict[tuple[int, int], tuple[Example, ...]] = {}
-        for one in found:
-            key = one["view"], one["number"]
-            grouped[key] = (*grouped.get(key, ()), _example(one))
-        return grouped
+        return [self.views[row.pop("view")] | row for row in rows]
 
-    def representatives(self, count: int) -> dict[int, list[tuple[int, float]]]:
+    def representatives(self, count: int) -> list[dict[str, Any]]:
         """Return the picked rows of every view, by their ``n``, and the share covered after each.
 
         Texts evenly spread over the run are looked at. Fewer come back where they cover all.
@@ -161,8 +166,8 @@ class RunWords:
                 row_number() OVER (PARTITION BY n ORDER BY abs(score) DESC, number) AS rank
             FROM ({entries(self.run.record, some)}) JOIN vocabulary USING (word)
             WHERE score <> 0 QUALIFY rank <= {SHOWN} ORDER BY n""")
-        picked = {}
-        for view in self.views:
+        picked = list[dict[str, Any]]()
+        for view, names in self.views.items():
             here = _chosen(found, view=view)
             texts, at = np.unique(found["n"][here], return_inverse=True)
             words = np.full((len(texts), SHOWN), -1)
@@ -170,13 +175,14 @@ class RunWords:
             # As submodular pick weighs words (Ribeiro et al. 2016): the root of their summed sizes.
             weight = np.sqrt(self.moments(view).size)
             rows, covered = greedy_cover(words, weight, count)
-            picked[view] = list(zip(texts[rows].tolist(), covered, strict=True))
+            pairs = zip(texts[rows].tolist(), covered, strict=True)
+            picked += [names | {"n": n, "covered": share} for n, share in pairs]
         return picked
 
     def _strong(self, view: int) -> pa.Table:
         """Return the words of a view that may make phrases."""
         moments = self.moments(view)
-        carried = carrying(moments)
+        carried = mean_contribution(moments)
         # A phrase that occurs as often as it must is made of words that do.
         words = np.flatnonzero((carried != 0) & (moments.occurrences >= FEWEST))
         return pa.table(
@@ -188,7 +194,7 @@ class RunWords:
             }
         )
 
-    def phrases(self) -> dict[int, tuple[list[str], Moments]]:
+    def phrases(self) -> dict[int, tuple[list[str], WordMoments]]:
         """Return, for every view, phrases of two or three words, and their moments.
 
         An occurrence of a word carries its score in the text over the times it occurs there; a
@@ -221,7 +227,7 @@ class RunWords:
             numbers = zip(*(found[x][here] for x in ("first", "second", "third")), strict=True)
             phrases = [[self.words[int(i)] for i in one if i == i] for one in numbers]
             names = [_phrase_name(words, columns) for words in phrases]
-            by_view[view] = names, Moments(*(found[name][here] for name in Moments._fields))
+            by_view[view] = names, WordMoments(*(found[name][here] for name in SUMS))
         return by_view
 
 
@@ -262,7 +268,7 @@ def _chosen(columns: Mapping[str, Any], **groups: int) -> Any:
     return np.flatnonzero(np.logical_and.reduce(masks))
 
 
-def carrying(words: Moments) -> Float[np.ndarray, " V"]:
+def mean_contribution(words: WordMoments) -> Float[np.ndarray, " V"]:
     """Return what an occurrence of each word carries in the mean; 0 for three quarters of them.
 
     The quarter is of the words that ``FEWEST`` texts have; without any, of all.
@@ -275,7 +281,7 @@ def carrying(words: Moments) -> Float[np.ndarray, " V"]:
     return np.where(np.abs(each) >= floor, each, 0.0)
 
 
-def background(words: Moments, texts: int) -> Bool[np.ndarray, " V"]:
+def function_words(words: WordMoments, texts: int) -> Bool[np.ndarray, " V"]:
     """Return which words score as function words do: often, and alike.
 
     They are in every tenth of the ``texts`` at least, and their means lie within two spreads (1.48
@@ -300,17 +306,6 @@ def _phrase_name(words: Sequence[str], columns: DataColumns) -> str:
     return " ".join([words[0], *(word.removeprefix(side + MARK) for word in words[1:])])
 
 
-def _example(row: Mapping[str, Any]) -> Example:
-    """Return where the word first stands in its text; around it nothing where none is stored."""
-    text, start, stop = row["text"], row["start"], row["stop"]
-    before, found, after = "", row["word"], ""
-    if text is not None and start is not None:  # not every feature stands in characters
-        before, found = text[max(start - _AROUND, 0) : start], text[start:stop]
-        after = text[stop : stop + _AROUND]
-    about = {"row": row["row"], "id": row["id"], "score": row["score"]}
-    return Example(**about, before=before, found=found, after=after)
-
-
 @contextlib.contextmanager
 def opened_words(run: "Run", method: str | None) -> Iterator[RunWords]:
     """Open the words of a run, whose sums are not made yet; refuse one without any."""
@@ -330,66 +325,53 @@ def words_of_run(run: "Run", method: str, *, target: str | None, sort: str) -> p
     if sort not in SORTS:
         raise InputError(nearest("way to sort words", sort, SORTS))
     with opened_words(run, method) as words:
-        found = [v for v, view in words.views.items() if target in (None, view.target)]
-        if not found:
-            known = {view.target for view in words.views.values()}
-            raise InputError(nearest("class explained here", target, known))
+        targets = {v: view["target"] for v, view in words.views.items()}
+        if target is not None and target not in targets.values():
+            raise InputError(nearest("class explained here", target, set(targets.values())))
         words.add_up()
         # Never summed over views: scores for different classes have no common meaning.
-        return pa.concat_tables(_word_table(words, view, sort) for view in found)
+        chosen = [v for v, name in targets.items() if target in (None, name)]
+        return pa.concat_tables(_sorted_words(words, v, sort) for v in chosen)
 
 
-def _word_table(words: RunWords, view: int, sort: str) -> pa.Table:
+def _sorted_words(words: RunWords, view: int, sort: str) -> pa.Table:
     """Return a row for each word that any text has, the largest first; "word" is the alphabet."""
     moments = words.moments(view)
-    found = shrunken(moments)
-    columns = word_columns(moments, found)
+    table = word_table(moments, words.words, np.arange(len(words.words)))
     if sort == "word":
         order = np.array(sorted(range(len(words.words)), key=words.words.__getitem__), dtype=int)
     elif sort == "strength":
-        order = words.order(view, moments, found)
+        order = words.order(view, moments)
     else:
-        order = np.lexsort((-np.abs(found.mean), -columns[sort]))
+        order = np.lexsort((-np.abs(moments.shrunken[0]), -table[sort].to_numpy()))
     # The vocabulary is that of all views: some words are not in this one.
     order = order[moments.texts[order] > 0]
-    about = {
+    names = {
         name: pa.array([value] * len(order), pa.string())
-        for name, value in words.views[view]._asdict().items()
+        for name, value in words.views[view].items()
     }
-    named = {"word": pa.array([words.words[i] for i in order], pa.string())}
-    kept = {name: pa.array(values[order]) for name, values in columns.items()}
-    return pa.table(about | named | kept)
+    table = table.take(pa.array(order))
+    return pa.table(names | dict(zip(table.column_names, table.columns, strict=True)))
 
 
-def word_columns(moments: Moments, found: Shrunken) -> dict[str, Any]:
-    """Return the columns of a table of words, all words by number."""
+def word_table(
+    moments: WordMoments, words: Sequence[str], numbers: Int[np.ndarray, " k"]
+) -> pa.Table:
+    """Return a row for each of the ``words``, or phrases, with these ``numbers``."""
     # Words of other views have no texts here.
     n = np.maximum(moments.texts, 1)
-    return {
+    shrunken, low, high = moments.shrunken
+    columns = {
         "texts": moments.texts.astype(np.int64),
         "occurrences": moments.occurrences.astype(np.int64),
         "mean": moments.mean,
         "mean_abs": moments.size / n,
         "positive": moments.positive / n,
-        "shrunken": found.mean,
-        "low": found.low,
-        "high": found.high,
+        "shrunken": shrunken,
+        "low": low,
+        "high": high,
         "total": moments.total,
         "rare": moments.texts < RARE,
     }
-
-
-def summarized_words(
-    moments: Moments, names: Sequence[str], chosen: Sequence[int], examples: Sequence[Any]
-) -> tuple[SummarizedWord, ...]:
-    """Return chosen words, or phrases, with these names and examples."""
-    columns = {
-        name: values[list(chosen)].tolist()
-        for name, values in word_columns(moments, shrunken(moments)).items()
-        if name != "total"
-    }
-    rows = zip(*columns.values(), strict=True)
-    return tuple(
-        SummarizedWord(word=name, examples=tuple(shown), **dict(zip(columns, row, strict=True)))
-        for name, shown, row in zip(names, examples, rows, strict=True)
-    )
+    named = {"word": pa.array([words[i] for i in numbers.tolist()], pa.string())}
+    return pa.table(named | {name: values[numbers] for name, values in columns.items()})

@@ -19,10 +19,11 @@ from limelight.explainers.reading import Reading
 from limelight.explainers.registry import configure_method
 from limelight.models import Model
 from limelight.models.loading import ModelSource
+from limelight.question import prepare_model
 from limelight.results.values import plain_value, read_value, written_value
 from limelight.runs.record import MethodRecord, RunRecord
 from limelight.runs.rows import Found, given_texts, shard_bytes, shard_table
-from limelight.text import AskedText, joined, one_line
+from limelight.text import QueriedText, joined, one_line
 
 _TOGETHER = 32  # texts that are read at a time, at least
 Heard = Callable[[int, int], None]  # texts done, and how many of them failed
@@ -60,7 +61,7 @@ class ShardWork:
 
     def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
         """Return the rows of a shard, in the order of ``texts``."""
-        asked, errors = asked_texts(texts), texts["error"].to_pylist()
+        asked, errors = queried_texts(texts), texts["error"].to_pylist()
         aims = self.model.classes if self.record.question.all_classes else [None]
         # In the order of the rows of a text, which every reader of shards counts on.
         kinds = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
@@ -131,15 +132,15 @@ class ShardWork:
             return [_sentence(error)]  # other methods may well explain this text
 
 
-def asked_texts(texts: pa.Table) -> list[Any]:
+def queried_texts(texts: pa.Table) -> list[Any]:
     """Return the texts that a worker got, with the place asked about where the data name one."""
     both = zip(given_texts(texts), texts["at"].to_pylist(), strict=True)
-    return [given if at is None else AskedText(given, by=at) for given, at in both]
+    return [given if at is None else QueriedText(given, selector=at) for given, at in both]
 
 
 def _length(asked: Any) -> int:
-    given = asked.given if isinstance(asked, AskedText) else asked
-    return len(joined(given)[0])
+    text = asked.text if isinstance(asked, QueriedText) else asked
+    return len(joined(text)[0])
 
 
 def _sentence(error: Exception) -> str:
@@ -215,7 +216,7 @@ def _work(job: bytes) -> ShardWork:
             "in a module that workers can import."
         ) from None
     if isinstance(source := model, ModelSource):
-        model = record.question.grouped(source.loaded())
+        model, _ = prepare_model(source.loaded(), record.question)
         # The folder may have changed between the start of the run and that of a worker.
         if model.fingerprint != record.model.fingerprint:
             raise InputError(

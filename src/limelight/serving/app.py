@@ -27,7 +27,7 @@ from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement import judgement_page
 from limelight.pages.markup import data_block, part, rendered, style_sheet
 from limelight.pages.summary import summary_page
-from limelight.question import Question, model_scales
+from limelight.question import Question, model_scales, prepare_model
 from limelight.results.judgement import Judgement
 from limelight.serving.guard import WHOLE_PAGE_POLICY
 from limelight.serving.queue import (
@@ -125,7 +125,8 @@ class Served:
 def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[str, Any]:
     """Return what the page must know of a model before it asks anything."""
     model = served.model
-    unit = Question(features=unit).units(model)
+    _, question = prepare_model(model, Question(features=unit))
+    unit = question.features
     methods = {} if served.learned is None else {LEARNED: served.learned.method}
     methods |= METHODS
     implementations = {
@@ -276,11 +277,8 @@ def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
         one = served.models[question.model]
         model = one.model
         check_given(question.text, is_image_model=one.shows_images)
-        # Of a model that finds spans the first is asked about, until the reader chooses.
-        at = question.asked.at
-        at = 0 if at is None and has(model, "spans") else at
         methods = one.methods(question.methods)
-        question = msgspec.structs.replace(question, methods=methods, at=at)
+        question = msgspec.structs.replace(question, methods=methods)
         queued = queue.ask(
             (question.tab, question.place),
             lambda report: _encoded(answered(model, question, report)),

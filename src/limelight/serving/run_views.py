@@ -16,9 +16,10 @@ from limelight.shapes import Float
 from limelight.text import name_of_one, unit_name
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from limelight.results.summary import RunSummary
     from limelight.runs import Run
-    from limelight.runs.columns import RunColumns
 
 
 T = TypeVar("T")
@@ -83,10 +84,10 @@ class RunViews:
     """What pages ask about a run; columns and summary are computed once, by threads."""
 
     def __init__(self, run: "Run") -> None:
-        from limelight.runs.columns import run_columns
+        from limelight.runs.columns import text_columns
 
         self._run = run
-        self.columns: Prepared[RunColumns] = Prepared(lambda report: run_columns(run, report))
+        self.columns: Prepared[pa.Table] = Prepared(lambda report: text_columns(run, report))
         self.summary: Prepared[RunSummary] = Prepared(lambda _: run.summary())
         self._table: msgspec.Raw | None = None
 
@@ -101,8 +102,15 @@ class RunViews:
             self._table = msgspec.Raw(msgspec.json.encode(self._plain(columns)))
         return self._table
 
-    def _plain(self, columns: "RunColumns") -> dict[str, Any]:
-        run = self._run
+    def _plain(self, columns: "pa.Table") -> dict[str, Any]:
+        run, shown = self._run, dict[str, list[Any]]()
+        for name in columns.column_names:
+            values = columns[name]
+            if name in ("id", "opening", "label_text"):
+                shown[name] = [text and visible(text) for text in values.to_pylist()]
+            else:  # by NumPy, which makes lists of millions of numbers much faster than Arrow
+                numbers = values.to_numpy()
+                shown[name] = _short(numbers) if numbers.dtype.kind == "f" else numbers.tolist()
         failed = run.errors().slice(0, _MOST_FAILED).to_pylist() if run.failed else []
         return {
             "name": visible(str(run.path)),
@@ -112,17 +120,7 @@ class RunViews:
             "noun": name_of_one(unit_name(run.record.question.features)),
             "total": run.total,
             "is_probability": run.record.model.link != "none",
-            "columns": {
-                "row": columns.row.tolist(),
-                "id": [visible(one) for one in columns.id],
-                "opening": [visible(one) for one in columns.opening],
-                "predicted": columns.predicted.tolist(),
-                "label": columns.label.tolist(),
-                "said": [None if one is None else visible(one) for one in columns.said],
-                "confidence": _short(columns.confidence),
-                "words": columns.words.tolist(),
-                "disagreement": _short(columns.disagreement),
-            },
+            "columns": shown,
             "unexplained": [
                 {"row": one["row"], "id": visible(str(one["id"])), "error": visible(one["error"])}
                 for one in failed
@@ -136,7 +134,7 @@ class RunViews:
             raise InputError("the run is still being read; ask again in a moment.")
         from limelight.runs.columns import texts_with
 
-        return np.flatnonzero(np.isin(columns.row, texts_with(self._run, word))).tolist()
+        return np.flatnonzero(np.isin(columns["row"], texts_with(self._run, word))).tolist()
 
     def text(self, row: int) -> dict[str, Any]:
         """Return what every method of the run says about one text."""

@@ -6,7 +6,7 @@ A reader who looks closer sees curves, pairs, heads, attention, and where method
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import numpy as np
@@ -21,13 +21,13 @@ from limelight.judging.candidates import Candidate, ScoredText
 from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import SearchedText, search_together
 from limelight.models import Model, resolved_replacement
-from limelight.models.protocol import spans_of
+from limelight.models.queries import expand_queries
 from limelight.pages.html import attention_data, disagreement_section, head_tables
 from limelight.pages.images import draw_images, without_image
 from limelight.pages.markup import part
 from limelight.pages.pieces import visible, writable, writable_explanation
 from limelight.pages.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
-from limelight.question import FIELDS, AskedField, Question
+from limelight.question import FIELDS, AskedField, Question, prepare_model
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool, Float
@@ -149,7 +149,9 @@ def explained(
     for chosen in several:
         report(0, 1)
         try:
-            found += map(writable_explanation, explanations(chosen, reading))
+            # Methods are chosen for the model as it is served.
+            method = chosen.for_model(reading.model)
+            found += map(writable_explanation, explanations(method, reading))
         except InputError as error:
             refused[chosen.method.id] = str(error)
     return found, refused
@@ -162,9 +164,9 @@ def shown_texts(model: Model, questions: Sequence[TextQuestion]) -> list[dict[st
     """
     first, answers = questions[0], list[dict[str, Any]]()
     several = _methods(model, first)
-    asked = first.asked
-    for reading in readings(asked.grouped(model), [one.text for one in questions], asked):
-        by_method = [explanations(chosen, reading) for chosen in several]
+    prepared, asked = prepare_model(model, first.asked)
+    for reading in readings(prepared, [question.text for question in questions], asked):
+        by_method = [explanations(chosen.for_model(reading.model), reading) for chosen in several]
         for i, one in enumerate(reading.apart()):
             found = [writable_explanation(of_texts[i]) for of_texts in by_method]
             answers.append(_answer(one, found, {}, None))
@@ -191,8 +193,9 @@ def _answer(
     gone: Collection[int] = (),
 ) -> dict[str, Any]:
     document = reading.documents[0]
-    places = [one for one in document.asked if isinstance(one, Place)]
-    spans = spans_of(reading.model, document.given) if places else ()
+    places = [query for query in document.asked if isinstance(query, Place)]
+    expanded = expand_queries(reading.model, document.given) if places else []
+    spans = [cast(Place, query) for queried in expanded for query in queried.queries]
     image = reading.features[0].of_result(document).get("image")
     return {
         "text": writable(document.text),
@@ -220,16 +223,15 @@ def explanation_data(
 
 def question_reading(model: Model, question: TextQuestion) -> Reading:
     """Return the text as the model reads it, with what is to be explained."""
-    asked = question.asked
+    prepared, asked = prepare_model(model, question.asked)
     if question.inside is None or question.changes:
-        return _reading(model, question.text, asked)
+        return _reading(prepared, asked, question.text)
     (first, last), text = question.inside, question.text
-    words = [
-        span for span in asked.windowed(model).read(text).tokens.spans if first <= span[0] < last
-    ]
+    words = [span for span in prepared.read(text).tokens.spans if first <= span[0] < last]
     if not words:
         raise InputError("the model reads no words there; go back to the whole text.")
-    reading = _reading(model, text, replace(asked, features=words))
+    # The words of one part are other features, about which another model may answer.
+    reading = _reading(*prepare_model(model, replace(question.asked, features=words)), text)
     around = "These are the words of one part of the text; the rest stays as it is."
     features = replace(reading.features[0], unit="words", notices=(around,))
     return replace(reading, features=(features,))
@@ -252,8 +254,8 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
         protect = [word for word in protect if word.lower() in left]
     # The same answer, which the model might not write any more: two numbers of one thing.
     answer = place.text if isinstance(place, Answer) else question.asked.answer
-    asked = replace(question.asked, target=target, protect=protect, at=at, answer=answer)
-    return _reading(before.model, text, asked)
+    asked = replace(before.question, target=target, protect=protect, at=at, answer=answer)
+    return _reading(before.model, asked, text)
 
 
 def changed_text(reading: Reading, question: TextQuestion, *, until: int | None = None) -> str:
@@ -300,10 +302,16 @@ def _left(reading: Reading, question: TextQuestion) -> Bool[np.ndarray, "1 d"]:
     return mask
 
 
-def _reading(model: Model, text: str, asked: Question) -> Reading:
+def _reading(model: Model, asked: Question, text: str) -> Reading:
+    """Return a text under a model that was prepared for the question, with its first query.
+
+    A reader may choose another span than the first.
+    """
     if not text.strip():
         raise InputError("there is no text left to read; put a word in.")
-    (reading,) = readings(asked.grouped(model), [text], asked)
+    (queried,) = asked.attach_queries([text])
+    (queried, *_) = expand_queries(model, queried) or [queried]
+    (reading,) = readings(model, [queried], asked)
     return reading
 
 

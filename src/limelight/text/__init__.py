@@ -38,17 +38,25 @@ from limelight.text.images import (
     PatchedImage,
     read_image,
 )
-from limelight.text.places import Answer, Asked, AskedText, Place, place_at, read_asked
+from limelight.text.places import (
+    Answer,
+    Place,
+    QueriedText,
+    Query,
+    place_at,
+    read_asked,
+    which_place,
+)
 from limelight.text.tokens import CLS, UNK, Span, Tokens, Vocabulary, token_strings, tokenize
 from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sentence_spans
 
 __all__ = [
-    "CLS", "CUTTERS", "FEATURES", "SIDES", "UNK", "Answer", "Asked", "AskedText", "Box",
-    "Cutter", "Document", "Features", "Given", "Image", "ImageInput", "ImageLike", "Input", "Pair",
-    "PatchedImage", "Place", "Span", "Tokens", "Unit", "Vocabulary", "Windows", "check_listed",
-    "checked_spans", "checked_text", "checked_text_or_pair", "features_of", "few_names",
-    "icu_words", "inside_character", "is_image", "is_one", "is_unit", "joined", "name_of_one",
-    "nested", "one_line", "place_at", "plural", "read_asked", "read_image", "sentence_spans",
-    "side_at", "side_names", "token_strings", "tokenize", "unit_name", "unit_spans",
-    "with_sides",
+    "CLS", "CUTTERS", "FEATURES", "SIDES", "UNK", "Answer", "Box", "Cutter", "Document",
+    "Features", "Given", "Image", "ImageInput", "ImageLike", "Input", "Pair", "PatchedImage",
+    "Place", "QueriedText", "Query", "Span", "Tokens", "Unit", "Vocabulary", "Windows",
+    "check_listed", "checked_spans", "checked_text", "checked_text_or_pair", "features_of",
+    "few_names", "icu_words", "inside_character", "is_image", "is_one", "is_unit", "joined",
+    "name_of_one", "nested", "one_line", "place_at", "plural", "read_asked", "read_image",
+    "sentence_spans", "side_at", "side_names", "token_strings", "tokenize", "unit_name",
+    "unit_spans", "which_place", "with_sides",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from limelight.text.images import (
     is_address,
     is_pillow,
 )
-from limelight.text.places import Asked, AskedText
+from limelight.text.places import QueriedText, Query
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
@@ -84,7 +84,9 @@ class Document:
     it is empty, else a place of it or an answer to it each, and the model then answers for each of
     them in turn. Words of a ``divisible`` one may be cut anywhere: the model reads whatever is left
     of a text. Of an ``image`` the tokens are patches or segments, and ``text`` is its label. What
-    is exact about a ``checked`` text rests on removals that were tried, and is not proven.
+    is exact about a ``checked`` text rests on removals that were tried, and is not proven. If the
+    model does not know removals of this text exactly, ``fallback`` is the model that is called
+    about it instead, by which it was read.
     """
 
     text: str
@@ -94,10 +96,11 @@ class Document:
     input: Any = None
     windows: Windows | None = None
     parts: tuple[Span, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[Query, ...] = ()
     divisible: bool = False
     image: PatchedImage | None = None
     checked: bool = False
+    fallback: Any = None
 
     @staticmethod
     def from_image(cut: PatchedImage, **rest: Any) -> "Document":
@@ -138,9 +141,9 @@ class Document:
         return self.text[a:b], self.text[c:d]
 
     @property
-    def asked_text(self) -> Any:
-        """What was read, with what was asked of it: the same question for another model."""
-        return AskedText(self.given, self.asked) if self.asked else self.given
+    def queried_text(self) -> Any:
+        """The text that was read with its queries, for another model to read."""
+        return QueriedText(self.given, self.asked) if self.asked else self.given
 
 
 def checked_text(text: Any) -> str:

@@ -144,10 +144,10 @@ class Answer:
         return []
 
 
-Asked = Place | Answer
+Query = Place | Answer
 
 
-def read_asked(stored: Any) -> Asked:
+def read_asked(stored: Any) -> Query:
     """Return what was asked, as a file holds it."""
     match stored:
         case {"place": [int(start), int(end)], **rest} if rest in ({}, {"first_pieces": True}):
@@ -165,60 +165,69 @@ def read_asked(stored: Any) -> Asked:
 
 @final
 @dataclass(frozen=True, slots=True)
-class AskedText:
-    """A text or pair with what is asked of it, in the place of a plain text.
+class QueriedText:
+    """A text or pair with its queries, in the place of a plain text.
 
-    Or, before a model has seen it, with what names that: ``at`` of :func:`place_at`, or an answer.
-    With ``first_pieces``, places that a model finds in it are read by the first pieces of words.
+    Before a model has seen the text, ``selector`` may name the query: an answer, or a place as
+    :func:`place_at` takes it. With ``first_pieces``, places that a model finds in the text are
+    read by the first pieces of words.
     """
 
-    given: Any
-    asked: tuple[Asked, ...] = ()
-    by: Any = None
+    text: Any
+    queries: tuple[Query, ...] = ()
+    selector: Any = None
     first_pieces: bool = False
 
     @staticmethod
-    def of(text: Any, by: Any = None, *, first_pieces: bool = False) -> "AskedText":
-        """Return a text about which ``by`` is asked, unless it brings a question of its own."""
-        own = text if isinstance(text, AskedText) else AskedText(text)
-        by = by if own.by is None else own.by
-        return AskedText(own.given, own.asked, by, first_pieces=first_pieces or own.first_pieces)
+    def of(text: Any, selector: Any = None, *, first_pieces: bool = False) -> "QueriedText":
+        """Return a text whose query ``selector`` names, unless the text brings a query along."""
+        queried = text if isinstance(text, QueriedText) else QueriedText(text)
+        return QueriedText(
+            queried.text,
+            queried.queries,
+            selector if queried.selector is None else queried.selector,
+            first_pieces or queried.first_pieces,
+        )
 
     @property
     def cell(self) -> str | None:
-        """What a cell of a table holds that names the first of what is asked, or names it already.
+        """The cell of a table that names the first query; None if nothing names it.
 
         A place is "start:end", of a pair in its second text.
         """
-        if not self.asked:
-            return self.by if isinstance(self.by, str) else None
-        if isinstance(one := self.asked[0], Answer):
-            return one.cell
-        before = 0 if isinstance(self.given, str) else len(self.given[0]) + 1
-        return f"{one.start - before}:{one.end - before}"
+        if not self.queries:
+            return self.selector if isinstance(self.selector, str) else None
+        if isinstance(query := self.queries[0], Answer):
+            return query.cell
+        before = 0 if isinstance(self.text, str) else len(self.text[0]) + 1
+        return f"{query.start - before}:{query.end - before}"
 
 
 def place_at(
-    at: Any, text: str, region: Span, found: Sequence[Place], *, first_pieces: bool
+    at: Any, text: str, region: Span, spans: Sequence[Place], *, first_pieces: bool
 ) -> Place:
     """Return the place of ``text`` that ``at`` means.
 
-    None is the only span that was ``found``, a number one of them by its place among all, a pair
-    (start, end) or "start:end" characters of the ``region`` that is searched (the second text of a
-    pair), and any other string words that stand there once.
+    A number is one of the ``spans`` that the model finds, by its place among all. A pair
+    (start, end) or "start:end" are characters of the ``region`` that is searched (the second text
+    of a pair), and any other string is words that stand there once.
     """
-    if at is None or isinstance(at, int):
-        number = 0 if at is None else at
-        if not 0 <= number < len(found) or (at is None and len(found) > 1):
-            raise InputError(
-                f"the model finds {_listed(found, text)}; say which place to explain with at "
-                "(--at): the number of a span from 0, words, or (start, end). explain_spans "
-                "(--each span) explains all that are found."
-            )
-        return found[number]
+    if isinstance(at, int):
+        if not 0 <= at < len(spans):
+            raise InputError(which_place(spans, text))
+        return spans[at]
     place = Place(*_span(at, text, region), first_pieces)
-    here = [one for one in found if one == place]
-    return max(here, key=lambda one: one.score, default=place)
+    matches = [span for span in spans if span == place]
+    return max(matches, key=lambda span: span.score, default=place)
+
+
+def which_place(spans: Sequence[Place], text: str) -> str:
+    """Return a sentence that lists the spans of ``text`` and says how to choose a place."""
+    return (
+        f"the model finds {_listed(spans, text)}; say which place to explain with at "
+        "(--at): the number of a span from 0, words, or (start, end). explain_spans "
+        "(--each span) explains all that are found."
+    )
 
 
 def _span(at: Any, text: str, region: Span) -> Span:

@@ -36,27 +36,21 @@ from limelight.judging.estimate import seconds_of_one, tried_readings
 from limelight.models import (
     Model,
     are_opposite,
-    checked_model,
     class_weights,
     get_property,
     has,
     resolved_replacement,
 )
-from limelight.models.protocol import (
-    announce_calls,
-    answered_once,
-    asked_of_spans,
-    asks,
-    query_kind,
-)
+from limelight.models.protocol import announce_calls, query_kind
+from limelight.models.queries import expand_texts
 from limelight.models.text_game import TextGame
 from limelight.progress import Estimate, ProgressCallback, ProgressTracker, open_progress
-from limelight.question import Question
+from limelight.question import Question, prepare_model
 from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
 from limelight.shapes import Bool, Float
-from limelight.text import AskedText, joined, name_of_one, plural, read_image
+from limelight.text import QueriedText, joined, name_of_one, plural, read_image
 from limelight.threads import cached_property
 from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
@@ -134,8 +128,7 @@ def learn(
             most = " to 2^63 − 1" if name == "seed" else " or more"
             raise InputError(f"{name} must be a whole number, {least}{most}; got {told(value)}.")
     question = Question(features=features, answer=answer)
-    model = question.grouped(checked_model(model))
-    question = question.to(model)
+    model, question = prepare_model(model, question)
     if has(model, "exact_game"):
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
@@ -156,11 +149,11 @@ def learn(
         else:
             stored = isinstance(texts, os.PathLike) or is_table(texts)
             given = read_texts(texts) if stored else listed(texts)
-            given, question = asked_items(model, given, question)
+            given = different_queries(model, given, question)
             plan = Plan(given, int(pairs), int(seed))
             plan = _planned(model, plan, question, budget, folder, estimate)
-            if has(model, "generation"):  # once, however often they are read
-                plan = replace(plan, texts=list(answered_once(model, plan.texts)))
+            # An answer is generated once, however often the text is read.
+            plan = replace(plan, texts=list(chain(*expand_texts(model, plan.texts))))
             n = len(plan.texts)
             shown = open_progress(progress, "learning") if progress else contextlib.nullcontext()
             with shown as callback:
@@ -172,20 +165,15 @@ def learn(
     return learned
 
 
-def asked_items(model: Model, texts: list[Any], question: Question) -> tuple[list[Any], Question]:
-    """Return every different text once for each thing that is asked of it, and what is left to ask.
+def different_queries(model: Model, texts: Sequence[Any], question: Question) -> list[Any]:
+    """Return every different text once for each of its queries.
 
-    A span that the model finds, or the answer, which is written later where it is not given.
+    An answer that is not given is generated later.
     """
     if get_property(model, "reads_images"):
-        texts = [read_image(one) for one in texts]
-    if has(model, "generation"):
-        each, question = question.of_each(texts)
-        texts = [AskedText.of(one, question.answer) for one in each]
-    texts = list(dict.fromkeys(texts))
-    if has(model, "spans"):
-        texts = list(chain(*asked_of_spans(model, texts)))
-    return texts, replace(question, answer=None)
+        texts = [read_image(text) for text in texts]
+    texts = list(dict.fromkeys(question.attach_queries(texts)))
+    return list(chain(*expand_texts(model, texts, generate=False)))
 
 
 def _explanations(texts: Any) -> list[Explanation] | None:
@@ -222,7 +210,7 @@ def _from_explanations(
         return (one.target, one.against, one.scale, one.model, started, *how)
 
     kinds = {kind(one) for one in known.values()}
-    stays = "True" if asks(model) else "None"
+    stays = "True" if any(one.asked is not None for one in known.values()) else "None"
     how = (question.features, resolved_replacement(model, "auto"), "[]", stays)
     usual = [(c, None, question.scale, model.fingerprint, False, *how) for c in model.classes]
     if len(known) < FEWEST or len(kinds) > 1 or not kinds <= set(usual):
@@ -244,7 +232,7 @@ def _from_explanations(
         drawn.append((one.scores + apart[:, None] * error)[:, None])
         sides = [one.text[start:end] for start, end in one.parts]
         given = (sides[0], sides[1]) if sides else one.text
-        texts.append(given if one.asked is None else AskedText(given, (one.asked,)))
+        texts.append(given if one.asked is None else QueriedText(given, (one.asked,)))
     # A single output speaks for the second class, and against the first.
     (weights,) = reading_of(model, texts[:1], replace(question, target=target)).target_weights
     columns = np.flatnonzero(weights)  # log-odds are shared out evenly between two outputs
@@ -269,7 +257,7 @@ class Plan:
     @cached_property
     def held_out(self) -> HeldOut:
         """Which are kept aside: by the seed, whatever is drawn; all that is asked of a text."""
-        own = [AskedText.of(text).given for text in self.texts]
+        own = [QueriedText.of(text).text for text in self.texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(own))}
         return HeldOut.draw(np.array([number[text] for text in own]), self.seed)
 
@@ -365,8 +353,8 @@ def _planned(
 
 def _identity(text: Any) -> Any:
     """Return what tells a text, and what is asked of it, from others in a file."""
-    own = AskedText.of(text)
-    return [*joined(own.given), own.cell] if own.cell else joined(own.given)
+    own = QueriedText.of(text)
+    return [*joined(own.text), own.cell] if own.cell else joined(own.text)
 
 
 def _all_drawn(
@@ -489,7 +477,8 @@ def fitted(
     """
     signals: tuple[str, ...] = WITHOUT_STATES
     if has(model, "hidden_states"):
-        signals = (*WITH_STATES, "attention") if asks(model) else WITH_STATES
+        is_queried = any(isinstance(text, QueriedText) and text.queries for text in plan.texts)
+        signals = (*WITH_STATES, "attention") if is_queried else WITH_STATES
     known = [i for i, one in enumerate(drawn) if one is not None]
     texts, held_out = [plan.texts[i] for i in known], plan.held_out.only(known)
     held, tunes, calibrates, _ = held_out

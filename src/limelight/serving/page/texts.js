@@ -51,7 +51,7 @@ function columnsOf({ columns, classes, methods, noun, is_probability: isProbabil
     { name: "predicted", label: "predicted", value: (i) => columns.predicted[i], shown: (i) => classes[columns.predicted[i]] ?? "–" },
     { name: "sure", label: isProbability ? "probability" : "margin", value: sure, falling: true, shown: (i) => (sure(i) === null ? "–" : isProbability ? percent(sure(i)) : shownNumber(sure(i))) },
     ...(labelled ? [
-      { name: "label", label: "label", value: (i) => columns.label[i], shown: (i) => (columns.said[i] === null ? "–" : columns.label[i] < 0 ? columns.said[i] : classes[columns.label[i]]) },
+      { name: "label", label: "label", value: (i) => columns.label[i], shown: (i) => (columns.label_text[i] === null ? "–" : columns.label[i] < 0 ? columns.label_text[i] : classes[columns.label[i]]) },
       { name: "mistake", label: "mistake", falling: true, value: (i) => (isWrong(i) ? sure(i) ?? 0 : null), shown: (i) => made("td", { class: isWrong(i) ? "wrong" : null }, columns.label[i] < 0 ? "–" : isWrong(i) ? "wrong" : "right") },
     ] : []),
     ...(methods.length > 1 ? [{ name: "disagreement", label: "disagreement", falling: true, value: (i) => columns.disagreement[i], shown: (i) => shownNumber(columns.disagreement[i]) }] : []),
@@ -132,7 +132,7 @@ async function open(place, { scroll = true } = {}) {
     words.explanation = e;
     return made("div", { class: "method" }, made("h3", {}, labelOf(e)), words, made("span", { class: "scale", title: precisionSentence(e) }, scaleInWords(e)));
   });
-  const said = data.columns.said[place];
+  const said = data.columns.label_text[place];
   const legend = made("limelight-legend");
   legend.explanations = explanations;
   const overview = made("div", { class: drawn[""] ? "overview images" : explanations[0].text.length > 300 ? "overview long" : "overview" }, ...(drawn[""] ? [made("div", { class: "method" }, made("h3", {}, "The image"), markupOf(drawn[""]), made("small", { class: "note" }, visibleText(explanations[0].text)))] : []), ...rows);

@@ -10,14 +10,20 @@ Scores of two methods have no common unit: between methods, :math:`a_j` stands f
 :math:`a_j / \sum_k |a_k|` of its text.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from limelight.errors import InputError, nearest
-from limelight.results.summary import ChangedText, RunDifference
+from limelight.results.summary import COMPARISON_COLUMNS, RunComparison, table_of
 from limelight.runs.sql import Database, database, entries, literal
-from limelight.runs.statistics import Moments, corrected, paired_words, share_of
+from limelight.runs.statistics import (
+    WordMoments,
+    compare_paired_words,
+    differing_words,
+    share_interval,
+)
 from limelight.text import unit_name
 
 if TYPE_CHECKING:
@@ -43,16 +49,33 @@ _BOTH = """CREATE TEMP TABLE joined AS
     SELECT n, word, coalesce(a.score, 0) AS a, coalesce(b.score, 0) AS b, a.entry,
         a.score IS NOT NULL AND b.score IS NOT NULL AS shared
     FROM ({}) a FULL JOIN ({}) b USING (n, word)"""
-_CHANGED = """SELECT p.* EXCLUDE (n, other_n), gap / whole AS change FROM pairs p JOIN (
+_CHANGED = """SELECT p.* EXCLUDE (n, other_n, predicted, other_predicted), gap / whole AS change,
+        {}[predicted + 1] AS predicted, {}[other_predicted + 1] AS other_predicted
+    FROM pairs p JOIN (
         SELECT n, sum(abs(b - a)) AS gap, sum(abs(a) + abs(b)) AS whole FROM joined GROUP BY n)
     USING (n)
     WHERE gap > 0 ORDER BY change DESC, row, n LIMIT {}"""
 
 
-def compared_runs(
+def compare_runs(
     first: "Run", second: "Run", method: str, other_method: str | None, *, top: int = 20
-) -> RunDifference:
-    """Return what changed from ``first`` to ``second``."""
+) -> RunComparison:
+    """Return how ``second`` differs from ``first``.
+
+    Parameters
+    ----------
+    first, second
+        The runs, over the same features.
+    method, other_method
+        The method of each; without ``other_method`` the same, or the first of the second run.
+    top
+        How many words and texts are in the tables at most.
+
+    Raises
+    ------
+    InputError
+        If the runs have no explanations in common, or cannot be compared.
+    """
     # The same method if it can be, for scores of two methods can be compared as shares only.
     theirs = other_method or (method if method in second.methods else second.methods[0])
     for run, name in ((first, method), (second, theirs)):
@@ -97,37 +120,41 @@ def compared_runs(
         ]
         tables.execute(
             _BOTH.format(
-                _scores(first, "rows", "n", shares),
-                _scores(second, "second.rows", "other_n", shares),
+                _score_query(first, "rows", "n", shares),
+                _score_query(second, "second.rows", "other_n", shares),
             )
         )
-        compared, words = _words(tables)
-        changed = tables.table(_CHANGED.format(top)).to_pylist()
-    for one in changed:
-        one["predicted"] = first.classes[one["predicted"]]
-        one["other_predicted"] = second.classes[one["other_predicted"]]
+        tests, words = _test_words(tables)
+        names = (f"({literal(run.classes)}::VARCHAR[])" for run in (first, second))
+        changed = tables.table(_CHANGED.format(*names, top)).to_pylist()
     # By name: two models may have their classes in other orders.
     called = [
         np.array(run.classes)[pairs[name]]
         for run, name in ((first, "predicted"), (second, "other_predicted"))
     ]
-    texts = len(pairs["row"])
-    return RunDifference(
+    texts, changes = len(pairs["row"]), int((called[0] != called[1]).sum())
+    low, high = share_interval(changes, texts)
+    differing = differing_words(words, tests).slice(0, top).to_pylist()
+    rows = [word | {"target": word["group"], "texts": word["first_texts"]} for word in differing]
+    return RunComparison(
         first=str(first.path),
         second=str(second.path),
         methods=(method, theirs),
         texts=texts,
-        apart=(len(first) - met[0], len(second) - met[1]),
+        only_first=len(first) - met[0],
+        only_second=len(second) - met[1],
         shares=shares,
-        compared=compared,
-        predictions=share_of(int((called[0] != called[1]).sum()), texts),
-        words=tuple(words[:top]),
-        changed=tuple(ChangedText(**one) for one in changed),
+        compared=sum(len(test) for _, test in tests),
+        changed_predictions=changes,
+        changed_low=low,
+        changed_high=high,
+        words=table_of(COMPARISON_COLUMNS["words"], rows),
+        changed_texts=table_of(COMPARISON_COLUMNS["changed_texts"], changed),
         units=unit_name(first.record.question.features),
     )
 
 
-def _scores(run: "Run", rows: str, n: str, shares: bool) -> str:
+def _score_query(run: "Run", rows: str, n: str, shares: bool) -> str:
     """Return the SQL of the scores in the texts of both runs, by the number in the first."""
     asked = entries(run.record, f"(SELECT r.* FROM {rows} r SEMI JOIN pairs p ON r.n = p.{n})")
     whole, sizes = "1", ""
@@ -138,24 +165,24 @@ def _scores(run: "Run", rows: str, n: str, shares: bool) -> str:
         FROM ({asked}) e JOIN pairs p ON e.n = p.{n} {sizes}"""
 
 
-def _words(tables: Database) -> tuple[int, Any]:
-    """Return how many words were compared, and those that changed."""
+def _test_words(tables: Database) -> tuple[list[tuple[str, pa.Table]], list[str]]:
+    """Return the paired tests of each explained class, and the words that they number."""
     # The squares of gaps, too: a paired test needs their spread, which the two sides do not give.
     sums = [
         f"sum({x}) AS {name}_total, sum({x} * {x}) AS {name}_square"
         for name, x in (("first", "a"), ("second", "b"), ("gap", "(b - a)"))
     ]
-    found = tables.columns(f"""SELECT target, word, count(*)::DOUBLE AS texts, {", ".join(sums)}
+    columns = tables.columns(f"""SELECT target, word, count(*)::DOUBLE AS texts, {", ".join(sums)}
         FROM joined JOIN pairs USING (n) WHERE shared
         GROUP BY target, word ORDER BY min(entry)""")
-    groups = []
-    for target in dict.fromkeys(found["target"].tolist()):
+    tests = []
+    for target in dict.fromkeys(columns["target"].tolist()):
         # Words of other classes have no texts here, and are not compared.
-        texts = found["texts"] * (found["target"] == target)
-        nothing = np.zeros(len(texts))
-        three = (
-            Moments(texts, found[f"{name}_total"], found[f"{name}_square"], *[nothing] * 3)
+        texts = columns["texts"] * (columns["target"] == target)
+        zeros = [np.zeros(len(texts))] * 3
+        moments = (
+            WordMoments(texts, columns[f"{name}_total"], columns[f"{name}_square"], *zeros)
             for name in ("first", "second", "gap")
         )
-        groups.append((target, paired_words(*three)))
-    return sum(len(one.word) for _, one in groups), corrected(found["word"].tolist(), groups)
+        tests.append((target, compare_paired_words(*moments)))
+    return tests, columns["word"].tolist()

@@ -1,0 +1,95 @@
+"""What models predict, as rows that are ready for JSON."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from limelight.errors import about_text
+from limelight.models.protocol import Model, class_probabilities, class_weights, has
+from limelight.models.queries import expand_queries, join_queries, read_input
+from limelight.text import Answer, Document, Place, QueriedText
+
+
+def predict_rows(model: Model, texts: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return one row for each text: its class, its spans, or the answer to it."""
+    documents, rows = list[Document](), list[dict[str, Any]]()
+    finds_spans = has(model, "spans")
+    for number, text in enumerate(texts):
+        with about_text(number if len(texts) > 1 else None):
+            if finds_spans:
+                rows.append(_span_row(model, text))
+            else:
+                documents.append(read_input(model, text))
+    if finds_spans:
+        return rows
+    if has(model, "generation"):
+        return [_answer_row(model, document) for document in documents]
+    return _class_rows(model, documents)
+
+
+def _answer_row(model: Model, document: Document) -> dict[str, Any]:
+    (answer,) = cast(tuple[Answer, ...], document.asked)
+    queried = QueriedText(document.given, selector=answer)
+    sentences = expand_queries(model, queried, by_sentence=True)
+    by_sentence = read_input(model, join_queries(sentences))
+    outputs = model.outputs([by_sentence])[0].tolist()
+    # Of a model that gives means over tokens, the sums: what is called a log-probability is one.
+    log_probabilities = [
+        value * (sentence.length if sentence.per_token else 1)
+        for sentence, value in zip(
+            cast(tuple[Answer, ...], by_sentence.asked), outputs, strict=True
+        )
+    ]
+    parts = [sentence.part for sentence in cast(tuple[Answer, ...], by_sentence.asked)]
+    prediction = {
+        "answer": answer.text,
+        "log_probability": sum(log_probabilities),
+        "sentences": [
+            {"text": part, "log_probability": value}
+            for part, value in zip(parts, log_probabilities, strict=True)
+        ],
+    }
+    return _row(document, prediction)
+
+
+def _span_row(model: Model, text: Any) -> dict[str, Any]:
+    expanded = expand_queries(model, text)
+    places = [place for queried in expanded for place in cast(tuple[Place, ...], queried.queries)]
+    document = model.read(text)
+    spans = [
+        {
+            "start": place.start,
+            "end": place.end,
+            "text": document.text[place.start : place.end],
+            "tag": place.tag,
+            "score": place.score,
+        }
+        for place in places
+    ]
+    return _row(document, {"spans": spans})
+
+
+def _class_rows(model: Model, documents: list[Document]) -> list[dict[str, Any]]:
+    """Return a row for each text; the class and the probability of a score are None."""
+    logits, classes, rows = np.asarray(model.outputs(documents)), model.classes, []
+    chances = None if model.link == "none" else class_probabilities(logits, model.link)
+    outputs = logits.shape[1]
+    # A single output is the logit of the second class alone.
+    logits = logits @ class_weights(len(classes), outputs, model.link)[-outputs:].T
+    for i, document in enumerate(documents):
+        by_class = {} if chances is None else dict(zip(classes, chances[i].tolist(), strict=True))
+        likeliest = max(by_class, key=by_class.__getitem__, default=None)
+        prediction = {
+            "class": likeliest,
+            "probability": None if likeliest is None else by_class[likeliest],
+            "logits": dict(zip(classes[-outputs:], logits[i].tolist(), strict=True)),
+            "probabilities": by_class,
+        }
+        rows.append(_row(document, prediction))
+    return rows
+
+
+def _row(document: Document, prediction: dict[str, Any]) -> dict[str, Any]:
+    parts = {"parts": document.parts} if document.parts else {}
+    return {"text": document.text, **parts, **prediction, "notices": list(document.notices)}

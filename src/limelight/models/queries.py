@@ -1,0 +1,235 @@
+"""The queries of an input, and inputs as models read them with their queries.
+
+A query is what an explanation is about beside the text: a span that a tagger finds, or an answer
+of a language model. A model that classifies whole texts has one query, which is empty.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, cast
+
+from limelight.errors import InputError
+from limelight.models.protocol import (
+    PROPERTIES,
+    Capable,
+    Model,
+    get_property,
+    query_kind,
+    reason_missing,
+    require,
+)
+from limelight.text import (
+    Answer,
+    Document,
+    PatchedImage,
+    Place,
+    QueriedText,
+    Query,
+    Span,
+    checked_text_or_pair,
+    is_image,
+    joined,
+    one_line,
+    place_at,
+    which_place,
+)
+
+# Kinds of models that say something about a span or an answer, and not about a whole text.
+_QUERIED = ("places", "answers")
+
+
+def expand_queries(
+    model: Model, text: Any, *, by_sentence: bool = False, generate: bool = True
+) -> list[QueriedText]:
+    """Return ``text`` once for each of its queries, in the order of the text.
+
+    Parameters
+    ----------
+    model
+        A model that classifies has one query, which is empty. A model that finds spans has the
+        place that the text names, or every span that the model finds, of which there may be none.
+        A language model has one answer: the one that the text names, or what the model generates.
+    text
+        A text, a pair or an image, or a :class:`QueriedText` with queries or with what names one.
+    by_sentence
+        Split the answer of a language model into one query for each of its sentences.
+    generate
+        Whether a language model generates an answer that is not given. Otherwise the text is
+        returned as it is, and its answer is generated when the text is read.
+
+    Raises
+    ------
+    InputError
+        If the model does not read such an input, or the text has no such place.
+    """
+    queried = text if isinstance(text, QueriedText) else QueriedText(text)
+    if queried.queries:
+        return [QueriedText(queried.text, (query,)) for query in queried.queries]
+    check_kind(model, queried.text)
+    queries: Sequence[Query]
+    kind = query_kind(model)
+    if kind == "answers":
+        if not generate and not by_sentence:
+            return [queried]
+        answer = _answer(cast(Capable, model), queried)
+        queries = answer.sentences() if by_sentence else (answer,)
+    elif kind == "places":
+        queries = _places(cast(Capable, model), queried)
+    else:
+        return [queried]
+    return [QueriedText(queried.text, (query,)) for query in queries]
+
+
+def expand_texts(
+    model: Model, texts: Iterable[Any], *, by_sentence: bool = False, generate: bool = True
+) -> Iterator[list[Any]]:
+    """Return what :func:`expand_queries` returns for each text.
+
+    A text that the model cannot read is returned as it is, and raises its error when it is read.
+
+    Raises
+    ------
+    InputError
+        If no text has a query, or a server does not answer.
+    """
+    if query_kind(model) not in _QUERIED:
+        return ([text] for text in texts)
+    return _expand_readable(model, texts, by_sentence=by_sentence, generate=generate)
+
+
+def _expand_readable(
+    model: Model, texts: Iterable[Any], *, by_sentence: bool, generate: bool
+) -> Iterator[list[Any]]:
+    has_query = False
+    for text in texts:
+        try:
+            expanded: list[Any] = expand_queries(
+                model, text, by_sentence=by_sentence, generate=generate
+            )
+        except InputError as error:
+            if isinstance(error.__cause__, OSError):  # a server is at fault, and not the text
+                raise
+            expanded = [text]
+        has_query = has_query or bool(expanded)
+        yield expanded
+    # Not before: one text without a span is no error where others have some.
+    if not has_query:
+        raise InputError("the model finds no span in these texts, so there is nothing to explain.")
+
+
+def join_queries(expanded: Sequence[QueriedText]) -> QueriedText:
+    """Return one text with the queries of all of ``expanded``, which are about the same text."""
+    queries = tuple(query for queried in expanded for query in queried.queries)
+    return QueriedText(expanded[0].text, queries)
+
+
+def _answer(model: Capable, queried: QueriedText) -> Answer:
+    """Return the answer that a text names, or what the model generates."""
+    if queried.selector is None:
+        return model.generate(queried.text)
+    return queried.selector if isinstance(queried.selector, Answer) else Answer.of(queried.selector)
+
+
+def _places(model: Capable, queried: QueriedText) -> tuple[Place, ...]:
+    """Return the place that a text names, or all spans that the model finds."""
+    first_pieces = queried.first_pieces
+    spans = model.spans(queried.text, first_pieces=first_pieces)
+    if queried.selector is None:
+        return spans
+    # Of a question and a passage the passage is searched, which comes second.
+    text, parts = joined(queried.text)
+    region = parts[1] if parts else (0, len(text))
+    return (place_at(queried.selector, text, region, spans, first_pieces=first_pieces),)
+
+
+def read_input(model: Model, text: Any, *, pieces: bool = False) -> Document:
+    """Return a text, a pair or an image as ``model`` reads it, with its queries.
+
+    A text that brings no queries along must have a single one.
+    """
+    queried = text if isinstance(text, QueriedText) else QueriedText(text)
+    if queried.queries:
+        check_kind(model, queried.text)
+    else:
+        expanded = expand_queries(model, queried)
+        if len(expanded) != 1:
+            spans = [query for one in expanded for query in one.queries]
+            raise InputError(which_place(cast(list[Place], spans), joined(queried.text)[0]))
+        (queried,) = expanded
+    if not queried.queries:
+        return model.read(queried.text, pieces=pieces)
+    # No parameter of every `read`: a family that classifies has nothing to do with it.
+    return cast(Capable, model).read(queried.text, asked=queried.queries, pieces=pieces)
+
+
+def read_inputs(
+    model: Model, texts: Sequence[Any], *, hidden_states: bool, pieces: bool
+) -> Iterator[Document]:
+    """Return what :func:`read_input` returns for each text.
+
+    With ``hidden_states``, which the model must have, it reads many texts in one call.
+    """
+    if query_kind(model) in _QUERIED:
+        if hidden_states:
+            require(model, "hidden_states", "a learned method")
+        return map(partial(read_input, model, pieces=pieces), texts)
+    plain = [text.text if isinstance(text, QueriedText) else text for text in texts]
+    if not hidden_states:
+        return map(partial(_read_plain, model, pieces=pieces), plain)
+    reader = require(model, "hidden_states", "a learned method")
+    return _read_in_turn(model, plain, reader.read_together(plain, pieces=pieces))
+
+
+def _read_plain(model: Model, text: Any, *, pieces: bool) -> Document:
+    check_kind(model, text)
+    return model.read(text, pieces=pieces)
+
+
+def _read_in_turn(
+    model: Model, texts: Sequence[Any], documents: Iterator[Document]
+) -> Iterator[Document]:
+    """Yield ``documents``, each when its text has been checked: an error is about that text."""
+    for text in texts:
+        check_kind(model, text)
+        yield next(documents)
+
+
+def fallback_reason(document: Document) -> str | None:
+    """Return a clause that says why the fallback model of a document is called about it."""
+    return reason_missing(document.fallback, "exact_game")
+
+
+def check_kind(model: Model, text: Any) -> None:
+    """Raise an error if ``model`` does not read images or pairs, and ``text`` is one."""
+    # A path to an image is a string too, and would be explained as if it were a text.
+    if is_image(text):
+        if not get_property(model, "reads_images"):
+            kind = one_line(text, 80) if isinstance(text, str) else type(text).__name__
+            why = get_property(model, "limitations").get("reads_images", "this one reads texts")
+            raise InputError(
+                f"got an image ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
+            )
+    elif isinstance(text, tuple):
+        checked_text_or_pair(text)
+        require(model, "reads_pairs", "a pair of texts")
+
+
+def split_tokens(model: Model, document: Document, cut: Sequence[Span] | PatchedImage) -> Document:
+    """Return a document whose tokens end where the units of ``cut`` do, if the model can read so.
+
+    A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
+    An image comes cut anew.
+    """
+    if isinstance(cut, PatchedImage):
+        return document.with_cut(cut)
+    edges = {edge for span in cut for edge in span}
+    # Most units end where words do, and a text need not be tokenised again then.
+    if all(edges.isdisjoint(range(start + 1, end)) for start, end in document.tokens.spans):
+        return document
+    if document.divisible:
+        return document.cut_at(edges)
+    if not get_property(model, "has_subwords"):
+        return document
+    if not document.asked:
+        return model.read(document.given, pieces=True)
+    return cast(Capable, model).read(document.given, asked=document.asked, pieces=True)
