@@ -63,7 +63,7 @@ EXCEPTIONS = {
         "Features",
         "Given",
         "Pair",
-        "Picture",
+        "ImageInput",
         "Tokens",
         "Vocabulary",
         "features_of",

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
-from limelight.models.functions import wrapped_function
+from limelight.models.functions import image_function, wrapped_function
 from limelight.models.protocol import Model, checked_model
 from limelight.text import Span, one_line
 
@@ -304,6 +304,8 @@ def wrap(
         for name, one in inspect.signature(wrap).parameters.items()
         if name != "anything" and given[name] is not one.default
     }
+    if not images:
+        options.pop("images", None)
     if hasattr(anything, "capabilities"):
         return _with_nothing(checked_model(anything), options)
     if getattr(anything, "task", None) == "zero-shot-classification":
@@ -324,7 +326,7 @@ def wrap(
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if images and callable(anything):
-        return wrapped_function(anything, **options)
+        return image_function(anything, options)
     # Not at the top: who loads a folder needs none of this.
     from limelight.models.spans import from_spacy, span_function
 
