@@ -58,6 +58,14 @@ def test_every_place_names_something_that_is_there():
         assert hasattr(__import__(module, fromlist=[last]), last), name
 
 
+def test_names_for_own_methods_are_there():
+    (page,) = (page.read_text("utf-8") for page in PAGES if page.name == "settings.md")
+    table = page[page.index("| to | names |") :].split("\n\n")[0]
+    names = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row)]
+    assert len(names) > 20
+    assert [name for name in names if not hasattr(limelight.explainers, name)] == []
+
+
 def test_a_new_name_without_a_place_or_an_example_is_found(tmp_path):
     (tmp_path / "a.md").write_text("::: limelight.shine\n\n```python\nlimelight.load()\n```\n")
     found = places([tmp_path / "a.md"])

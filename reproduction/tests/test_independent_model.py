@@ -140,7 +140,7 @@ def test_the_seven_scores(pair, played):
 
 
 @pytest.mark.parametrize("bandwidth", [0.1, 0.25, math.inf])
-def test_lime_on_really_mqueried_texts(pair, played, bandwidth):
+def test_lime_on_really_masked_texts(pair, played, bandwidth):
     found = scores(pair[0], "lime", bandwidth=bandwidth, tolerance=1e-10)
     wanted, _ = lime_by_all_masks(*played, bandwidth)
     near(found, wanted, 1e-8)

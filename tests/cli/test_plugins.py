@@ -71,6 +71,14 @@ def test_a_command_that_cannot_be_loaded_hides_no_other(limelight, install):
     assert limelight("other") == (2, "", f"Error: {page.err}")
 
 
+def test_a_command_that_is_no_function_hides_no_other(limelight, install):
+    install(other=3)
+    page = limelight("--help")
+    assert (page.code, page.err.count("\n")) == (0, 1)
+    assert "'other' from 'commands_of_a_package:other' cannot be used: " in page.err
+    assert all(name in page.out for name in COMMANDS)
+
+
 def test_our_commands_look_for_no_others(limelight, install, monkeypatch):
     install()
     monkeypatch.setattr(plugins, "entry_points", pytest.fail)

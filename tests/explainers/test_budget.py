@@ -253,6 +253,14 @@ def test_where_the_usual_methods_ask_nothing_one_of_them_is_named():
         limelight.explain(limelight.load(), "A dull script.", "lime-sampled", budget="1 call")
 
 
+@pytest.mark.parametrize("method", ["lime", "lime-sampled"])
+def test_a_replacement_that_is_sampled_is_left_out_to_need_no_budget(method):
+    model, advice = limelight.load(), "or leave replacement out and use 'lime', which asks the"
+    with pytest.raises(InputError, match=advice):
+        limelight.explain(model, "A dull script.", method, replacement="delete", budget="1 call")
+    assert limelight.explain(model, "A dull script.", "lime", budget="1 call").bound is not None
+
+
 def test_exact_methods_need_no_budget():
     e = limelight.explain(limelight.load(), "A dull script.", "shapley", budget="1 call")
     assert e.bound is not None

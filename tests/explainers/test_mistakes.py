@@ -86,7 +86,8 @@ WRONG_TYPES = {
         "the text of 9 characters; got 0.4 after 0."
     ),
     'game(model, ["good film"])': "a game is about one text, a string; got list.",
-    'register("lime")': "a method is a limelight.explainers.Method; got 'lime'.",
+    'register("lime")': "a method is a limelight.explainers.Method, or a class that "
+    "register_method decorates; got 'lime'.",
     'model.logits(["good film", None])': "text 1 (counting from 0): a text must be a string; got "
     "NoneType.",
 }

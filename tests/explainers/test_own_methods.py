@@ -12,7 +12,15 @@ import pytest
 
 import limelight
 from limelight import InputError
-from limelight.explainers import METHODS, Lime, Method, registry, settings_class
+from limelight.explainers import (
+    METHODS,
+    Cost,
+    Lime,
+    Method,
+    exact_implementation,
+    registry,
+    settings_class,
+)
 
 from tiny_models import tiny_model
 
@@ -102,10 +110,16 @@ def test_the_same_method_may_be_registered_again_and_another_not(methods, alone)
         limelight.register(alone)
 
 
-def copied(method):
+def altered(method, **changes):
+    """The method with another implementation."""
+    return replace(method, implementations=(replace(method.implementations[0], **changes),))
+
+
+def copied(method, *, default=True):
     """The class of its settings as it is written, made once more."""
     old = method.settings
-    own = {"__module__": old.__module__, "__qualname__": old.__qualname__, "replacement": "auto"}
+    own = {"__module__": old.__module__, "__qualname__": old.__qualname__}
+    own |= {"replacement": "auto"} if default else {}
     return type(old.__name__, (), own | {"__annotations__": {"replacement": str}})
 
 
@@ -123,12 +137,37 @@ def copied(method):
             ),
             "each setting of method 'alone' must be in its class and in an implementation",
         ),
+        (lambda m: altered(m, exactness="exakt"), "no exactness 'exakt'. Did you mean 'exact'?"),
+        (lambda m: altered(m, hidden_settings=("seed",)), "of method 'alone' named 'seed'"),
+        (lambda m: altered(m, cost=Cost(settings=("sample",))), "of method 'alone' named 'sample'"),
+        (
+            lambda m: replace(m, settings=settings_class(copied(m, default=False))),
+            "the setting 'replacement' of method 'alone' needs a default",
+        ),
+        (
+            lambda m: type("Inherited", (m.settings,), {}),
+            "a class that register_method decorates; got",
+        ),
     ],
 )
 def test_a_method_that_is_not_right_is_refused_in_a_sentence(methods, alone, made, sentence):
     with pytest.raises(InputError, match=re.escape(sentence)):
         limelight.register(made(alone))
     assert methods["alone"] is alone
+
+
+def test_a_method_that_is_only_exact_says_which_replacement_it_has(methods, alone):
+    exact = exact_implementation(lambda *_: [], ("tolerance", "replacement"))
+    own = {"__module__": __name__, "tolerance": None, "replacement": "auto"}
+    hints = {"__annotations__": {"tolerance": float | None, "replacement": str}}
+    settings = settings_class(type("Exactly", (), own | hints))
+    limelight.register(replace(alone, id="exactly", settings=settings, implementations=(exact,)))
+    with pytest.raises(InputError) as error:
+        limelight.explain(limelight.load(), "A dull script.", "exactly", replacement="delete")
+    assert str(error.value) == (
+        "method 'exactly' removes words of this model by 'unk' only; leave replacement out, or use "
+        "'lime'."
+    )
 
 
 def test_settings_belong_to_one_method(methods, alone):

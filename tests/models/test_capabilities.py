@@ -111,6 +111,12 @@ def test_a_setting_that_would_do_nothing_is_refused(model, method, settings, sen
     assert str(error.value).startswith(sentence)
 
 
+def test_a_replacement_that_is_no_word_is_refused():
+    for replacement in (3, ["unk"], np.array(["unk", "delete"])):
+        with pytest.raises(InputError, match="the setting 'replacement' must be a word"):
+            limelight.explain(limelight.load(), "A dull script.", "lime", replacement=replacement)
+
+
 def test_settings_objects_take_the_place_of_names():
     model = tiny_model(2)
     by_name = limelight.explain(model, "w1 w2 w3", "lime", bandwidth=0.5)
@@ -132,7 +138,7 @@ def test_settings_objects_refuse_what_cannot_be():
         IG(steps=0)
 
 
-def test_a_game_is_the_model_on_mqueried_texts():
+def test_a_game_is_the_model_on_masked_texts():
     model = tiny_model(2, outputs=3)
     game = limelight.game(model, "w1 w2 w3 w1", replacement="delete")
     assert (len(game), game.features, game.replacement) == (3, ("w1", "w2", "w3"), "delete")

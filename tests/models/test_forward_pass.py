@@ -67,7 +67,7 @@ def one_by_one(pieces, features, keep, other):
     st.sampled_from([None, 7, MASKED_OUT]),
 )
 @settings(deadline=None)
-def test_rows_of_mqueried_texts_are_those_of_a_loop_over_pieces(
+def test_rows_of_masked_texts_are_those_of_a_loop_over_pieces(
     words, before, after, room, data, other
 ):
     pieces, features = pieces_and_features(words, before, after, room)

@@ -259,6 +259,11 @@ def test_asking_for_what_a_function_cannot_show_says_why():
     )
 
 
+def test_a_function_has_no_weights_to_shuffle():
+    with pytest.raises(InputError, match="a function shows only its answers, and no weights"):
+        limelight.judge(paper_as_function(), [TEXT], methods=["loo"], columns=["sanity"])
+
+
 @pytest.mark.parametrize("method", BY_ASKING)
 def test_a_result_carries_its_settings_and_survives_json(method):
     model = paper_as_function(name="the paper's")

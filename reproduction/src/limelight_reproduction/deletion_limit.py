@@ -51,7 +51,7 @@ def limit_under_deletion(
     Raises
     ------
     InputError
-        If the model is another one, or a probability is explained.
+        If the model is another one or reads pictures, or a probability is explained.
     DomainError
         If the text has fewer than two words, repeats a token or is longer than the window.
     """
@@ -60,6 +60,11 @@ def limit_under_deletion(
         raise InputError(
             "LIME under deletion is exact for logits of an AttentionClassifier. For others, use "
             "limelight.explain(model, text, 'lime', replacement='delete'), which samples."
+        )
+    if reading.documents[0].picture is not None:
+        raise InputError(
+            "LIME under deletion is about the words of a text; got a picture. Use "
+            "limelight.explain(model, picture, 'lime'), which is exact."
         )
     limit = lime_under_deletion(
         deletion_game(reading, 0),

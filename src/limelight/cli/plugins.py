@@ -44,9 +44,8 @@ def _entry_points(app: App) -> Iterator[EntryPoint]:
 
 def _register(app: App, point: EntryPoint) -> None:
     try:
-        command = point.load()
+        app.command(point.load(), name=point.name, version_flags=())
     except (Exception, SystemExit) as error:  # of a package that may do anything
         raise InputError(
             f"the command {point.name!r} from {point.value!r} cannot be used: {error!r}."
         ) from error
-    app.command(command, name=point.name, version_flags=())

@@ -10,7 +10,11 @@ import numpy as np
 
 from limelight.errors import DomainError, InputError, told
 from limelight.explainers.learned import PREFIX, Learned
-from limelight.explainers.method import ConfiguredMethod, setting_defaults
+from limelight.explainers.method import (
+    ConfiguredMethod,
+    chosen_replacement,
+    setting_defaults,
+)
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import (
     compared_by_default,
@@ -275,7 +279,7 @@ def allocate_calls(
         after = " after reading the text and timing the model" * (seconds_per_call is not None)
         # One more call is for the input itself.
         enough = 1 + (minimum * max(sampled_count, 1) + reserved if cost.settings else minimum)
-        advice = _suggest_methods(method.model, d, affordable, minimum) if len(methods) == 1 else ""
+        advice = _suggest_methods(method, d, affordable, minimum) if len(methods) == 1 else ""
         refusal = (
             f"{method.method.label} of {d} features takes {minimum:,} calls of the model or more, "
             f"and a budget of {budget_text} leaves it {affordable:,}{after}. Give a budget of "
@@ -285,19 +289,22 @@ def allocate_calls(
     return allocated
 
 
-def _suggest_methods(model: Model, d: int, calls: int, minimum: int) -> str:
+def _suggest_methods(configured: ConfiguredMethod, d: int, calls: int, minimum: int) -> str:
     """Return advice: methods that explain ``d`` features with so few calls.
 
     If there are none, it is one that needs fewer than ``minimum``. The budgets that it names
     include the call for the input itself.
     """
-    minimum_calls = dict[str, int]()
+    model, minimum_calls = configured.model, dict[str, int]()
     for name in compared_by_default(model):
         method = configure_method(name, model, {})
         if (count_minimum := method.implementation.cost.minimum) is not None:
             minimum_calls[name] = count_minimum(method.settings, d)
     if not minimum_calls:  # as for a model whose usual methods are all exact
-        return f", or use {default_method(model)!r}, which asks the model nothing"
+        # Another replacement than the model's own is sampled.
+        is_usual = chosen_replacement(configured.settings) in ("auto", model.replacements[0])
+        without = "" if is_usual else "leave replacement out and "
+        return f", or {without}use {default_method(model)!r}, which asks the model nothing"
     cheapest = min(minimum_calls, key=minimum_calls.__getitem__)
     if minimum_calls[cheapest] > calls:
         if minimum_calls[cheapest] >= minimum:

@@ -429,13 +429,15 @@ def select_implementation(
     method: Method, model: Model, replacement: Any = "auto"
 ) -> Implementation | None:
     """Return the first implementation for ``model`` and ``replacement``; None if there is none."""
-    capabilities = model.capabilities
+    capabilities, usual = model.capabilities, ("auto", model.replacements[0])
     for implementation in method.implementations:
         needs = implementation.needs
         if needs is None or capabilities.get(needs, "") is None:
             # The exact game of a model removes words as the model does, by its first replacement.
             is_exact = needs == "exact_game" and "replacement" in implementation.settings
-            if not is_exact or replacement in ("auto", model.replacements[0]):
+            # A replacement that is no string is rejected with the other settings.
+            is_usual = not isinstance(replacement, str) or replacement in usual
+            if not is_exact or is_usual:
                 return implementation
     return None
 
@@ -450,7 +452,11 @@ def chosen_replacement(settings: Any) -> Any:
 def reason_unusable(method: Method, model: Model, advice: str = "") -> str:
     """Say why ``method`` cannot explain ``model``, followed by ``advice``."""
     needs = cast(Capability, method.implementations[-1].needs)  # or any model would do
-    why = reason_missing(model, needs)
+    if (why := reason_missing(model, needs)) is None:  # then the replacement is at fault
+        return (
+            f"method {method.id!r} removes words of this model by {model.replacements[0]!r} only; "
+            "leave replacement out, or use 'lime'."
+        )
     return f"method {method.id!r} needs {CAPABILITIES[needs]}, and {why}{advice}."
 
 

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from importlib import import_module
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, get_args
 
 from limelight.errors import IN_REPRODUCTION, InputError, nearest
 from limelight.explainers.learned import PREFIX, Learned
 from limelight.explainers.method import (
     ConfiguredMethod,
+    Exactness,
     Implementation,
     Method,
     reason_unusable,
@@ -140,9 +141,13 @@ def register(method: Method | type[Any]) -> None:
     value is such a ``limelight.explainers.Method``, or a class that
     :func:`limelight.explainers.register_method` decorates.
     """
-    method = getattr(method, "registered_method", method)  # of a decorated class
+    if isinstance(method, type):  # a class that inherits from a decorated one is another method
+        method = vars(method).get("registered_method", method)
     if not isinstance(method, Method):
-        raise InputError(f"a method is a limelight.explainers.Method; got {method!r}.")
+        raise InputError(
+            "a method is a limelight.explainers.Method, or a class that register_method decorates; "
+            f"got {method!r}."
+        )
     name, settings = method.id, getattr(method.settings, "declared", None)
     if not isinstance(name, str) or not _ID.fullmatch(name):
         raise InputError(
@@ -157,11 +162,20 @@ def register(method: Method | type[Any]) -> None:
     if not method.implementations:
         raise InputError(f"method {name!r} has no implementation; give it at least one.")
     declared, used = {setting.name for setting in settings}, set[str]()
+    for setting in settings:
+        if setting.default is MISSING:
+            raise InputError(f"the setting {setting.name!r} of method {name!r} needs a default.")
     for implementation in method.implementations:
         used |= {*implementation.settings, *implementation.defaults}
         needs = implementation.needs
         if needs is not None and needs not in CAPABILITIES:
             raise InputError(nearest("capability", needs, CAPABILITIES))
+        if implementation.exactness not in (known := get_args(Exactness)):
+            raise InputError(nearest("exactness", implementation.exactness, known))
+        for setting_name in (*implementation.cost.settings, *implementation.hidden_settings):
+            if setting_name not in implementation.settings:
+                what = f"setting of an implementation of method {name!r} named"
+                raise InputError(nearest(what, setting_name, implementation.settings))
     if odd := sorted(declared ^ used):
         raise InputError(
             f"each setting of method {name!r} must be in its class and in an implementation, "

@@ -141,6 +141,7 @@ class Endpoint:
         "reads_pairs": "the template has one place for a text",
         "has_subwords": "a server does not say how it cuts words into pieces",
         "max_tokens": "a server gets every prompt whole, and refuses one that is too long",
+        "shuffle_weights": "a server shows only how probable an answer is, and no weights",
     }
 
     url: str

@@ -60,6 +60,7 @@ _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it 
 _LIMITATIONS: dict[Property, str] = {
     "has_subwords": "a function of texts shows no pieces of words",
     "max_tokens": "a function gets every text whole, and may cut it itself",
+    "shuffle_weights": "a function shows only its answers, and no weights",
     "reads_pairs": _TEXTS,
     "reads_images": "this function takes texts; wrap it with images=True if it takes images",
 }
