@@ -7,6 +7,7 @@ import limelight
 from limelight.errors import DomainError, InputError
 from limelight.explainers import IG, METHODS, AlphaAvg, Lime, Shapley, usable_methods
 from limelight.models import Function, reason_missing
+from limelight.models.protocol import get_property
 
 from known import BY_ASKING, DEEP
 from tiny_models import tiny_model
@@ -214,3 +215,14 @@ def test_a_protected_word_is_a_token_as_it_is_written():
 def test_attention_matrices_are_drawn_where_there_are_tables():
     assert limelight.compare(tiny_model(), "w1 w2", attention=True).attention is not None
     assert limelight.compare(FUNCTION, "w1 w2", attention=True).attention is None
+
+
+def test_an_error_inside_a_property_of_a_model_is_not_taken_for_a_missing_property():
+    class Broken(Function):
+        @property
+        def shuffle_weights(self):
+            return self.no_such_member
+
+    with pytest.raises(AttributeError, match="no_such_member"):
+        get_property(Broken.__new__(Broken), "shuffle_weights")
+    assert get_property(object(), "shuffle_weights") is None

@@ -375,7 +375,12 @@ def has(model: Model, capability: Capability) -> TypeGuard[Capable]:
 
 def get_property(model: Model, name: str) -> Any:
     """Return a property of ``model``, or its default if the model does not have that member."""
-    return getattr(model, name, DEFAULTS[name])
+    try:
+        return getattr(model, name)
+    except AttributeError:
+        if hasattr(type(model), name):  # it has the member, whose code fails
+            raise
+        return DEFAULTS[name]
 
 
 def reason_missing(model: Model, name: Capability | Property) -> str | None:
