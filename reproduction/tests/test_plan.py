@@ -219,6 +219,8 @@ def test_the_command_says_how_many(limelight):
     assert "Its penalty (ridge 1) is why" in " ".join(shown.out.split())
     without = limelight("plan", "--ridge", "0", "The plot is predictable, but the acting is good.")
     assert "penalty" not in without.out
+    bare = limelight("plan", "--no-row0", "--format", "json", "a good film")
+    assert not SamplingPlan.from_json(bare.out).row0
     as_json = limelight("plan", "a good film", "--format", "json", "--error", "0.1")
     assert SamplingPlan.from_json(as_json.out).error == 0.1
     as_csv = limelight("plan", "a good film", "--format", "csv")

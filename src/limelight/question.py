@@ -236,7 +236,7 @@ class Question:
         str | int | tuple[int, int] | None,
         "Models that find spans: the span to explain. Give its words, its characters as START:END, "
         "or its number among the spans that the model finds, counted from 0. For a question and a "
-        "passage, the span lies in the passage. Default: the only span.",
+        "passage, the span lies in the passage. Default: the only span (explain-data: every span).",
     ] = None
     answer: Annotated[
         str | Sequence[str | None] | None,

@@ -94,3 +94,14 @@ def test_bad_input_is_one_sentence(summarize, folder, tmp_path, monkeypatch, ask
     assert (done.code, done.out) == (2, "")
     assert sentence in done.err
     assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--by", "label"), ("--top", 3), ("--representatives", 2)]
+)
+def test_options_of_a_summary_do_not_apply_to_a_comparison(summarize, folder, option, value):
+    run = folder / "run"
+    done = summarize(run, "--against", run, option, value)
+    assert done.code == 2
+    assert f"{option} does not apply to --against; leave one of them out." in done.err
+    assert summarize(run, option, value).code == 0

@@ -237,6 +237,15 @@ def test_a_file_that_is_not_text_is_refused_in_one_sentence(tmp_path):
         judge(MODEL, TEXTS[:1], [str(path)])
 
 
+@pytest.mark.parametrize("kind", ["explanation", "comparison"])
+def test_a_file_of_an_older_version_is_named_with_the_schema_that_is_read(tmp_path, kind):
+    path = tmp_path / "old.json"
+    path.write_text(f'{{"schema": "limelight.{kind}/1", "text": "a film"}}')
+    sentence = rf"old.json': .* 'limelight.{kind}/1', and this version reads 'limelight.{kind}/2'"
+    with pytest.raises(InputError, match=sentence):
+        judge(MODEL, TEXTS[:1], [str(path)])
+
+
 def test_of_explanations_of_every_class_the_judged_one_is_taken():
     def counts(texts):
         return [[t.count("w1"), t.count("w2"), 0.5 + 2 * t.count("w3")] for t in texts]

@@ -92,6 +92,11 @@ def test_a_terminal_without_unicode_prints_it_too():
     assert printed(TABLE, 60, "ascii")[2] == "<b>one?    -0.12  [0.2, 1.0]  #########"
 
 
+def test_a_table_names_its_columns_in_one_line():
+    table = Table([Column("word"), Column("mean", "+.3f")], [("good", 0.5), ("bad", -1.0)])
+    assert repr(table) == "<Table of 2 rows: word, mean>"
+
+
 def test_a_page_escapes_a_table_and_keeps_its_numbers():
     page = table_html(TABLE)
     assert "<caption>Some</caption>" in page

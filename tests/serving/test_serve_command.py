@@ -286,6 +286,13 @@ def test_the_command_refuses_two_models_in_one_sentence(limelight, stored, tmp_p
     assert "say --anyway" in outcome.err
 
 
+def test_a_judgement_of_an_older_version_is_named(tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text('{"schema": "limelight.judgement/1"}')
+    with pytest.raises(InputError, match=r"old.json': .* this version reads"):
+        serve(tiny_model(), judgement=path, port=0)
+
+
 @pytest.mark.parametrize(("host", "named"), [("0.0.0.0", True), ("192.168.0.7", False)])
 def test_whoever_lets_others_in_is_told_and_which_address_they_open(capsys, host, named):
     _announce(SimpleNamespace(url=f"http://{host}:1/x/", is_local=False, notices=()), host)

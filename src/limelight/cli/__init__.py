@@ -180,8 +180,11 @@ def _sentence(error: Exception) -> str:
         names = [*COMMANDS, *plugins.installed_commands()]
         return nearest("command", error.unused_tokens[0], names)
     if isinstance(error, UnknownOptionError):
-        if (error.command_chain or ("",))[0] in ("explain", "explain-data"):
-            option = (error.token.keyword or error.token.value).partition("=")[0]
+        command = (error.command_chain or ("",))[0]
+        option = (error.token.keyword or error.token.value).partition("=")[0]
+        if command == "compare" and option in ("--data", "-d"):
+            return f"compare explains one text; to explain a data set, use {_EXPLAIN_DATA}."
+        if command in ("explain", "explain-data"):
             data_options = app["explain-data"].assemble_argument_collection()
             if option in ("--data", "-d") or any(option in known.names for known in data_options):
                 return f"{option} is about a data set; use {_EXPLAIN_DATA}."

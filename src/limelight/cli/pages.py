@@ -183,7 +183,8 @@ def summarize(
     run
         Folder that "limelight explain-data" wrote.
     against
-        Another folder of explanations: show the differences between the two.
+        Another folder of explanations: show the differences between the two. --by, --top and
+        --representatives do not apply then.
     labels
         Class of each label in the data: the classes in the order of the label numbers, as in
         World,Sports, or pairs, as in neg=negative,pos=positive.
@@ -203,6 +204,12 @@ def summarize(
     form = out.form
     if form in FIGURES:
         raise InputError(f"a summary is written as terminal, json, csv or html; got {form}.")
+    if against is not None:
+        usual_values = {"by": (by, "length"), "top": (top, 20)}
+        usual_values["representatives"] = (representatives, 8)
+        for option, (value, usual_value) in usual_values.items():
+            if value != usual_value:
+                raise InputError(f"--{option} does not apply to --against; leave one of them out.")
     opened = Run(run, labels=labels)
     result: RunSummary | RunComparison
     if against is not None:

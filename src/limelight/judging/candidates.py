@@ -324,8 +324,12 @@ def _of_file(path: Path) -> Iterator[Explanation | Comparison]:
     except ValueError:  # one object per line
         records = [line for line in content.splitlines() if line.strip()]
     for record in records:
-        compared = '"limelight.comparison/2"' in record[:200]  # the schema is the first key
-        yield (Comparison if compared else Explanation).from_json(record)
+        compared = '"limelight.comparison/' in record[:200]  # the schema is the first key
+        try:
+            result = (Comparison if compared else Explanation).from_json(record)
+        except InputError as error:
+            raise InputError(f"'{path}': {error}") from None
+        yield result
 
 
 def _under_own_names(found: list[Candidate]) -> list[Candidate]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from limelight.errors import InputError
+from limelight.text import one_line
 
 _RUN = ("=", "+", "-", "@", "\t", "\r")  # what begins a formula in a spreadsheet
 
@@ -79,6 +80,10 @@ class Table:
     rows: Sequence[Sequence[Any]]
     title: str = ""
     left_out: int = 0
+
+    def __repr__(self) -> str:
+        names = ", ".join(column.heading for column in self.columns)
+        return f"<Table of {len(self.rows):,} rows: {one_line(names, 120)}>"
 
     def records(self) -> list[dict[str, Any]]:
         """Return each row as a dictionary of its values by the headings of their columns."""

@@ -338,4 +338,8 @@ def _opened(given: Any, name: str, kind: type[T], read: Callable[[Path], T]) -> 
 
 
 def _stored(path: Path) -> Judgement:
-    return Judgement.from_json(bounded_bytes(path, 1 << 30))
+    content = bounded_bytes(path, 1 << 30)
+    try:
+        return Judgement.from_json(content)
+    except InputError as error:
+        raise InputError(f"'{path}': {error}") from None

@@ -20,7 +20,7 @@ def plan(
     question: QuestionOptions = QuestionOptions(),  # noqa: B008  (it is frozen)
     bandwidth: float = 0.25,
     ridge: float = 1.0,
-    row0: bool = True,
+    row0: Annotated[bool, Parameter(negative="--no-row0")] = True,
     sizes: str = "uniform",
     pilot: Annotated[WholeNumber, Parameter(validator=Number(gte=1))] = 1000,
     seed: Seed = 0,
