@@ -258,3 +258,23 @@ def test_single_letters_and_marks_are_words_that_do_nothing():
     e = limelight.explain(limelight.wrap(fitted(TfidfVectorizer())), "a !", "shapley")
     assert e.features == ("a", "!")
     assert (np.abs(e.scores) <= e.bound).all()
+
+
+def words_and_a_joined_word_of_long_texts(text):
+    words = text.split()
+    return words if len(words) < 6 else [*words, words[0] + words[1]]
+
+
+@pytest.mark.parametrize("setting", [{"penalty": 0.5}, {"per_head": True}, {"fit": True}])
+def test_a_setting_without_effect_on_a_sampled_text_raises_an_error(setting):
+    vectorizer = TfidfVectorizer(
+        tokenizer=words_and_a_joined_word_of_long_texts, token_pattern=None
+    )
+    model = limelight.wrap(fitted(vectorizer))
+    (name,) = setting
+    exact = limelight.explain(model, "good film", "lime", **setting)
+    assert exact.bound is not None
+    long_text = "good film with a dull plot"
+    assert limelight.explain(model, long_text, "lime").bound is None
+    with pytest.raises(limelight.InputError, match=f"'{name}'.*no effect on a text that is samp"):
+        limelight.explain(model, long_text, "lime", **setting)

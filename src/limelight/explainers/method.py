@@ -357,20 +357,33 @@ class ConfiguredMethod(NamedTuple):
         return cls(method, implementation, made(method.settings, **changed), model)
 
     def for_model(self, model: Model) -> "ConfiguredMethod":
-        """Return the method for another model, with those of its settings that apply there."""
+        """Return the method for another model, with its settings.
+
+        Raises
+        ------
+        InputError
+            If a setting that was changed has no effect on that model.
+        """
         if model is self.model:
             return self
         replacement = chosen_replacement(self.settings)
         implementation = select_implementation(self.method, model, replacement)
         if implementation is self.implementation:
             return self
-        names = () if implementation is None else implementation.settings.keys()
+        defaults = setting_defaults(self.method) | self.implementation.defaults
         # The tolerance of an exact implementation says nothing about how much to sample.
         values = {
             name: getattr(self.settings, name)
             for name in self.implementation.settings
-            if name in names and name != "tolerance"
+            if name != "tolerance"
         }
+        names = values if implementation is None else implementation.settings
+        for name in values.keys() - names.keys():
+            if values.pop(name) != defaults[name]:
+                raise InputError(
+                    f"the setting {name!r} of method {self.method.id!r} has no effect on a text "
+                    "that is sampled; leave it out."
+                )
         return self.create(self.method, model, values)
 
     def with_budget(
