@@ -96,7 +96,7 @@ def serve(
         ServedModel(name=_name(m, i, models), model=m, learned=own)
         for i, (m, own) in enumerate(zip(models, _learned(learned, models), strict=True))
     )
-    if len({one.reads_images for one in named}) > 1:
+    if len({one.shows_images for one in named}) > 1:
         raise InputError(
             "a page compares two models of texts, or two of pictures; got one of each."
         )
