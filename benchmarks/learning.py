@@ -13,9 +13,9 @@ python benchmarks/learning.py --speed --model minilm-imdb --texts imdb_train.jso
 python benchmarks/learning.py --others --output OUT [--sick FOLDER --sick-texts sick.jsonl.gz]
        [--gpt2 FOLDER --texts imdb_train.jsonl.gz] [--model minilm-imdb --sst2 sst2.jsonl.gz]
     pairs of sentences, a language model, and sentences under the method of reviews
-python benchmarks/learning.py --families --output OUT [--vit FOLDER --pictures fashion.parquet]
+python benchmarks/learning.py --families --output OUT [--vit FOLDER --images fashion.parquet]
        [--tagger FOLDER --tagged news.jsonl.gz] [--writer FOLDER]
-    pictures, places of a tagger and answers of a language model. The rule, written before anything
+    images, places of a tagger and answers of a language model. The rule, written before anything
     was found: a family is carried over to where, on what was held out, the share is not below that
     of lrp, ±2 standard errors hold 0.93 of the values of 25 pairs, and values that were shuffled
     teach nothing; where one of these fails, the page says so. The tagger is that of tags.py (a
@@ -83,7 +83,7 @@ def parsed() -> argparse.Namespace:
     for name in ("curve", "speed", "others", "families", "brief", "store", "smoke"):
         parser.add_argument(f"--{name}", action="store_true")
     paths = ("pack", "model", "texts", "held", "sick", "sick-texts", "gpt2", "sst2")
-    for name in (*paths, "vit", "pictures", "tagger", "tagged", "writer"):
+    for name in (*paths, "vit", "images", "tagger", "tagged", "writer"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--output", type=Path, default=Path("learning"))
     parser.add_argument("--device", default=None)
@@ -425,14 +425,14 @@ def facts(seed: int) -> str:
 
 
 def families(asked: argparse.Namespace) -> None:
-    """Learn a picture classifier, a tagger and the answers of a language model."""
+    """Learn an image classifier, a tagger and the answers of a language model."""
     count, held, longest = (24, 4, 30) if asked.smoke else (asked.items, asked.reviews, 40)
     cases: dict[str, Callable[[], tuple[Any, list[Any]]]] = {}
 
-    def pictures() -> tuple[Any, list[Any]]:
-        from limelight.data.pictures import read_pictures
+    def images() -> tuple[Any, list[Any]]:
+        from limelight.data.images import read_labelled_images
 
-        given = list(read_pictures(asked.pictures).texts)
+        given = list(read_labelled_images(asked.images).texts)
         return limelight.load(asked.vit, device=asked.device), given
 
     def places() -> tuple[Any, list[Any]]:
@@ -448,7 +448,7 @@ def families(asked: argparse.Namespace) -> None:
         )
         return model, [facts(seed) for seed in range(count + held)]
 
-    cases = {"vit": pictures, "tagger": places, "writer": answers}
+    cases = {"vit": images, "tagger": places, "writer": answers}
     for name, case in cases.items():
         if getattr(asked, name) is None:
             continue
@@ -573,7 +573,7 @@ def shown(name: str) -> Callable[[float, int], None]:
 def of_families(families: Any) -> Iterator[Measure]:
     """Yield what other families reach."""
     named = {
-        "vit": "ViT, pictures of Fashion-MNIST",
+        "vit": "ViT, images of Fashion-MNIST",
         "tagger": "MobileBERT tagger, names in AG News",
         "writer": "SmolLM2, answers about sixteen facts",
     }

@@ -1,32 +1,30 @@
-"""Exact methods over patches of a picture, against one forward pass of the same model.
+"""Exact methods over patches of an image, against one forward pass of the same model.
 
     python benchmarks/patches.py
 
 A classifier over 7 × 7 patches with weights as large as trained ones, ten classes, 16 heads; one
-core. Each method explains the same pictures one at a time, as a person would.
+core. Each method explains the same images one at a time, as a person would.
 """
 
 import numpy as np
 
 import limelight
-from limelight.models.attention import PictureClassifier
-from limelight.text import Vocabulary, picture_of
+from limelight.models.attention import PatchClassifier
+from limelight.text import Vocabulary, read_image
 from measuring import on_cores, seconds
 from results import Measure, command_line, report
 
 METHODS = ("shapley", "lime", "banzhaf", "loo", "alpha-avg", "gxi")
 
 
-def model(
-    seed: int = 0, K: int = 16, C: int = 10, d_e: int = 64, d_h: int = 64
-) -> PictureClassifier:
-    """Return a classifier of the sizes of the recipe "pictures"."""
+def model(seed: int = 0, K: int = 16, C: int = 10, d_e: int = 64, d_h: int = 64) -> PatchClassifier:
+    """Return a classifier of the sizes of the recipe "images"."""
     rng = np.random.default_rng(seed)
 
     def normal(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape) / np.sqrt(shape[-1])
 
-    return PictureClassifier(
+    return PatchClassifier(
         embedding=normal(2, d_e) * 4,
         W_q=normal(K, 32, d_e),
         W_k=normal(K, 32, d_e),
@@ -46,31 +44,31 @@ def model(
 
 
 def main() -> None:
-    """Measure the time of a picture by each method."""
+    """Measure the time of an image by each method."""
     arguments = command_line(__doc__ or "").parse_args()
     on_cores(1)
     own, rng = model(), np.random.default_rng(1)
     count = 2 if arguments.smoke else 30
-    pictures = [picture_of(x) for x in rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)]
+    images = [read_image(x) for x in rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)]
     repeats = 1 if arguments.smoke else 3
 
     def each(method: str) -> float:
         def work() -> None:
-            for one in pictures:
+            for one in images:
                 limelight.explain(own, one, method)
 
         return 1e3 * float(seconds(work, repeats=repeats).min()) / count
 
-    forward = 1e3 * float(seconds(lambda: own.logits(pictures), repeats=repeats).min()) / count
+    forward = 1e3 * float(seconds(lambda: own.logits(images), repeats=repeats).min()) / count
     measures = [
-        Measure(id="forward", what="one forward pass of a picture", value=forward, unit="ms")
+        Measure(id="forward", what="one forward pass of an image", value=forward, unit="ms")
     ]
     for method in METHODS:
         taken = each(method)
         measures.append(
             Measure(
                 id=method,
-                what=f"{method} of a picture of 49 patches",
+                what=f"{method} of an image of 49 patches",
                 value=taken,
                 unit="ms",
                 note=f"{taken / forward:.0f} forward passes",
@@ -80,7 +78,7 @@ def main() -> None:
         "patches",
         measures,
         arguments,
-        data="random weights as large as trained ones; pictures of noise",
+        data="random weights as large as trained ones; images of noise",
     )
 
 

@@ -60,7 +60,7 @@ ORDER = (
     "verdicts",
     "interval_candidates",
     "patches",
-    "pictures",
+    "images",
     "extreme_games",
     "samplers",
     "samplers_cuda",

@@ -2,9 +2,11 @@
 
 import ast
 import importlib.util
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from dataclasses import fields
 from pathlib import Path
 from typing import Literal, get_args, get_type_hints
@@ -35,7 +37,7 @@ QUESTION_FUNCTIONS = {
 # Properties that pass the answer on are counted wherever they are used.
 PASSED_ON = {"has_tables", "has_exact_game", "remembers"}
 QUESTION_MEMBERS = {"capabilities", *PASSED_ON, *DEFAULTS} - {"documents_per_batch"}
-MOST_QUESTIONS = 35
+MOST_QUESTIONS = 36
 SEARCHED = ("explainers", "cli", "checks", "judging", "runs", "serving", "live", "pages")
 
 
@@ -155,6 +157,62 @@ def test_few_places_outside_models_ask_what_a_model_can_do():
 )
 def test_the_count_of_questions_about_models_finds_them(line, count):
     assert len(questions_about_models(line)) == count
+
+
+# What images are is in `text`, how models read them in `models`, how they are drawn in `pages`.
+# Data sets and training have one module each. These modules beside them only pass images on.
+IMAGE_PACKAGES = ("text", "models", "pages")
+IMAGE_MODULES = {"data/images.py", "training/images.py"}
+MODULES_PASSING_IMAGES = {
+    "cli/texts.py",  # a path to an image
+    "cli/train.py",  # the option --images
+    "data/files.py",  # image cells and files among others
+    "data/labelled.py",
+    "results/codec.py",  # the stored image of an explanation
+    "results/explanation.py",
+    "serving/app.py",  # a page of images, and the size of its requests
+    "serving/texts.py",
+    "training/learning.py",  # the images to learn from
+    "training/run.py",  # the keyword images=
+    "training/state.py",
+    "training/texts.py",
+}
+IMAGE_NAME = re.compile(r"pictur|image|(?<!dis)patch|pixel", re.IGNORECASE)
+
+
+def names_about_images(source):
+    """Return the names in code that speak of images; words in strings do not count."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [
+        token.string
+        for token in tokens
+        if token.type == tokenize.NAME and IMAGE_NAME.search(token.string)
+    ]
+
+
+def test_code_about_images_is_in_few_places():
+    modules = {path.relative_to(HOME).as_posix(): path for path in MODULES}
+    elsewhere = {
+        name
+        for name, path in modules.items()
+        if name.split("/")[0] not in IMAGE_PACKAGES
+        and name not in IMAGE_MODULES
+        and names_about_images(path.read_text("utf-8"))
+    }
+    assert elsewhere == MODULES_PASSING_IMAGES
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("if document.image is not None: pass", 1),
+        ("rows = read_images(path)", 1),
+        ('raise InputError("give an image")', 0),
+        ("dispatch(text)  # not an image", 0),
+    ],
+)
+def test_the_search_for_names_about_images_finds_them(line, count):
+    assert len(names_about_images(line)) == count
 
 
 def test_type_checkers_know_the_settings_of_the_registry():

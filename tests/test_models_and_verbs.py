@@ -88,8 +88,8 @@ def pipeline(**options):
     return make_pipeline(TfidfVectorizer(**options), LogisticRegression()).fit(texts, labels)
 
 
-def brightness(pictures):
-    means = [float(np.mean(picture[:4])) / 255 for picture in pictures]
+def brightness(images):
+    means = [float(np.mean(image[:4])) / 255 for image in images]
     return [[mean, 1 - mean] for mean in means]
 
 
@@ -112,17 +112,17 @@ def models():
 
     from tiny_transformers import tiny
 
-    pictures = runpy.run_path(str(HERE / "models" / "test_pictures.py"))
+    images = runpy.run_path(str(HERE / "models" / "test_images.py"))
     found = {
         "tables": limelight.load(),
         "function": limelight.wrap(share_of_vowels, classes=["few", "many"], mask="…"),
         "pair function": limelight.wrap(share_of_vowels, classes=["few", "many"], pairs=True),
-        "picture function": limelight.wrap(brightness, classes=["dark", "light"], images=True),
+        "image function": limelight.wrap(brightness, classes=["dark", "light"], images=True),
         "pipeline": limelight.wrap(pipeline()),
         "half-known pipeline": limelight.wrap(pipeline(preprocessor=negated)),
         "span function": limelight.wrap(tagged_words, tags=["LONG", "PLOT"]),
         "stranger": Stranger(),
-        "pictures": pictures["tiny_pictures"]("vit"),
+        "images": images["tiny_images"]("vit"),
     }
     seen = {name: {"passes": 0, "rows": 0} for name in found}
     networks = {
@@ -141,14 +141,14 @@ def models():
         more = {"max_new_tokens": 6} if name == "writer" else {}
         hooked(network, seen[name])
         found[name] = limelight.wrap(network, tokenizer=tokenizer, **template, **more)
-    photo = pictures["photo"]
+    photo = images["photo"]
     inputs = {name: [TEXT, OTHER] for name in found}
     inputs |= {
         "pair function": [("good film", TEXT), ("bad plot", OTHER)],
         "reader": [("a film", TEXT), ("a superb", OTHER)],
         "half-known pipeline": ["good film", "not very good film"],
-        "picture function": [photo(), photo(seed=1)],
-        "pictures": [photo(), photo(seed=1)],
+        "image function": [photo(), photo(seed=1)],
+        "images": [photo(), photo(seed=1)],
     }
     return found, seen, inputs
 
@@ -347,11 +347,11 @@ def close(found, stored):
 
 
 KINDS = (
-    *("tables", "function", "pair function", "picture function", "pipeline", "half-known pipeline"),
+    *("tables", "function", "pair function", "image function", "pipeline", "half-known pipeline"),
     *(
         "span function",
         "stranger",
-        "pictures",
+        "images",
         "network",
         "tagger",
         "sparing tagger",

@@ -13,7 +13,7 @@ NEEDED = {
     "language-model": ("../shared/models/gpt2-mini-imdb", "../shared/data/imdb/test.parquet"),
     "tags": (),
     "answers": ("../shared/models/gpt2-mini-imdb",),
-    "pictures": (
+    "images": (
         "../shared/models/vit-mini-fashion",
         "../shared/data/fashion_mnist/test.parquet",
     ),
@@ -26,7 +26,7 @@ NEEDED = {
         pytest.param("language-model", marks=pytest.mark.slow),
         "tags",
         "answers",
-        pytest.param("pictures", marks=pytest.mark.slow),
+        pytest.param("images", marks=pytest.mark.slow),
     ],
 )
 def test_a_tutorial_runs_and_prints_what_it_says(name, monkeypatch):

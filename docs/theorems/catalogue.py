@@ -68,10 +68,10 @@ THEOREMS = (
     ),
     Theorem(
         id="patches",
-        title="The theorems over patches of a picture",
+        title="The theorems over patches of an image",
         source="limelight, after Theorems 4.1 and 5.1 of the paper",
-        statement="a picture is a ratio game of its patches; without padding 5.1 has no rate",
-        function="limelight.models.attention.patches:PictureClassifier",
+        statement="an image is a ratio game of its patches; without padding 5.1 has no rate",
+        function="limelight.models.attention.patches:PatchClassifier",
         test="tests/models/test_patches.py"
         "::test_exact_methods_are_what_all_sets_of_twelve_patches_say",
         regime="exact with bound",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limelight import explain
-from limelight.text import Picture
+from limelight.text import ImageInput
 from limelight_reproduction.pictures import images
 from limelight_reproduction.pictures.patch_attention import measure_one_layer, shuffled
 from limelight_reproduction.pictures.patch_theorems import RATES, measure_theorems
@@ -40,12 +40,12 @@ def test_a_quick_run_finds_what_the_theory_says(tmp_path):
 def test_patches_change_places_and_nothing_else():
     pixels = np.arange(28 * 28, dtype=np.int64).reshape(28, 28, 1)
     order = np.random.default_rng(0).permutation(49)
-    moved = shuffled(Picture(pixels), order).pixels
+    moved = shuffled(ImageInput(pixels), order).pixels
     for place in (0, 20, 48):
         (i, j), (k, m) = divmod(place, 7), divmod(int(order[place]), 7)
         was = pixels[4 * k : 4 * k + 4, 4 * m : 4 * m + 4]
         assert np.array_equal(moved[4 * i : 4 * i + 4, 4 * j : 4 * j + 4], was)
-    back = shuffled(Picture(moved), np.argsort(order)).pixels
+    back = shuffled(ImageInput(moved), np.argsort(order)).pixels
     assert np.array_equal(back, pixels)
 
 

@@ -63,7 +63,7 @@ EXCEPTIONS = {
         "Features",
         "Given",
         "Pair",
-        "Picture",
+        "ImageInput",
         "Tokens",
         "Vocabulary",
         "features_of",
@@ -74,8 +74,8 @@ EXCEPTIONS = {
         "with_sides",
     },
     # the paper's classifier over patches, and pictures with labels
-    "limelight.models.attention": {"PictureClassifier"},
-    "limelight.data.pictures": {"read_pictures"},
+    "limelight.models.attention": {"PatchClassifier"},
+    "limelight.data.images": {"read_labelled_images"},
     # positions and removed words as in the paper's classifier, of which the networks are deeper kin
     "limelight.models.attention.masked": {"deleted_windows", "replaced_windows"},
     "limelight.models.attention.tables": {"sinusoidal_positions"},

@@ -12,7 +12,7 @@ from limelight import __version__
 
 UNKNOWN = "unknown"
 _PACKAGE = Path(__file__).resolve().parent
-# Changes of these files change no measured number: results, pages and pictures made from them.
+# Changes of these files change no measured number: results, pages and images made from them.
 _NOT_CODE = (
     "*.md", "*.png", "*.svg", "*/results.json", "*/verdicts.json", "benchmarks/results",
     "benchmarks/references",

@@ -340,9 +340,9 @@ def prepare_model(model: Any, question: Question, *, needs: Needs = ()) -> tuple
     scale = "score" if (question.scale, prepared.link) == ("logit", "none") else question.scale
     if scale not in (scales := model_scales(prepared)):
         raise InputError(nearest("scale", scale, scales))
-    if question.protect and kind == "pictures":
+    if question.protect and kind == "images":
         raise InputError(
-            "protect keeps words of a text; of a picture, give groups of patches as features, "
+            "protect keeps words of a text; of an image, give groups of patches as features, "
             "with -1 for those that stay."
         )
     if prepared is not model:  # most models answer as they are, and need not be loaded again
@@ -426,7 +426,7 @@ _NEEDS: Needs = (
     ("at", "spans", " Leave at out."),
     ("answer", "generation", " Leave answer out."),
 )
-_DEFAULT_FEATURES = {"pictures": "patches", "answers": "sentences"}
+_DEFAULT_FEATURES = {"images": "patches", "answers": "sentences"}
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 

@@ -46,7 +46,7 @@ from limelight.question import (
 from limelight.results import Comparison, Explanation, Explanations, SpanExplanations
 from limelight.results.method_table import MethodTable
 from limelight.setting_keywords import MethodSettings
-from limelight.text import Answer, Given, PictureLike, Query, is_one, joined
+from limelight.text import Answer, Given, Input, Query, is_one, joined
 
 
 class Keywords(Asked, MethodSettings, total=False):
@@ -95,7 +95,7 @@ def _prepare_call(
 
 @overload
 def explain(
-    model: Model, text: Given | PictureLike, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model, text: Input, method: Named = None, **keywords: Unpack[Keywords]
 ) -> Explanation: ...
 @overload
 def explain(
@@ -114,7 +114,7 @@ def explain(
     model
         What :func:`limelight.load` or :func:`limelight.wrap` returns.
     text
-        One text, a pair of texts as a tuple of two, a picture (an array, an image of Pillow, a
+        One text, a pair of texts as a tuple of two, an image (an array, a Pillow image, a
         path), or a list of these.
     method
         A name from :func:`limelight.methods`, or the settings of one, such as
@@ -132,10 +132,10 @@ def explain(
         such a list; or one group number per token of the window, negative to leave a token out.
         "tokens" are the pieces of a Hugging Face tokenizer. By default "words", and "sentences"
         where an answer is explained.
-        Of a picture: "patches", the model's own and the default; "segments" by SLIC of
+        Of an image: "patches", the model's own and the default; "segments" by SLIC of
         scikit-image; or a function from the pixels to a label for each.
     grid
-        Of a picture: so many patches a side, instead of the model's own.
+        Of an image: so many patches a side, instead of the model's own.
     scale
         What is explained: the "logit" of the target, or its "probability"; for a model whose
         outputs are not log-odds it is always the "score".
@@ -223,7 +223,7 @@ def _answers(
 
 @overload
 def explain_classes(
-    model: Model, text: Given | PictureLike, method: Named = None, **keywords: Unpack[Keywords]
+    model: Model, text: Input, method: Named = None, **keywords: Unpack[Keywords]
 ) -> dict[str, Explanation]: ...
 @overload
 def explain_classes(
@@ -342,7 +342,7 @@ def _after(callback: ProgressCallback, done: int, total: int) -> ProgressCallbac
     return lambda part, _: callback(done + part, total)
 
 
-def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
+def predict(model: Model, text: Input | Texts) -> Any:
     """Return what the model says of a text, as a dictionary; a list of texts gives a list.
 
     Of a classifier: class, probability, logits (of two classes the log-odds of one against the
@@ -358,7 +358,7 @@ def predict(model: Model, text: Given | PictureLike | Texts) -> Any:
 @overload
 def compare(
     model: Model,
-    text: Given | PictureLike,
+    text: Input,
     *,
     methods: str | Sequence[str | object] | None = None,
     attention: bool = False,
@@ -409,7 +409,7 @@ def compare(
 @spelled_out(_PLAYED)
 def game(
     model: Model,
-    text: Given | PictureLike,
+    text: Input,
     *,
     replacement: str = "auto",
     **asked: Unpack[Asked],

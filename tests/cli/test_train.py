@@ -145,8 +145,7 @@ def test_classes_are_named_in_order(train, tmp_path):
     [
         (
             ("--recipe", "papr"),
-            "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, "
-            "pictures.",
+            "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, images.",
         ),
         (("--set", "dropout"), "a setting is written name=value; got 'dropout'."),
         (("--set", "dropout=much"), "the setting 'dropout' must be a number; got 'much'."),

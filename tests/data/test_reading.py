@@ -78,7 +78,7 @@ def test_a_format_nobody_knows(tmp_path):
     path.touch()
     assert refusal(path) == (
         f"cannot read '{path}': data are .parquet, .csv, .tsv or .jsonl files, the last three also "
-        "packed as .gz; pictures are a folder of them, or arrays in a .npz file."
+        "packed as .gz; images are a folder of them, or arrays in a .npz file."
     )
 
 

@@ -68,7 +68,7 @@ WRONG_TYPES = {
         "text 1 (counting from 0): a text must be a string; got NoneType."
     ),
     'explain(model, b"good film")': (
-        "got a picture (bytes), which needs a model that reads pictures, and this one reads texts."
+        "got an image (bytes), which needs a model that reads images, and this one reads texts."
     ),
     'explain(model, {"good film": 1})': "a text must be a string, or a list of them; got dict.",
     "explain(model, None)": "a text must be a string, or a list of them; got NoneType.",

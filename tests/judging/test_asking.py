@@ -231,7 +231,7 @@ def test_what_cannot_be_asked_is_one_sentence(more, sentence):
 
 
 def test_a_file_that_is_not_text_is_refused_in_one_sentence(tmp_path):
-    path = tmp_path / "picture.json"
+    path = tmp_path / "image.json"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not a JSON file of explanations"):
         judge(MODEL, TEXTS[:1], [str(path)])

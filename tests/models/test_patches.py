@@ -13,15 +13,15 @@ from scipy.ndimage import gaussian_filter
 import limelight
 from limelight import InputError, load
 from limelight.explainers import read
-from limelight.models.attention import PictureClassifier, save_folder
-from limelight.text import Vocabulary, picture_of
+from limelight.models.attention import PatchClassifier, save_folder
+from limelight.text import Vocabulary, read_image
 from limelight.theory.lime_weights import size_weight
 
 METHODS = ("lime", "shapley", "banzhaf", "interactions", "loo")
 EXACT = {name: {} if name == "loo" else {"tolerance": 1e-12} for name in METHODS}
 
 
-def picture_model(
+def image_model(
     seed, grid=(2, 3), size=(2, 3), channels=1, K=2, C=3, d_e=5, scale=1.0, learned=True, **rest
 ):
     """A classifier with random weights."""
@@ -31,7 +31,7 @@ def picture_model(
     def normal(*shape):
         return rng.standard_normal(shape) * scale
 
-    return PictureClassifier(
+    return PatchClassifier(
         embedding=normal(2, d_e),
         W_q=normal(K, 4, d_e) / 2,
         W_k=normal(K, 4, d_e) / 2,
@@ -52,10 +52,10 @@ def picture_model(
     )
 
 
-def random_picture(model, seed=0):
-    width, height = model.picture_size
+def random_image(model, seed=0):
+    width, height = model.image_size
     rng = np.random.default_rng([seed, 92])
-    return picture_of(rng.integers(0, 256, (height, width, model.channels), dtype=np.uint8))
+    return read_image(rng.integers(0, 256, (height, width, model.channels), dtype=np.uint8))
 
 
 def all_masks(d):
@@ -63,7 +63,7 @@ def all_masks(d):
 
 
 def forward(model, pixels, real=np.longdouble):
-    """The formula of a picture, patch by patch, in the precision asked for: (n, H, W, C) → (n, C).
+    """The formula of an image, patch by patch, in the precision asked for: (n, H, W, C) → (n, C).
 
     Numbers from 0 to 1; shares nothing with the library but the names of the weights.
     """
@@ -89,7 +89,7 @@ def forward(model, pixels, real=np.longdouble):
 
 
 def removed_patches(model, pixels, removal):
-    """What stands for each removed patch, as a picture in numbers from 0 to 1."""
+    """What stands for each removed patch, as an image in numbers from 0 to 1."""
     h, w = model.patch_size
     if removal == "mean":
         one = np.asarray(model.patch_mean, np.longdouble).reshape(h, w, -1)
@@ -100,13 +100,13 @@ def removed_patches(model, pixels, removal):
     return blurred.astype(np.longdouble) / 255
 
 
-def outputs_of_all(model, picture, removal="mean"):
+def outputs_of_all(model, image, removal="mean"):
     """All masks, and f of each class for each of them."""
     masks = all_masks(model.grid[0] * model.grid[1])
     h, w = model.patch_size
-    whole = picture.pixels.astype(np.longdouble) / 255
+    whole = image.pixels.astype(np.longdouble) / 255
     kept = masks.reshape(-1, *model.grid).repeat(h, axis=1).repeat(w, axis=2)[..., None]
-    gone = removed_patches(model, picture.pixels, removal)
+    gone = removed_patches(model, image.pixels, removal)
     return masks, forward(model, np.where(kept, whole, gone))
 
 
@@ -156,40 +156,40 @@ def mean_pairs(masks, f):
 
 @pytest.mark.parametrize("removal", ["mean", "black", "blurred"])
 def test_exact_methods_are_what_all_sets_of_twelve_patches_say(removal):
-    model = picture_model(3, grid=(3, 4), channels=3, K=2, removal=removal)
-    picture = random_picture(model)
-    masks, f = outputs_of_all(model, picture, removal)
-    target = model.classes.index(limelight.explain(model, [picture], "loo")[0].target)
-    np.testing.assert_allclose(model.logits([picture])[0], f[-1].astype(float), atol=1e-12)
+    model = image_model(3, grid=(3, 4), channels=3, K=2, removal=removal)
+    image = random_image(model)
+    masks, f = outputs_of_all(model, image, removal)
+    target = model.classes.index(limelight.explain(model, [image], "loo")[0].target)
+    np.testing.assert_allclose(model.logits([image])[0], f[-1].astype(float), atol=1e-12)
     for method in METHODS:
-        (found,) = limelight.explain(model, [picture], method, **EXACT[method])
+        (found,) = limelight.explain(model, [image], method, **EXACT[method])
         expected = by_definition(masks, f[:, target], method)
         assert np.abs(found.scores - expected).max() < 1e-9, method
         assert np.abs(found.scores - expected).max() <= found.bound + 1e-12, method
 
 
 def test_the_game_of_each_replacement_is_the_formula():
-    model = picture_model(5, grid=(2, 4))
-    picture = random_picture(model, 1)
-    document = model.read(picture)
+    model = image_model(5, grid=(2, 4))
+    image = random_image(model, 1)
+    document = model.read(image)
     features = limelight.text.features_of(document, "patches")
     for removal in model.replacements:
-        masks, f = outputs_of_all(model, picture, removal)
+        masks, f = outputs_of_all(model, image, removal)
         game = model.game(document, features, removal)
         np.testing.assert_allclose(game(masks), f.astype(float), atol=1e-12)
         (sampled,) = limelight.explain(
-            model, [picture], "lime-sampled", replacement=removal, samples=20_000
+            model, [image], "lime-sampled", replacement=removal, samples=20_000
         )
-        (exact,) = limelight.explain(model.removing(removal), [picture], "lime")
+        (exact,) = limelight.explain(model.removing(removal), [image], "lime")
         assert np.all(np.abs(sampled.scores - exact.scores) < 6 * sampled.stderr + 1e-3)
 
 
 def test_gradient_is_that_of_autograd_and_integrated_gradients_add_up():
     import torch
 
-    model = picture_model(11)
-    picture = random_picture(model, 2)
-    reading = read(model, [picture], features="patches")
+    model = image_model(11)
+    image = random_image(model, 2)
+    reading = read(model, [image], features="patches")
     seen = reading.collapsed
     e = torch.tensor(seen.embedded[0], requires_grad=True)
     q = torch.einsum("kad,d->ka", torch.tensor(model.W_q), e[0])
@@ -199,8 +199,8 @@ def test_gradient_is_that_of_autograd_and_integrated_gradients_add_up():
     weights = reading.target_weights
     (f * torch.tensor(weights[0])).sum().backward()
     np.testing.assert_allclose(seen.gradient(weights)[0], e.grad.numpy(), atol=1e-12)
-    (ig,) = limelight.explain(model, [picture], "ig")
-    _, outputs = outputs_of_all(model, picture)
+    (ig,) = limelight.explain(model, [image], "ig")
+    _, outputs = outputs_of_all(model, image)
     target = model.classes.index(ig.target)
     assert ig.scores.sum() == pytest.approx(
         float(outputs[-1, target] - outputs[0, target]), abs=1e-7
@@ -212,7 +212,7 @@ def broken_bounds(seeds):
     broken = []
     for seed in seeds:
         rng = np.random.default_rng([seed, 7])
-        model = picture_model(
+        model = image_model(
             seed,
             grid=(int(rng.integers(1, 4)), int(rng.integers(2, 4))),
             channels=int(rng.choice([1, 3])),
@@ -221,12 +221,12 @@ def broken_bounds(seeds):
             scale=float(np.exp(rng.uniform(-1.5, 0.4))),
             removal=str(rng.choice(["mean", "black", "blurred"])),
         )
-        picture = random_picture(model, seed)
-        masks, f = outputs_of_all(model, picture, model.removal)
+        image = random_image(model, seed)
+        masks, f = outputs_of_all(model, image, model.removal)
         tolerance = float(rng.choice([1e-3, 1e-6, 1e-12]))
         for method in METHODS:
             given = {} if method == "loo" else {"tolerance": tolerance}
-            (found,) = limelight.explain(model, [picture], method, **given)
+            (found,) = limelight.explain(model, [image], method, **given)
             index = model.classes.index(found.target)
             # Of two classes the logit is the output less the other's.
             logit = f[:, index] - (f[:, 1 - index] if len(model.classes) == 2 else 0.0)
@@ -239,25 +239,25 @@ def broken_bounds(seeds):
 
 
 def test_bounds_hold_on_random_models():
-    """PICTURE_MODELS=2000 tries two thousand, in a minute and a half."""
-    assert broken_bounds(range(int(os.environ.get("PICTURE_MODELS", "60")))) == []
+    """IMAGE_MODELS=2000 tries two thousand, in a minute and a half."""
+    assert broken_bounds(range(int(os.environ.get("IMAGE_MODELS", "60")))) == []
 
 
 @pytest.mark.parametrize("removal", ["mean", "black"])
 def test_a_device_knows_the_errors_of_what_stands_for_removed_patches(removal):
     pytest.importorskip("torch")
-    model = picture_model(3, removal=removal)
-    pictures = [random_picture(model, seed) for seed in range(2)]
-    here, there = (read(one, pictures).collapsed.game for one in (model, model.on("cpu")))
+    model = image_model(3, removal=removal)
+    images = [random_image(model, seed) for seed in range(2)]
+    here, there = (read(one, images).collapsed.game for one in (model, model.on("cpu")))
     np.testing.assert_allclose(there.error.numpy(), here.error, rtol=1e-9)
 
 
 def test_a_folder_gives_the_same_model_back_and_damaged_ones_are_refused(tmp_path):
     for learned in (True, False):
-        model = picture_model(1, learned=learned, record={"note": 1}, removal="black")
+        model = image_model(1, learned=learned, record={"note": 1}, removal="black")
         save_folder(model, tmp_path / "m")
         again = load(tmp_path / "m")
-        assert isinstance(again, PictureClassifier)
+        assert isinstance(again, PatchClassifier)
         assert again.fingerprint == model.fingerprint != model.removing("mean").fingerprint
         assert again.config == model.config
         assert pickle.loads(pickle.dumps(model)).fingerprint == model.fingerprint
@@ -275,44 +275,44 @@ def test_a_folder_gives_the_same_model_back_and_damaged_ones_are_refused(tmp_pat
             load(tmp_path / "m")
 
 
-def test_pictures_of_other_sizes_and_colours_are_brought_to_those_of_the_model():
-    gray, colours = picture_model(1), picture_model(1, channels=3)
-    flat = picture_of(np.full((40, 90, 3), 77, np.uint8))
+def test_images_of_other_sizes_and_colours_are_brought_to_those_of_the_model():
+    gray, colours = image_model(1), image_model(1, channels=3)
+    flat = read_image(np.full((40, 90, 3), 77, np.uint8))
     for model in (gray, colours):
         document = model.read(flat)
         assert document.input.shape == (4, 9, model.channels)
         assert (document.input == 77).all()
-        assert document.notices == ("The picture has 90 × 40 pixels and is read at 9 × 4.",)
-        assert document.picture.boxes[-1] == (60, 20, 90, 40)
-    own = picture_of(np.full((4, 9), 77, np.uint8))
+        assert document.notices == ("The image has 90 × 40 pixels and is read at 9 × 4.",)
+        assert document.image.boxes[-1] == (60, 20, 90, 40)
+    own = read_image(np.full((4, 9), 77, np.uint8))
     assert gray.read(own).notices == ()
     assert gray.logits([own]) == pytest.approx(gray.logits([flat]))
 
 
 def test_what_the_model_cannot_do_is_refused_in_a_sentence():
-    model = picture_model(1)
-    picture = random_picture(model)
+    model = image_model(1)
+    image = random_image(model)
     with pytest.raises(InputError, match="loses whole patches"):
         limelight.explain(
-            model, [picture], "loo", features=lambda pixels: np.zeros(pixels.shape[:2], int)
+            model, [image], "loo", features=lambda pixels: np.zeros(pixels.shape[:2], int)
         )
-    (joined,) = limelight.explain(model, [picture], "shapley", features="1 × 3 patches")
+    (joined,) = limelight.explain(model, [image], "shapley", features="1 × 3 patches")
     assert len(joined.scores) == 3
     assert joined.image.boxes[0] == (0, 0, 3, 4)
 
 
 def test_lime_with_another_replacement_than_the_mean_patch_calls_the_model():
-    model = picture_model(1)
-    picture = random_picture(model)
-    (exact,) = limelight.explain(model, [picture], "lime")
-    (called,) = limelight.explain(model, [picture], "lime", replacement="black", samples=40)
+    model = image_model(1)
+    image = random_image(model)
+    (exact,) = limelight.explain(model, [image], "lime")
+    (called,) = limelight.explain(model, [image], "lime", replacement="black", samples=40)
     assert exact.bound is not None
     assert called.bound is None
     assert called.diagnostics["masks"] == 2**6  # so few that all of them are evaluated
 
 
 def test_shuffled_weights_leave_the_mean_patch():
-    model = picture_model(1)
+    model = image_model(1)
     other = model.shuffle_weights(0)
     assert np.array_equal(other.patch_mean, model.patch_mean)
     assert not np.array_equal(other.patch_in, model.patch_in)

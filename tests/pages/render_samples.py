@@ -4,8 +4,8 @@ import numpy as np
 
 from limelight.models.attention import read_document
 from limelight.results import Comparison, Explanation, Pairs
-from limelight.text import Vocabulary, features_of, picture_of
-from limelight.text.pictures import Pictured, grid_boxes, segments
+from limelight.text import Vocabulary, features_of, read_image
+from limelight.text.images import PatchedImage, grid_boxes, segments
 
 SENTENCE = "attention based explanations are popular but questionable"
 REVIEW = (
@@ -74,18 +74,18 @@ def with_pairs():
     return explanation(method="interactions", pairs=pairs)
 
 
-def picture(name="photo.png", width=28, height=21):
-    """Return a picture of a bright disc in a corner, in colours."""
+def sample_image(name="photo.png", width=28, height=21):
+    """Return an image of a bright disc in a corner, in colours."""
     y, x = np.mgrid[:height, :width]
     red = np.where((x - width / 3) ** 2 + (y - height / 3) ** 2 < 30, 250, 40)
-    return picture_of(np.stack([red, 8 * y, 8 * x], axis=2).astype(np.uint8), name)
+    return read_image(np.stack([red, 8 * y, 8 * x], axis=2).astype(np.uint8), name)
 
 
-def pictured(method="shapley", *, given=None, grid=(3, 7), cutter=None, seed=0, **fields):
-    """Return random scores for the patches of a picture, or for what a cutter makes of it."""
-    given = given or picture()
+def explained_image(method="shapley", *, given=None, grid=(3, 7), cutter=None, seed=0, **fields):
+    """Return random scores for the patches of an image, or for what a cutter makes of it."""
+    given = given or sample_image()
     boxes = grid_boxes((0, 0, *given.size), *grid)
-    cut = segments(cutter, given, "mine") if cutter else Pictured(given, boxes)
+    cut = segments(cutter, given, "mine") if cutter else PatchedImage(given, boxes)
     names = cut.names()
     rng = np.random.default_rng([seed, *method.encode()])
     scores, signed = rng.normal(size=len(names)) ** 3 / 5, method not in SIGNLESS
@@ -103,10 +103,10 @@ def pictured(method="shapley", *, given=None, grid=(3, 7), cutter=None, seed=0, 
         "prediction": {"Shirt": 0.2, "Bag": 1.2, "Boot": -1.0},
         "base_value": 0.1,
         "settings": {"features": "segments" if cutter else "patches"},
-        "image": cut.image(np.arange(len(names)), len(names)),
+        "image": cut.stored_image(np.arange(len(names)), len(names)),
     }
     return Explanation(**(own | fields))
 
 
-def compared_pictures(methods=("shapley", "lime", "alpha-avg"), **fields):
-    return Comparison(explanations=tuple(pictured(method, **fields) for method in methods))
+def compared_images(methods=("shapley", "lime", "alpha-avg"), **fields):
+    return Comparison(explanations=tuple(explained_image(method, **fields) for method in methods))

@@ -419,16 +419,16 @@ def files(opened, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_shown_can_be_kept_as_page_picture_and_numbers(opened, files, browser, shipped):
+def test_what_is_shown_can_be_kept_as_page_image_and_numbers(opened, files, browser, shipped):
     page = opened(link(text=HOSTILE, methods='["loo","gxi"]'))
     for method in ("loo", "gxi"):
         page.wait_for_selector(f"[data-method={method}] .w")
     found = files(page)
     assert found["PNG"].read_bytes().startswith(b"\x89PNG")
-    picture = ElementTree.parse(found["SVG"]).getroot()
-    words = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+    image = ElementTree.parse(found["SVG"]).getroot()
+    words = [node.text for node in image.iter("{http://www.w3.org/2000/svg}text")]
     assert "<script>alert(1)</script>" in "".join(words)
-    assert {node.tag.rpartition("}")[2] for node in picture.iter()} == {
+    assert {node.tag.rpartition("}")[2] for node in image.iter()} == {
         "svg",
         "title",
         "rect",

@@ -1,4 +1,4 @@
-"""Learned methods of taggers, answers and pictures: signals by hand, planted rules, refusals."""
+"""Learned methods of taggers, answers and images: signals by hand, planted rules, refusals."""
 
 import json
 import runpy
@@ -14,7 +14,7 @@ from limelight.explainers.learned import Learned
 from limelight.explainers.reading import reading_of
 from limelight.models.queries import distinct_queries
 from limelight.question import Question, prepare_model
-from limelight.text import Answer, Picture, Place, QueriedText, features_of
+from limelight.text import Answer, ImageInput, Place, QueriedText, features_of
 from limelight.training import fitting, learning
 
 pytest.importorskip("torch")
@@ -24,9 +24,9 @@ from test_spans import tagger
 
 from tiny_transformers import WORDS
 
-_FILE = Path(__file__).parents[1] / "models" / "test_pictures.py"  # a name that others have too
-_PICTURES = runpy.run_path(str(_FILE))
-photo, tiny_pictures = _PICTURES["photo"], _PICTURES["tiny_pictures"]
+_FILE = Path(__file__).parents[1] / "models" / "test_images.py"  # a name that others have too
+_IMAGES = runpy.run_path(str(_FILE))
+photo, tiny_images = _IMAGES["photo"], _IMAGES["tiny_images"]
 PLAIN = [word for word in WORDS if "#" not in word]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -112,7 +112,7 @@ def test_answers_of_different_lengths_are_asked_about_together(family):
 
 @pytest.mark.parametrize("family", ["vit", "deit", "beit"])
 def test_states_of_patches_are_those_of_the_bare_network(family):
-    model = tiny_pictures(family)
+    model = tiny_images(family)
     document, other = model.read(photo()), model.read(photo(seed=1))
     features = features_of(document, "patches")
     found = model.hidden_states([other, document], [features, features])
@@ -139,7 +139,7 @@ def sentences(rng, count):
 
 def items_of(kind, count, seed):
     rng = np.random.default_rng(seed)
-    if kind == "pictures":
+    if kind == "images":
         return [photo(seed=1000 * seed + i) for i in range(count)]
     if kind == "answers":
         return sentences(rng, count)
@@ -148,17 +148,17 @@ def items_of(kind, count, seed):
 
 def model_of(kind):
     return {"places": lambda: tagger()[0], "answers": writer,
-            "pictures": lambda: tiny_pictures("vit")}[kind]()  # fmt: skip
+            "images": lambda: tiny_images("vit")}[kind]()  # fmt: skip
 
 
-KINDS = ("places", "answers", "pictures")
+KINDS = ("places", "answers", "images")
 OPTIONS = {"answers": {"answer": "good film"}}
 _METHODS = {}
 
 
 def learned_of(kind):
     if kind not in _METHODS:
-        count = {"places": 20, "answers": 60, "pictures": 40}[kind]
+        count = {"places": 20, "answers": 60, "images": 40}[kind]
         given, asked = items_of(kind, count, 1), OPTIONS.get(kind, {})
         _METHODS[kind] = limelight.learn(model_of(kind), given, judged=0, **asked)
     return _METHODS[kind]
@@ -171,7 +171,7 @@ def text_of(one):
 def reference(kind, seed=2):
     """Return items that were held out with values of all their sets of units, and of which."""
     model, asked = model_of(kind), OPTIONS.get(kind, {})
-    count = {"places": 6, "answers": 20, "pictures": 12}[kind]
+    count = {"places": 6, "answers": 20, "images": 12}[kind]
     given = items_of(kind, count, seed)
     _, question = prepare_model(model, Question(**asked))
     given = distinct_queries(model, question.attach_queries(given))
@@ -248,7 +248,7 @@ def test_an_interrupted_call_goes_on_and_a_wrong_model_is_refused(kind, tmp_path
         np.testing.assert_array_equal(array, again.arrays[name])
     assert json.loads(json.dumps(again.record)) == Learned.load(tmp_path).record
     other = {"places": lambda: tagger("roberta")[0], "answers": lambda: writer("gpt2"),
-             "pictures": lambda: tiny_pictures("deit")}[kind]()  # fmt: skip
+             "images": lambda: tiny_images("deit")}[kind]()  # fmt: skip
     at = {"places": {"at": 0}, "answers": {"answer": "bad"}}.get(kind, {})
     with pytest.raises(InputError, match="learned from another model"):
         limelight.explain(other, given[0], again, **at)
@@ -281,26 +281,26 @@ def test_sentences_of_an_answer_are_explained_each_alone():
         )
 
 
-def test_a_picture_unlike_the_others_has_a_notice(request):
-    model, learned = model_of("pictures"), learned_of("pictures")
+def test_an_image_unlike_the_others_has_a_notice(request):
+    model, learned = model_of("images"), learned_of("images")
     request.getfixturevalue("briefly")
     white = limelight.explain(model, np.full((24, 24, 3), 255, np.uint8), learned)
-    assert any(note.startswith("This picture is unlike those") for note in white.notices)
-    usual = limelight.explain(model, items_of("pictures", 6, 8), learned)
+    assert any(note.startswith("This image is unlike those") for note in white.notices)
+    usual = limelight.explain(model, items_of("images", 6, 8), learned)
     assert sum("unlike" in note for one in usual for note in one.notices) <= 1
     assert "patches" in " ".join(limelight.learn(
-        model, items_of("pictures", 20, 9), judged=1, pairs=1
+        model, items_of("images", 20, 9), judged=1, pairs=1
     ).report["said"])  # fmt: skip
 
 
 @pytest.mark.usefixtures("briefly")
-def test_pictures_may_be_files_of_a_folder(tmp_path):
+def test_images_may_be_files_of_a_folder(tmp_path):
     from limelight.data.columns import read_texts
 
-    for number, array in enumerate(items_of("pictures", 21, 10)):
-        (tmp_path / f"{number:02d}.png").write_bytes(Picture(array).png())
+    for number, array in enumerate(items_of("images", 21, 10)):
+        (tmp_path / f"{number:02d}.png").write_bytes(ImageInput(array).png())
     assert len(read_texts(tmp_path)) == 21
-    found = limelight.learn(model_of("pictures"), tmp_path, judged=0, pairs=1)
+    found = limelight.learn(model_of("images"), tmp_path, judged=0, pairs=1)
     assert found.report["texts"] + found.report["held_out"] == 21
 
 
@@ -312,12 +312,12 @@ def test_what_a_learned_method_has_not_seen_of_places_is_refused():
 
 
 @pytest.mark.usefixtures("briefly")
-def test_stored_values_of_answers_are_learned_from_and_of_pictures_are_not():
+def test_stored_values_of_answers_are_learned_from_and_of_images_are_not():
     model = writer()
     given = [QueriedText(text, (Answer("good film"),)) for text in items_of("answers", 30, 6)]
     stored = limelight.explain(model, given, "shapley")
     learned = limelight.learn(model, stored, judged=0)
     assert learned.of == "answers"
-    drawn = limelight.explain(tiny_pictures("vit"), items_of("pictures", 1, 7), "shapley", pairs=2)
-    with pytest.raises(InputError, match="give the pictures themselves"):
-        limelight.learn(tiny_pictures("vit"), list(drawn) * 20)
+    drawn = limelight.explain(tiny_images("vit"), items_of("images", 1, 7), "shapley", pairs=2)
+    with pytest.raises(InputError, match="give the images themselves"):
+        limelight.learn(tiny_images("vit"), list(drawn) * 20)

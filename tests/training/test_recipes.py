@@ -29,7 +29,7 @@ def test_an_unknown_recipe_gets_a_guess():
     with pytest.raises(InputError) as caught:
         recipe_named("papr")
     assert str(caught.value) == (
-        "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, pictures."
+        "no recipe 'papr'. Did you mean 'paper'? Choose from: default, paper, shipped, images."
     )
 
 

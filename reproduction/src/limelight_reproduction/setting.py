@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeVar, cast, final
 import numpy as np
 
 from limelight import AttentionClassifier, InputError, LabelledTexts, Model, load, read_labelled
-from limelight.data.pictures import read_pictures
+from limelight.data.images import read_labelled_images
 from limelight.models import reason_missing
-from limelight.models.attention import PictureClassifier
+from limelight.models.attention import PatchClassifier
 from limelight_reproduction.collapsed_folder import is_collapsed, load_collapsed
 from limelight_reproduction.document import Review, the_review
 
@@ -145,11 +145,11 @@ class Setting:
         return self._input(PICTURE_MODEL, lambda: load(folder, device=self.device))
 
     @property
-    def of_pictures(self) -> PictureClassifier:
+    def of_pictures(self) -> PatchClassifier:
         """The paper's classifier over patches, trained now on Fashion-MNIST if need be."""
         return self._once("model over patches", self._patch_model)
 
-    def _patch_model(self) -> PictureClassifier:
+    def _patch_model(self) -> PatchClassifier:
         folder = self.models / ("patches-quick" if self.quick else "patches")
         if not (folder / "config.json").exists():
             from limelight import train  # it loads torch, which most experiments do without
@@ -164,7 +164,7 @@ class Setting:
                 device=self.device,
                 progress=lambda at: self.tick(at.step, at.steps),
             )
-        return cast(PictureClassifier, load(folder))
+        return cast(PatchClassifier, load(folder))
 
     def has(self, need: Need) -> bool:
         """Whether there is what a part may need."""
@@ -200,7 +200,7 @@ class Setting:
 
     def texts(self, name: str, part: str) -> LabelledTexts:
         """Return the ``part`` ("train", "test") of the data set ``name``, read once."""
-        read = read_pictures if name == "fashion_mnist" else read_labelled
+        read = read_labelled_images if name == "fashion_mnist" else read_labelled
         return self._input(
             f"{name} {part}",
             lambda: read(self._place(name, part), part=_part(part), labels=CLASSES[name]),

@@ -63,8 +63,8 @@ def verify(model: Model, text: Given, *, seed: int = 0) -> Iterator[Check]:
             f"scores carry standard errors, since {why}."
         )
     document = read_input(model, text)
-    if document.picture is not None:
-        raise InputError("verify cuts a text shorter, and a picture cannot be; give a text model.")
+    if not document.is_text:
+        raise InputError("verify cuts a text shorter, and an image cannot be; give a text model.")
     return _checks(model, str(document.text), seed)
 
 

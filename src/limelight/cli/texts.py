@@ -19,7 +19,7 @@ from limelight.errors import InputError
 from limelight.files import Readable, read_at_most
 from limelight.text import Given
 from limelight.text.document import NoticeCounts
-from limelight.text.pictures import has_ending
+from limelight.text.images import has_ending
 
 MOST_BYTES = 1 << 26  # of one text
 Answer = TypeVar("Answer")
@@ -75,7 +75,7 @@ class OneText:
     def whole(self, arguments: Sequence[str]) -> list[Any]:
         """Return the texts a command was given; a file or standard input ("-") is one text.
 
-        The name of a picture is a path, which no text is.
+        The name of an image is a path, which no text is.
         """
         if not self.comes_from_outside(arguments):
             if any(has_ending(Path(one)) and _is_file(one) for one in arguments):

@@ -22,7 +22,7 @@ from limelight.cli.options import (
 )
 from limelight.cli.texts import answers_in
 from limelight.data import LabelledTexts, imdb, read_labelled, read_texts
-from limelight.data.pictures import read_pictures
+from limelight.data.images import read_labelled_images
 from limelight.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def train(
         Device to train on: "cpu" or "cuda". Default: a GPU if there is one.
     recipe
         Training settings. "default" stops when the accuracy on held-out texts stops rising;
-        "pictures" is for images; "paper" is the training of the paper; "shipped" is the training of
+        "images" is for images; "paper" is the training of the paper; "shipped" is the training of
         the IMDB model of this package.
     epochs
         Train for exactly this number of epochs. Default: the recipe decides.
@@ -87,12 +87,10 @@ def train(
     from limelight.training import recipe_named
 
     if (given := images or data) is None or (images and data):
-        raise InputError(
-            "train learns from a file of texts, or from pictures (--images); give one."
-        )
-    usual = "pictures" if images and recipe == "default" else recipe
+        raise InputError("train learns from a file of texts, or from images (--images); give one.")
+    usual = "images" if images and recipe == "default" else recipe
     settings = _changed(recipe_named(usual), set, epochs)
-    reader = read_pictures if images else read_labelled
+    reader = read_labelled_images if images else read_labelled
     read = partial(reader, text_column=text_column, label_column=label_column, labels=labels)
     texts = read(given)
     held: LabelledTexts | float | None = None

@@ -27,7 +27,7 @@ _BATCH = 1000  # rows
 _LONGEST = 1 << 28  # characters of a line or of a cell
 _SAMPLED = 1000  # lines of JSON that say which columns there are
 _OF_TEXT = re.compile(r"(dictionary<values=)?(large_)?(string|binary)(_view)?(,|$)")
-_OF_PICTURE = re.compile(r"struct<(path: (large_)?string, )?bytes: (large_)?binary\b")
+_IMAGE_TYPE = re.compile(r"struct<(path: (large_)?string, )?bytes: (large_)?binary\b")
 # Cells of some columns as Python values, column by column, and other columns as Arrow arrays.
 Batch = tuple[list[list[Any]], list[Any]]
 _Row = dict[str, Any]
@@ -36,9 +36,9 @@ _Row = dict[str, Any]
 def is_text(kind: str) -> bool:
     """Return whether a column of this type may hold texts: strings, or bytes that may be UTF-8.
 
-    Or pictures, which come as strings too.
+    Or images, which come as strings too.
     """
-    return (_OF_TEXT.match(kind) or _OF_PICTURE.match(kind)) is not None
+    return (_OF_TEXT.match(kind) or _IMAGE_TYPE.match(kind)) is not None
 
 
 def repaired(text: str) -> str:
@@ -196,8 +196,8 @@ def _plain(column: Any) -> Any:
 
 
 def _cells(column: Any) -> list[Any]:
-    if _OF_PICTURE.match(str(column.type)):
-        from limelight.data.pictures import cell_of
+    if _IMAGE_TYPE.match(str(column.type)):
+        from limelight.data.images import cell_of
 
         return [cell_of(cell) for cell in column.to_pylist()]
     if not is_text(str(column.type)):
@@ -205,9 +205,9 @@ def _cells(column: Any) -> list[Any]:
     try:
         return list(column.cast("large_string").to_pylist())
     except ValueError:  # Arrow's and Python's way to say that bytes are not UTF-8
-        from limelight.data.pictures import text_or_picture
+        from limelight.data.images import decode_cell
 
-        return [text_or_picture(one) for one in column.cast("large_binary").to_pylist()]
+        return [decode_cell(one) for one in column.cast("large_binary").to_pylist()]
 
 
 class _Lines(Source):
@@ -454,11 +454,11 @@ def _sources_at(path: Path) -> list[Source]:
     if not path.is_dir():
         return [_source(path)]
     if not (found := data_files(path)):
-        from limelight.data.pictures import pictures_at
+        from limelight.data.images import find_images
 
-        if (pictures := pictures_at(path)) is not None:
-            return [pictures]
-        raise InputError(f"'{path}' has no .parquet, .csv, .tsv or .jsonl file, and no pictures.")
+        if (images := find_images(path)) is not None:
+            return [images]
+        raise InputError(f"'{path}' has no .parquet, .csv, .tsv or .jsonl file, and no images.")
     return [_source(one) for one in found]
 
 
@@ -478,10 +478,10 @@ def _source(path: Path) -> Source:
         case ".jsonl":
             return _Lines(path, _objects, newline="\n")
         case ".npz":
-            from limelight.data.pictures import arrays_at
+            from limelight.data.images import read_image_arrays
 
-            return arrays_at(path)
+            return read_image_arrays(path)
     raise InputError(
         f"cannot read '{path}': data are .parquet, .csv, .tsv or .jsonl files, the last three also "
-        "packed as .gz; pictures are a folder of them, or arrays in a .npz file."
+        "packed as .gz; images are a folder of them, or arrays in a .npz file."
     )

@@ -139,10 +139,10 @@ def _is_archive(path: Path, part: str) -> bool:
     """Return whether a folder is IMDB's; one without any data files can be nothing else."""
     if not path.is_dir():
         return False
-    from limelight.data.pictures import pictures_at
+    from limelight.data.images import find_images
 
     known = (path / "neg").is_dir() or (path / part / "neg").is_dir()
-    return (known or not data_files(path)) and pictures_at(path) is None
+    return (known or not data_files(path)) and find_images(path) is None
 
 
 def _folder(path: Path, part: str) -> tuple[list[Given], list[Any]]:

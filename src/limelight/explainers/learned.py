@@ -572,7 +572,7 @@ def _record_kind() -> Any:
             ("version", str),
             ("usual", usual),
             ("report", report),
-            ("of", Literal["texts", "pictures", "places", "answers"], "texts"),
+            ("of", Literal["texts", "images", "places", "answers"], "texts"),
         ],
     )
 

@@ -313,7 +313,7 @@ def reading_of(
     model
         A model that was prepared for the question.
     texts
-        Texts, pairs or pictures, with their queries.
+        What the model reads, with queries.
     question
         What is to be explained, as it was prepared for the model.
     first

@@ -12,7 +12,8 @@ from limelight import __version__
 from limelight.errors import InputError
 from limelight.explainers import METHODS
 from limelight.models import CAPABILITIES, Model, reason_missing
-from limelight.models.attention import AttentionClassifier, PictureClassifier, Tables
+from limelight.models.attention import AttentionClassifier, Tables
+from limelight.models.protocol import query_kind
 from limelight.pages.markup import rendered, whole_page
 from limelight.pages.pieces import writable
 
@@ -42,7 +43,7 @@ def live_page(
         f"a live page needs {CAPABILITIES['tables']}, and {{}}; 'limelight serve' shows any "
         "model as you type."
     )
-    if not isinstance(model, AttentionClassifier) or isinstance(model, PictureClassifier):
+    if not isinstance(model, AttentionClassifier) or query_kind(model) != "texts":
         raise InputError(needed.format(f"a {type(model).__name__} has no tables of words"))
     if (why := reason_missing(model, "tables")) is not None:
         raise InputError(needed.format(why))

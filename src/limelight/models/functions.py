@@ -1,4 +1,4 @@
-"""Any function from texts to scores, and what is checked about its answers."""
+"""Any function from texts or images to scores, and what is checked about its answers."""
 
 import re
 import sys
@@ -28,8 +28,8 @@ from limelight.text import (
     Document,
     Features,
     Given,
-    Picture,
-    Pictured,
+    ImageInput,
+    PatchedImage,
     Span,
     Tokens,
     checked_spans,
@@ -39,10 +39,10 @@ from limelight.text import (
     inside_character,
     joined,
     one_line,
-    picture_of,
+    read_image,
 )
 from limelight.text.characters import UNSPACED
-from limelight.text.pictures import blurred, grid_boxes
+from limelight.text.images import blurred, grid_boxes
 from limelight.theory.ratio_game import RatioGame, one_document, value
 from limelight.threads import cached_property
 
@@ -57,14 +57,13 @@ _WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*|[^\w\s]"
 _KEYCAP = "\u20e3"
 Words = Callable[[str], Sequence[Span]]
 _TEXTS = "this function takes one text at a time; wrap it with pairs=True if it takes tuples of two"
-_NO_PICTURES = "this function takes texts; wrap it with images=True if it takes pictures"
 _LIMITATIONS: dict[Property, str] = {
     "has_subwords": "a function of texts shows no pieces of words",
     "max_tokens": "a function gets every text whole, and may cut it itself",
     "reads_pairs": _TEXTS,
-    "reads_images": _NO_PICTURES,
+    "reads_images": "this function takes texts; wrap it with images=True if it takes images",
 }
-_PIXELS = 1 << 27  # bytes of the pictures that are made and asked about together
+_MOST_BYTES = 1 << 27  # of the images that are made and asked about together
 _SIDE = 7  # patches, as long as nobody asks for another grid
 _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second)."
 
@@ -73,8 +72,7 @@ _PAIRS = "this function takes pairs; give a tuple of two texts, (first, second).
 class Function:
     """A function ``list[str] -> (n, C)`` with names for its classes; see :func:`limelight.wrap`.
 
-    With ``pairs`` it takes a list of tuples of two texts, and nothing else, and with ``images`` one
-    of arrays of pixels. Where it is known to be
+    With ``pairs`` it takes a list of tuples of two texts, and nothing else. Where it is known to be
     a linear classifier of a ``bag`` of words, removals are computed and not asked;
     ``asked_because`` says why not, and ``linked`` how its outputs become probabilities.
     """
@@ -83,6 +81,9 @@ class Function:
     _spans_limitation: ClassVar[str | None] = (
         "this one scores whole texts; wrap it with tags=[…] if it finds spans"
     )
+
+    reads_images: ClassVar[bool] = False
+    _inputs: ClassVar[str] = "texts"  # what it takes, in messages
 
     function: Callable[[list[Any]], Any]
     classes: tuple[str, ...]
@@ -93,7 +94,6 @@ class Function:
     batch_size: int = 256
     name: str = ""
     pairs: bool = False
-    images: bool = False
     bag: Bag | None = None
     asked_because: str = ""
     linked: Link | None = None
@@ -140,8 +140,9 @@ class Function:
             f"{name} (by SHA-256)": self.parts[name].digest if name in self.parts else None
             for name in ("function", "words")
         }
-        named = ("scale", "multi_label", "mask", "pairs", "images")
-        return {name: getattr(self, name) for name in named} | digests
+        named = ("scale", "multi_label", "mask", "pairs")
+        settings = {name: getattr(self, name) for name in named}
+        return settings | {"images": self.reads_images} | digests
 
     @property
     def unchecked(self) -> tuple[str, ...]:
@@ -150,19 +151,13 @@ class Function:
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """What may stand for a removed word: the mask if there is one, or nothing.
-
-        For a patch of a picture: the mean colour of the picture, black, or the picture blurred.
-        """
-        # The mean first: a black patch is a shape of its own that a model may have learned.
-        if self.images:
-            return ("mean", "black", "blurred")
+        """What may stand for a removed word: the mask if there is one, or nothing."""
         return ("delete",) if self.mask is None else ("mask", "delete")
 
     @cached_property
     def capabilities(self) -> Mapping[Capability, str | None]:
         """What a function shows: only its answers, unless removals of words are computed."""
-        hidden = f"a function of {'pictures' if self.images else 'texts'} shows only its answers"
+        hidden = f"a function of {self._inputs} shows only its answers"
         return {
             **dict.fromkeys(CAPABILITIES, hidden),
             "exact_game": None if self.bag is not None else self.asked_because or hidden,
@@ -180,11 +175,6 @@ class Function:
         return self.pairs
 
     @property
-    def reads_images(self) -> bool:
-        """Whether the function takes arrays of pixels."""
-        return self.images
-
-    @property
     def limitations(self) -> Mapping[Property, str]:
         """Why the function lacks a property."""
         several = "each label of this one is a yes or no of its own"
@@ -195,11 +185,6 @@ class Function:
         """Return the words of a text or pair as they are written, punctuation marks included."""
         if pieces:
             raise InputError("a function of texts shows no pieces of words; read words.")
-        if self.images:
-            picture = picture_of(text)
-            # A function sees pixels and has no patches of its own: any other cut will do as well.
-            cut = Pictured(picture, grid_boxes((0, 0, *picture.size), _SIDE, _SIDE))
-            return Document.of_picture(cut, divisible=True)
         if self.bag is not None:
             document = self.bag.read(checked_text(text))
             if isinstance(document, Document):
@@ -224,8 +209,6 @@ class Function:
         """Return the outputs as logits; of probabilities, the log-odds of each class."""
         if isinstance(texts, str):
             raise InputError("logits takes a list of texts; got one string. Write [text].")
-        if self.images:
-            texts = [picture_of(one) for one in texts]
         # Before the first call: nobody knows what a function makes of a tuple for a string.
         for number, text in enumerate(texts):
             if isinstance(text, tuple) != self.pairs:
@@ -278,12 +261,6 @@ class Function:
             # A column that two features share has no such game under a norm, but known outputs.
             if bag.growth is not None:
                 return lambda keep: bag.outputs(document, features, keep)
-        if (cut := document.picture) is not None:
-            shown, size = _without(cut, features, replacement), cut.picture.pixels.nbytes
-            # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.
-            return lambda keep: self._engine.rows(
-                np.full(len(keep), size), lambda some: self._answer([shown(keep[i]) for i in some])
-            )
         mask = self.mask if replacement == "mask" else None
         sides = segments(document, features)
 
@@ -301,16 +278,14 @@ class Function:
     def _engine(self) -> Engine:
         return Engine(
             self._answer,
-            size=lambda given: given.pixels.nbytes if self.images else len(joined(given)[0]),
-            # Nobody knows what a text costs in there; of a picture, what it takes at least.
-            budget=_PIXELS if self.images else sys.maxsize,
+            size=lambda given: len(joined(given)[0]),
+            budget=sys.maxsize,  # nobody knows what a text costs in there
             most=self.batch_size,
         )
 
     def _answer(self, texts: list[Given]) -> Float[np.ndarray, "n C"]:
         found = answers_of(
-            # A list of its own: it may change it.
-            lambda some: self.function([getattr(one, "pixels", one) for one in some]),
+            self._call,
             texts,
             who="the function",
             shown=lambda given: joined(given)[0],
@@ -318,6 +293,9 @@ class Function:
         )
         answers = self._checked(found, [joined(given)[0] for given in texts])
         return log_odds(answers) if self.scale == "probability" else answers
+
+    def _call(self, inputs: Sequence[Any]) -> Any:
+        return self.function(list(inputs))  # a list of its own: it may change it
 
     def _checked(self, found: Any, texts: list[str]) -> Float[np.ndarray, "n C"]:
         """Return ``found`` as float64, one row per text and one column per class."""
@@ -410,34 +388,11 @@ def wrapped_function(
         raise InputError(f"mask must be a string, or None to delete words; got {mask!r}.")
     if words is not None and not callable(words):
         raise InputError(f"words must be a function from a text to (start, end)s; got {words!r}.")
-    if given.get("images"):
-        for name in ("mask", "words", "pairs", "tags"):
-            if given.get(name):
-                raise InputError(f"{name} is about texts, and this function takes pictures.")
     own = {"classes": tuple(map(str, classes)), "pairs": bool(given.get("pairs"))}
     parts = {"function": given.pop("function_known", None) or function_fingerprint(function)}
     if words is not None:
         parts["words"] = function_fingerprint(words)
     return kind(function=function, **{**given, **own, "parts": parts})
-
-
-def _without(
-    cut: Pictured, features: Features, replacement: str
-) -> Callable[[Bool[np.ndarray, " d"]], Picture]:
-    """Return how the picture looks of which some features stay."""
-    whole, feature = cut.picture.pixels, np.append(features.of_token, -1)[cut.labels()]
-    gone = np.zeros_like(whole)
-    if replacement == "blurred":
-        gone = blurred(whole)
-    elif replacement == "mean":
-        # In whole bytes: the function gets what a file could hold.
-        gone += np.rint(whole.mean(axis=(0, 1))).astype(np.uint8)
-
-    def shown(keep: Bool[np.ndarray, " d"]) -> Picture:
-        stays = np.append(keep, True)[feature]  # at -1 the last: no feature
-        return Picture(np.where(stays[:, :, None], whole, gone))
-
-    return shown
 
 
 def word_spans(text: str, words: Words | None = None) -> list[Span]:
@@ -496,3 +451,85 @@ def segments(document: Document, features: Features) -> list[Segments]:
         cut = [document.text[a:b] for a, b in pairwise(edges)]
         found.append(Segments(cut[::2], cut[1::2], features.of_token[numbers]))
     return found
+
+
+# --- functions from images ---------------------------------------------------------------------
+
+
+class ImageFunction(Function):
+    """A function from a list of arrays of pixels to scores; see :func:`limelight.wrap`."""
+
+    reads_images = True
+    _inputs: ClassVar[str] = "images"
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What may stand for a removed patch: the mean colour, black, or the image blurred."""
+        # The mean first: a black patch is a shape of its own that a model may have learned.
+        return ("mean", "black", "blurred")
+
+    def read(self, text: Any, *, pieces: bool = False) -> Document:
+        """Return an image in a grid of patches, which may be cut into others."""
+        if pieces:
+            raise InputError(f"{self.limitations['has_subwords']}; read patches.")
+        image = read_image(text)
+        # A function sees pixels and has no patches of its own: any other cut will do as well.
+        cut = PatchedImage(image, grid_boxes((0, 0, *image.size), _SIDE, _SIDE))
+        return Document.from_image(cut, divisible=True)
+
+    def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
+        """Return the outputs as logits; of probabilities, the log-odds of each class."""
+        if isinstance(texts, str):
+            raise InputError("logits takes a list of images; got one string. Write [path].")
+        images = [read_image(image) for image in texts]
+        return self._engine(images) if images else np.empty((0, len(self.classes)))
+
+    def game(self, document: Document, features: Features, replacement: str) -> Game:
+        """Return the outputs for each mask; the pixels of removed features are replaced."""
+        image: Any = document.image
+        mask_image, size = _image_masker(image, features, replacement), image.source.pixels.nbytes
+        # Made when their turn comes: a thousand photos of a telephone are 36 gigabytes.
+        return lambda keep: self._engine.rows(
+            np.full(len(keep), size),
+            lambda rows: self._answer([mask_image(keep[i]) for i in rows]),
+        )
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(
+            self._answer,
+            size=lambda image: image.pixels.nbytes,  # what an image takes at least
+            budget=_MOST_BYTES,
+            most=self.batch_size,
+        )
+
+    def _call(self, inputs: Sequence[Any]) -> Any:
+        return self.function([image.pixels for image in inputs])
+
+
+def image_function(function: Callable[[list[Any]], Any], options: Mapping[str, Any]) -> Function:
+    """Return a function from arrays of pixels as a model, with the options of `limelight.wrap`."""
+    for name in ("mask", "words", "pairs", "tags"):
+        if options.get(name):
+            raise InputError(f"{name} is about texts, and this function takes images.")
+    named = {name: value for name, value in options.items() if name != "images"}
+    return wrapped_function(function, ImageFunction, **named)
+
+
+def _image_masker(
+    cut: PatchedImage, features: Features, replacement: str
+) -> Callable[[Bool[np.ndarray, " d"]], ImageInput]:
+    """Return a function from a mask of features to the image without the others."""
+    pixels, feature = cut.source.pixels, np.append(features.of_token, -1)[cut.labels()]
+    replaced = np.zeros_like(pixels)
+    if replacement == "blurred":
+        replaced = blurred(pixels)
+    elif replacement == "mean":
+        # In whole bytes: the function gets what a file could hold.
+        replaced += np.rint(pixels.mean(axis=(0, 1))).astype(np.uint8)
+
+    def mask_image(keep: Bool[np.ndarray, " d"]) -> ImageInput:
+        stays = np.append(keep, True)[feature]  # at -1 the last: no feature
+        return ImageInput(np.where(stays[:, :, None], pixels, replaced))
+
+    return mask_image

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import bounded_bytes, bounded_json
 from limelight.models.attention import AttentionClassifier, load_folder
-from limelight.models.functions import wrapped_function
+from limelight.models.functions import image_function, wrapped_function
 from limelight.models.protocol import Model, checked_model
 from limelight.text import Span, one_line
 
@@ -255,7 +255,7 @@ def wrap(
     tokenizer
         The fast tokenizer that belongs to a Hugging Face model.
     processor
-        The image processor that belongs to a Hugging Face model of pictures.
+        The image processor that belongs to a Hugging Face model of images.
     template
         What a language model is asked: a string with {text} in it, or a list of chat messages, one
         of which has it. What it writes next is its answer, and what is explained is the
@@ -295,7 +295,7 @@ def wrap(
         log-odds of the score of a tag at a place, or with ``scale="score"`` the score itself. Of a
         spaCy pipeline the tags are known, and a span that it finds has the score 1.
     images
-        The function takes a list of pictures, arrays of 8 bits (height, width, 1 or 3 channels).
+        The function takes a list of images, arrays of 8 bits (height, width, 1 or 3 channels).
     """
     # Before any of them is bound anew: options are what was given.
     given = locals()
@@ -304,6 +304,8 @@ def wrap(
         for name, one in inspect.signature(wrap).parameters.items()
         if name != "anything" and given[name] is not one.default
     }
+    if not images:
+        options.pop("images", None)
     if hasattr(anything, "capabilities"):
         return _with_nothing(checked_model(anything), options)
     if getattr(anything, "task", None) == "zero-shot-classification":
@@ -324,7 +326,7 @@ def wrap(
     for name in of_networks:
         raise InputError(f"{name} belongs to a Hugging Face model; got {type(anything).__name__}.")
     if images and callable(anything):
-        return wrapped_function(anything, **options)
+        return image_function(anything, options)
     # Not at the top: who loads a folder needs none of this.
     from limelight.models.spans import from_spacy, span_function
 

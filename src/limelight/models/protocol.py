@@ -66,7 +66,7 @@ PROPERTIES: Mapping[Property, str] = {
     "max_tokens": "a model that reads so many tokens and no more",
     "shuffle_weights": "the weights of the model, to shuffle them",
     "reads_pairs": "a model that reads two texts together",
-    "reads_images": "a model that reads pictures",
+    "reads_images": "a model that reads images",
 }
 # Members that a model may leave out, with the values that they have then.
 DEFAULTS: Mapping[str, Any] = {
@@ -412,10 +412,10 @@ def require(model: Model, name: Capability | Property, use: str, advice: str = "
 
 
 def query_kind(model: Model) -> str:
-    """Return what queries to ``model`` are about: "texts", "pictures", "places" or "answers"."""
+    """Return what queries to ``model`` are about: "texts", "images", "places" or "answers"."""
     known = model.capabilities  # looked up, for every explanation comes here several times
     if getattr(model, "reads_images", DEFAULTS["reads_images"]):
-        return "pictures"
+        return "images"
     if known.get("spans", "") is None:
         return "places"
     return "answers" if known.get("generation", "") is None else "texts"
@@ -426,8 +426,9 @@ def announce_calls(model: Model, count_calls: Callable[[], int]) -> None:
 
     ``count_calls`` returns the number of calls. If it is 0, nothing is announced.
     """
-    if has(model, "generation") and (calls := count_calls()):
-        model.announce_calls(calls)
+    capabilities = model.capabilities  # looked up, for every explanation comes here
+    if capabilities.get("generation", "") is None and (calls := count_calls()):
+        cast(Capable, model).announce_calls(calls)
 
 
 def generation_settings(model: Model) -> dict[str, Any] | None:

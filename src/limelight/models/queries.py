@@ -25,21 +25,21 @@ from limelight.text import (
     Answer,
     Document,
     Features,
-    Pictured,
+    PatchedImage,
     Place,
     QueriedText,
     Query,
     Span,
     checked_text_or_pair,
-    is_picture,
+    is_image,
     is_unit,
     joined,
     one_line,
-    picture_of,
     place_at,
+    read_image,
     which_place,
 )
-from limelight.text.features import OF_PICTURES
+from limelight.text.features import IMAGE_FEATURES
 
 # Kinds of models that say something about a span or an answer, and not about a whole text.
 _QUERIED = ("places", "answers")
@@ -58,7 +58,7 @@ def expand_queries(
         place that the text names, or every span that the model finds, of which there may be none.
         A language model has one answer: the one that the text names, or what the model generates.
     text
-        A text, a pair or a picture, or a :class:`QueriedText` with queries or with what names one.
+        A text, a pair or an image, or a :class:`QueriedText` with queries or with what names one.
     by_sentence
         Split the answer of a language model into one query for each of its sentences.
     generate
@@ -131,7 +131,7 @@ def distinct_queries(model: Model, texts: Iterable[Any]) -> list[Any]:
     An answer that is not given is generated later.
     """
     if get_property(model, "reads_images"):  # arrays of pixels cannot be compared
-        texts = [picture_of(text) for text in texts]
+        texts = [read_image(text) for text in texts]
     distinct = dict.fromkeys(texts)
     return [queried for row in expand_texts(model, distinct, generate=False) for queried in row]
 
@@ -162,7 +162,7 @@ def _places(model: Capable, queried: QueriedText) -> tuple[Place, ...]:
 
 
 def read_input(model: Model, text: Any, *, pieces: bool = False) -> Document:
-    """Return a text, a pair or a picture as ``model`` reads it, with its queries.
+    """Return a text, a pair or an image as ``model`` reads it, with its queries.
 
     A text that brings no queries along must have a single one.
     """
@@ -227,14 +227,14 @@ def fallback_reason(document: Document) -> str | None:
 
 
 def check_kind(model: Model, text: Any) -> None:
-    """Raise an error if ``model`` does not read pictures or pairs, and ``text`` is one."""
-    # A path to a picture is a string too, and would be explained as if it were a text.
-    if is_picture(text):
+    """Raise an error if ``model`` does not read images or pairs, and ``text`` is one."""
+    # A path to an image is a string too, and would be explained as if it were a text.
+    if is_image(text):
         if not get_property(model, "reads_images"):
             kind = one_line(text, 80) if isinstance(text, str) else type(text).__name__
             why = get_property(model, "limitations").get("reads_images", "this one reads texts")
             raise InputError(
-                f"got a picture ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
+                f"got an image ({kind}), which needs {PROPERTIES['reads_images']}, and {why}."
             )
     elif isinstance(text, tuple):
         checked_text_or_pair(text)
@@ -244,7 +244,7 @@ def check_kind(model: Model, text: Any) -> None:
 def feature_names(model: Model) -> tuple[str, ...]:
     """Return the names of the features that may be scored in inputs of ``model``."""
     if get_property(model, "reads_images"):
-        return OF_PICTURES
+        return IMAGE_FEATURES
     return (*FEATURES, "tokens") if get_property(model, "has_subwords") else FEATURES
 
 
@@ -265,13 +265,13 @@ def reads_subwords(model: Model, features: Any) -> bool:
     return True
 
 
-def split_tokens(model: Model, document: Document, cut: Sequence[Span] | Pictured) -> Document:
+def split_tokens(model: Model, document: Document, cut: Sequence[Span] | PatchedImage) -> Document:
     """Return a document whose tokens end where the units of ``cut`` do, if the model can read so.
 
     A function can lose any part of a text, and a tokenizer pieces of words; others read as they do.
-    A picture comes cut anew.
+    An image comes cut anew.
     """
-    if isinstance(cut, Pictured):
+    if isinstance(cut, PatchedImage):
         return document.with_cut(cut)
     edges = {edge for span in cut for edge in span}
     # Most units end where words do, and a text need not be tokenised again then.

@@ -23,8 +23,8 @@ from rich.text import Text
 from limelight.errors import InputError, MissingExtraError
 from limelight.files import write_whole
 from limelight.pages import palette
+from limelight.pages.images import paint_image
 from limelight.pages.palette import (
-    cover,
     full_colour,
     hex_colour,
     level,
@@ -34,7 +34,6 @@ from limelight.pages.palette import (
     strengths,
     strongest,
 )
-from limelight.pages.pictures import grey, outlines, pixels_of
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.pages.wording import (
     COLOURS,
@@ -65,13 +64,13 @@ def coloured_sentence(
     """Return the paper's Figure 1: every method one paragraph of coloured words.
 
     Above stands what is explained, after each method the score in full colour, below what the
-    colours mean. Of a picture every method has a copy under its colours, beside the original.
+    colours mean. Of an image every method has a copy under its colours, beside the original.
     """
     _need_matplotlib()
     explanations = [value] if isinstance(value, Explanation) else list(value)
     with _missing_glyphs():
         image = explanations[0].image
-        figure = _sentences(explanations) if image is None else _pictures(explanations, image)
+        figure = _sentences(explanations) if image is None else _image_grid(explanations, image)
     if path is not None:
         save_figure(figure, path)
     return figure
@@ -105,10 +104,9 @@ def _sentences(explanations: Sequence[Explanation]) -> Any:
     return figure
 
 
-def _pictures(explanations: Sequence[Explanation], image: Image) -> Any:
-    """Return the picture, and for every method a pale copy of it under its colours."""
-    from matplotlib.patches import Patch, PathPatch
-    from matplotlib.path import Path as Outline
+def _image_grid(explanations: Sequence[Explanation], image: Image) -> Any:
+    """Return the image, and for every method a pale copy of it under its colours."""
+    from matplotlib.patches import Patch
 
     columns = min(4, len(explanations) + 1)
     rows, (width, height) = -(-(len(explanations) + 1) // columns), image.size
@@ -117,24 +115,13 @@ def _pictures(explanations: Sequence[Explanation], image: Image) -> Any:
     figure, grid = canvas(
         7.2, rows * (each * height / width + 0.3) + 0.6, rows=rows, columns=columns, square=True
     )
-    pixels = pixels_of(image, *image.size) / 255
-    frame = {"extent": (0, width, height, 0), "interpolation": "nearest"}
-    grid[0].imshow(pixels, **frame)
     name = one_line(visible(explanations[0].text), int(15 * each))
     grid[0].set_title(name, fontsize=SMALL, parse_math=False)
     for axes in grid:
         axes.set_axis_off()
     for axes, e in zip(grid[1:], explanations, strict=False):
-        axes.imshow(0.5 + grey(pixels) / 2, **frame)
         axes.set_title(f"{e.label}  {scale_note(e)}", fontsize=SMALL + 1, parse_math=False)
-        sizes, top = strengths(e), marked(e)
-        for j, loops in sorted(enumerate(outlines(image)), key=lambda one: one[0] == top):
-            path = Outline.make_compound_path(
-                *(Outline([*one, one[0]], closed=True) for one in loops)
-            )
-            hue, edge = full_colour(side(e, sizes[j])), INK if j == top else (1, 1, 1, 0.5)
-            style = {"fc": (hue, cover(sizes[j])), "ec": edge, "lw": 1.4 if j == top else 0.3}
-            axes.add_patch(PathPatch(path, **style))
+    paint_image(grid, explanations, image)
     _legend(figure, explanations, Patch(fc="none", ec=INK), "outside lower left")
     _head(figure, said)
     return figure
@@ -236,7 +223,7 @@ def bar_chart(e: Explanation, k: int = 20) -> Any:
 
 
 def explanation_figure(e: Explanation) -> Any:
-    """Return the scores as bars, or over a picture; of interactions, the pairs as a heat map."""
+    """Return the scores as bars, or over an image; of interactions, the pairs as a heat map."""
     if e.pairs is not None:
         return interaction_heatmap(e)
     return bar_chart(e) if e.image is None else coloured_sentence(e)

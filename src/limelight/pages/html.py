@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from limelight.pages import wording
+from limelight.pages.images import image_html, without_image
 from limelight.pages.markup import data_block, fragment, part, rendered, table_html, whole_page
 from limelight.pages.palette import (
     inline_colour,
@@ -24,14 +25,12 @@ from limelight.pages.palette import (
     strengths,
     strongest,
 )
-from limelight.pages.pictures import picture_html
 from limelight.pages.pieces import (
     SHOWN_REST,
     Piece,
     pieces,
     shortened,
     token_strings_of,
-    without_picture,
     writable,
     writable_explanation,
 )
@@ -52,7 +51,7 @@ FRAGMENT_TEXTS = 20
 SHOWN_WORDS = 12  # in the table of pairs
 SHOWN_PAIRS = 12
 LONG = 300  # characters of a text that is set smaller where every method shows it
-CELLS = 128  # a finer picture than this is only bytes
+CELLS = 128  # a finer image than this is only bytes
 
 
 def words(
@@ -62,11 +61,11 @@ def words(
 
     ``titles`` adds the score as a tooltip, for places where no script can, and ``inline`` the light
     colour as a style of its own, for places that drop style sheets, as mail programs do.
-    Of the text past the window only the beginning is shown. A picture is drawn with its scores over
+    Of the text past the window only the beginning is shown. An image is drawn with its scores over
     it, and ``original`` puts it beside them as it is.
     """
     if e.image is not None:
-        return picture_html(e, e.image, original=original)
+        return image_html(e, e.image, original=original)
     sizes, top = strengths(e), marked(e)
     found: list[dict[str, Any]] = []
     cut = shortened(pieces(e))
@@ -119,9 +118,9 @@ def legend(explanations: Sequence[Explanation]) -> "Markup":
         note += f" Each {each} has its own scale{after}."
     if any(len(spans) > 1 for spans in first.spans):
         note += f" {wording.all_occurrences(first)}"
-    cut, pictured = any(not piece.seen for piece in pieces(first)), first.image is not None
-    note += " Under the colours the picture is grey." * pictured
-    return part("legend", keys, cut, note, first.noun, pictured)
+    cut, is_image = any(not piece.seen for piece in pieces(first)), first.image is not None
+    note += " Under the colours the image is grey." * is_image
+    return part("legend", keys, cut, note, first.noun, is_image)
 
 
 def drawn_bar(
@@ -300,7 +299,7 @@ def _settings(explanations: Sequence[Explanation]) -> list[tuple[str, list[tuple
 def explanation_page(e: Explanation) -> str:
     """Return one explanation as a page that needs no network."""
     e = writable_explanation(e)
-    data = without_picture(e).to_json()
+    data = without_image(e).to_json()
     return _page([e], data, by=e.label, several=False, told=wording.notices([e]))
 
 
@@ -309,7 +308,7 @@ def comparison_page(c: Comparison) -> str:
     c = replace(c, explanations=tuple(map(writable_explanation, c)))
     return _page(
         c.explanations,
-        replace(c, explanations=tuple(map(without_picture, c))).to_json(),
+        replace(c, explanations=tuple(map(without_image, c))).to_json(),
         by=f"{len(c.explanations)} methods",
         several=True,
         told=[*c.notices, *wording.notices(c)],

@@ -17,7 +17,6 @@ Theme = Literal["light", "dark"]
 
 LEVELS = 10
 FAINTEST = 0.05  # weaker words stay plain: a review of grey boxes says nothing
-COVER = 0.9  # of a picture, which is pale there, under the largest score
 
 INK: Rgb = (28, 33, 38)
 PAPER: dict[Theme, Rgb] = {"light": (255, 255, 255), "dark": (24, 27, 31)}
@@ -73,13 +72,8 @@ def level(strength: float) -> int:
     return 0 if size < FAINTEST else max(1, round(size * LEVELS))
 
 
-def cover(strength: float) -> float:
-    """Return how much of a picture the full colour of a score hides: it must stay visible."""
-    return COVER * level(strength) / LEVELS
-
-
 def full_colour(hue: Side) -> str:
-    """Return the colour of the largest score, which pictures lie under."""
+    """Return the colour of the largest score."""
     return hex_colour(_FULL["light"][hue])
 
 

@@ -106,8 +106,3 @@ def writable(text: str) -> str:
 def writable_explanation(e: Explanation) -> Explanation:
     """Return ``e`` without lone surrogates, which no file and no JSON can hold."""
     return replace(e, text=writable(e.text), features=tuple(map(writable, e.features)))
-
-
-def without_picture(e: Explanation) -> Explanation:
-    """Return ``e`` without the bytes of its picture, where its markup has them."""
-    return e if e.image is None else replace(e, image=replace(e.image, png=None, regions=None))

@@ -2,22 +2,19 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
 from limelight.pages.html import drawn_bar, legend, words
+from limelight.pages.images import average_image, thumbnail
 from limelight.pages.markup import rendered, table_html, whole_page
 from limelight.pages.palette import Side
-from limelight.pages.pictures import thumbnail
 from limelight.pages.pieces import visible
 from limelight.pages.terminal import ALL, Look, bar, on_terminal, sections_text
 from limelight.pages.wording import share_text, sureness, written
-from limelight.results import Explanation
 from limelight.results.explanation import target_name
 from limelight.results.summary import RIGHT, RunComparison, RunSummary
 from limelight.results.table import Cell, Column, Section, Table
@@ -204,9 +201,9 @@ def summary_page(summary: RunSummary, *, above: "Markup | str" = "") -> str:
         first=FIRST,
         opened=_OPEN,
         words=lambda e, **options: words(thumbnail(e), **options),
-        thing="picture" if noun in ("patch", "segment") else "text",
+        thing="image" if noun in ("patch", "segment") else "text",
         word_lists=_word_lists,
-        mean_map=_average_image,
+        mean_map=lambda view: average_image(view, _single_words(view)),
         legend=legend,
         written=written,
         sureness=sureness,
@@ -249,28 +246,6 @@ def _example_rows(summary: RunSummary) -> list[Any]:
 def _single_words(summary: RunSummary) -> dict[str, dict[str, Any]]:
     """Return the words of a view, without its phrases, by their names."""
     return {word["word"]: word for word in summary.words.records() if word["kind"] != "phrase"}
-
-
-def _average_image(summary: RunSummary) -> "Explanation | None":
-    """Return the mean score of every patch as if of one picture; None of texts and of segments.
-
-    A patch that is in no list has no mean that is known to differ from 0, and stays plain.
-    """
-    texts = summary.representatives.records() + summary.mistakes.records()
-    for e in (text["explanation"] for text in texts):
-        if e is None or e.image is None or e.image.regions is not None:
-            continue
-        (view,), words = summary.views.records(), _single_words(summary)
-        plain = {"mean": 0.0, "low": 0.0, "high": 0.0}
-        patches = [words.get(name, plain) for name in e.features]
-        return replace(
-            e,
-            text=f"the mean over {view['texts']:,} pictures",
-            scores=np.array([patch["mean"] for patch in patches]),
-            stderr=np.array([(patch["high"] - patch["low"]) / 3.92 for patch in patches]),
-            image=replace(e.image, png=None),
-        )
-    return None
 
 
 def _draw_bar(word: Record, peak: float, signed: bool) -> dict[str, str | bool]:

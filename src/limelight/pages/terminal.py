@@ -22,6 +22,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from limelight.pages import wording
+from limelight.pages.images import image_cards
 from limelight.pages.palette import (
     FAINTEST,
     TERMINAL_INK,
@@ -33,11 +34,9 @@ from limelight.pages.palette import (
     strongest,
     terminal_colour,
 )
-from limelight.pages.pictures import pixels_of, tinted
 from limelight.pages.pieces import Piece, pieces, shortened, visible
 from limelight.results import Comparison, Explanation, SpanExplanations
 from limelight.results.table import Cell, Column, Section, Table
-from limelight.shapes import Num
 from limelight.text import Image, plural
 
 if TYPE_CHECKING:  # which a command that explains does without
@@ -50,7 +49,6 @@ CUT_MARK = " ⟦not read⟧"
 NARROW = 72  # below, a method's name stands above its words, not beside them
 MEASURE = 100  # a paragraph wider than this is hard to read
 ALL = 10**6  # columns: as wide as the terminal
-PICTURE = 48  # columns of a picture at most: more say little, and scroll the numbers away
 SHOWN_FEATURES, SHOWN_PAIRS, SHOWN_SPANS = 10, 5, 5
 _STYLES = {"bold": "bold", "weak": "bold", "dim": "dim", "ok": "green", "failed": "bold red"}
 _LABEL = len("second: ")
@@ -206,8 +204,8 @@ def explanation_text(e: Explanation, look: Look) -> Iterator[RenderableType]:
     yield from _headings([e], e.label, look)
     if e.image is None:
         yield Padding(coloured_words([e], look)[0], (0, 0, 0, 2))
-    else:
-        yield from _pictures([e], e.image, look)
+    elif look.colour and not look.ascii:
+        yield _card_columns([e], e.image, look)
     yield Text()
     yield legend([e], look)
     yield Text()
@@ -285,10 +283,12 @@ def _score_table(several: Sequence[Explanation], labels: Sequence[str]) -> Table
 def comparison_text(c: Comparison, look: Look) -> Iterator[RenderableType]:
     """Yield the paper's Figure 1: one line per method, then where they disagree."""
     yield from _headings(c.explanations, f"{len(c)} methods", look)
-    if (image := c.explanations[0].image) is not None:
-        yield from _pictures(c.explanations, image, look)
-    else:
+    if (image := c.explanations[0].image) is None:
         yield from _stacked(c, look) if look.width < NARROW else [_side_by_side(c, look)]
+    elif look.colour and not look.ascii:
+        yield _card_columns(c.explanations, image, look)
+    elif len(c) > 1:  # without colors there is no image to see
+        yield from _score_tables(c.explanations, [e.label for e in c], look)
     yield Text()
     look = replace(look, width=min(look.width, MEASURE))
     yield Constrain(Group(*_below(c, look)), look.width)
@@ -366,39 +366,13 @@ def _numbered(e: Explanation, feature: int, shown: str, *, strongest: bool) -> s
     return f"*{shown}[{number}]*" if strongest else f"{shown}[{number}]"
 
 
-def _pictures(several: Sequence[Explanation], image: Image, look: Look) -> Iterator[RenderableType]:
-    """Yield the picture and its scores, as many as there is room for in a line.
-
-    Two pixels are one letter, its upper and its lower half. Without colours there is nothing to
-    see, and several methods are read from a table of their scores.
-    """
-    if look.ascii or not look.colour:
-        if len(several) > 1:
-            yield from _score_tables(several, [e.label for e in several], look)
-        return
-    width, height = image.size
-    columns = min(width * max(1, PICTURE // 2 // width), look.width - _GAP, PICTURE)
-    rows = 2 * max(1, round(columns * height / width / 2))
-    pictures = {several[0].text: pixels_of(image, columns, rows)}
-    for e in several:
-        pictures[f"{e.label}  {wording.scale_note(e)}"] = tinted(e, image, columns, rows)
-    cards = [
-        Group(_kept(look.line(label, "bold"), look), _blocks(pixels), Text())
-        for label, pixels in pictures.items()
+def _card_columns(explanations: Sequence[Explanation], image: Image, look: Look) -> Padding:
+    """Return the image and its scores by each method, as many in a line as fit."""
+    columns, cards = image_cards(explanations, image, look.width - _GAP)
+    groups = [
+        Group(_kept(look.line(label, "bold"), look), pixels, Text()) for label, pixels in cards
     ]
-    yield Padding(Columns(cards, width=columns, padding=(0, _GAP)), (0, 0, 0, 2))
-
-
-def _blocks(pixels: Num[np.ndarray, "h w 3"]) -> Text:
-    text = Text(no_wrap=True)
-    for upper, lower in zip(
-        *np.rint(pixels).reshape(-1, 2, *pixels.shape[1:]).swapaxes(0, 1), strict=True
-    ):
-        text.append("\n" * bool(text))
-        for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
-            colours = Color.from_rgb(*above), Color.from_rgb(*below)
-            text.append("▀", Style(color=colours[0], bgcolor=colours[1]))
-    return text
+    return Padding(Columns(groups, width=columns, padding=(0, _GAP)), (0, 0, 0, 2))
 
 
 def legend(explanations: Sequence[Explanation], look: Look) -> Text:
@@ -407,20 +381,20 @@ def legend(explanations: Sequence[Explanation], look: Look) -> Text:
     if meanings.get("against", "").startswith("against "):
         meanings["against"] = "against"  # it stands beside "for …", and lines are short
     text, noun = Text(style="dim", overflow="fold"), explanations[0].noun
-    pictured = explanations[0].image is not None
+    is_text = explanations[0].image is None
     if look.colour:
         for hue, meaning in meanings.items():
             text.append(f" {meaning} ", word_style(hue, 1.0) + Style(dim=False)).append(" ")
         scale = ", each method on its own scale" if len(explanations) > 1 else ""
         text.append(f"stronger colour: larger score{scale}; ")
-        if not pictured:
+        if is_text:
             text.append(f"strongest {noun}", "underline").append("; ")
         text.append("colours safe for colour-blind readers.")
     else:
         marks = {"for": "[+]", "against": "[-]", "neutral": "[number]"}
         signs = {hue: f"{marks[hue]} {meaning}" for hue, meaning in meanings.items()}
         neutral, below = signs.pop("neutral", ""), f"below {FAINTEST:.0%} of it."
-        rest = [] if pictured else [f"*strongest {noun}*", f"bare {plural(noun)} are {below}"]
+        rest = [f"*strongest {noun}*", f"bare {plural(noun)} are {below}"] if is_text else []
         text.append("; ".join(filter(None, [", ".join(signs.values()), neutral, *rest])))
     if any(len(spans) > 1 for spans in explanations[0].spans):
         text.append(f" {wording.all_occurrences(explanations[0])}")

@@ -63,8 +63,8 @@ def where(e: Explanation) -> str:
 
 
 def thing(e: Explanation) -> str:
-    """Return what was explained: "text" or "picture"."""
-    return "text" if e.image is None else "picture"
+    """Return what was explained: "text" or "image"."""
+    return "text" if e.image is None else "image"
 
 
 def span_labels(found: SpanExplanations, sentence: str = "sentence {} of the answer") -> list[str]:

@@ -126,7 +126,7 @@ class Comparison(EqualByFields, Page, Drawn, Tabular, Stored):
     """One explanation per method, of the same text, target and features.
 
     ``attention`` holds, where the model has them, the attention matrices of its heads ([cls]
-    first); they belong to the picture and are not stored in JSON. ``notices`` says which methods
+    first); they belong to the figure and are not stored in JSON. ``notices`` says which methods
     were left out and why.
     """
 

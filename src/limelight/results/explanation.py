@@ -188,7 +188,7 @@ class Explanation(EqualByFields, Page, Drawn, Tabular, Stored):
     stops reading, None if it reads everything. Where a pair was explained, ``text`` is both sides
     joined by a newline, and ``parts`` their two spans. ``asked`` is the place of ``text`` that the
     model was asked about, or the answer that it was asked for, None where it is neither. Where a
-    picture was explained, ``text`` is its label, ``spans`` are empty, and ``image`` has the boxes.
+    image was explained, ``text`` is its label, ``spans`` are empty, and ``image`` has the boxes.
 
     How: ``method``, its ``label``, whether its scores are ``signed``, and the ``settings`` that
     compute it again, with the fingerprint of the ``model`` and the ``version`` of this library.

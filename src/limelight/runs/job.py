@@ -25,11 +25,11 @@ from limelight.explainers.budget import Budget, BudgetGiven, configure_with_budg
 from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import ConfiguredMethod
-from limelight.models import Model, has
+from limelight.models import Capability, Model, has
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
-from limelight.models.protocol import Needs, generation_settings
+from limelight.models.protocol import generation_settings
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
 from limelight.question import Asked, Question, prepare_model, spelled_out, split
@@ -358,11 +358,13 @@ def explain_data(
         Settings of the methods, such as ``tolerance``.
     """
     question, own = split(settings, all_classes=all_classes)
-    needs: Needs = (
-        *([("at_column", "spans", " Leave it out.")] if at_column is not None else []),
-        *([("answer_column", "generation", " Leave it out.")] if answer_column is not None else []),
-        *([("sentences", "generation", " Leave it out.")] if sentences else []),
-    )
+    needs: list[tuple[str, Capability, str]] = []
+    if at_column is not None:
+        needs.append(("at_column", "spans", " Leave it out."))
+    if answer_column is not None:
+        needs.append(("answer_column", "generation", " Leave it out."))
+    if sentences:
+        needs.append(("sentences", "generation", " Leave it out."))
     model, question = prepare_model(model, question, needs=needs)
     if not isinstance(question.features, str) and not callable(question.features):
         raise InputError(

@@ -44,7 +44,7 @@ from limelight.serving.run_views import RunViews
 from limelight.serving.texts import (
     MOST_BYTES,
     MOST_CHARACTERS,
-    MOST_OF_PICTURE,
+    MOST_OF_IMAGE,
     TextQuestion,
     check_given,
     compared_parts,
@@ -97,7 +97,7 @@ class ServedModel:
     @property
     def shows_images(self) -> bool:
         """Whether the model reads images, and no texts."""
-        return self.query_kind == "pictures"
+        return self.query_kind == "images"
 
     def methods(self, names: Sequence[str]) -> list[Any]:
         """Return the methods that a page names; it names no folder of this machine."""
@@ -117,9 +117,15 @@ class Served:
     notices: tuple[str, ...] = ()  # what every page says: not all of it is about one model
     features: str | Cutter | None = None  # what is scored at first
 
+    def __post_init__(self) -> None:
+        if len({one.shows_images for one in self.models}) > 1:
+            raise InputError(
+                "a page compares two models of texts, or two of images; got one of each."
+            )
+
     @property
-    def pictures(self) -> bool:
-        """Whether its models read pictures; all of them do, or none."""
+    def shows_images(self) -> bool:
+        """Whether its models read images; all of them do, or none."""
         return any(one.shows_images for one in self.models)
 
 
@@ -157,7 +163,7 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
         "methods": rows,
         "first": [name for name in first if name in implementations],
         "features": [*feature_names(model), *([unit_name(unit)] if callable(unit) else [])],
-        "pictures": served.shows_images,
+        "images": served.shows_images,
         "unit": unit_name(unit),
         "scales": list(model_scales(model)),
         "replacement": resolved_replacement(model, "auto"),
@@ -171,7 +177,7 @@ def typing_page(served: Served) -> str:
     if not served.models:
         return _message(served, "./", "Type and see", "No model is served here.")
     facts = {"models": [model_facts(one, served.features) for one in served.models]}
-    body = rendered("typing.html", most=MOST_CHARACTERS, pictures=served.pictures)
+    body = rendered("typing.html", most=MOST_CHARACTERS, images=served.shows_images)
     return _page("What moves the model?", body, served, script="typing.js", facts=facts)
 
 
@@ -190,7 +196,7 @@ def navigation(served: Served, here: str, *, kept: tuple[str, str] | None = None
     """
     places = []
     if served.models:
-        places.append(("./", "Drop a picture" if served.pictures else "Type and see"))
+        places.append(("./", "Drop an image" if served.shows_images else "Type and see"))
     if served.run is not None:
         noun = name_of_one(unit_name(served.run.record.question.features))
         places += [
@@ -265,7 +271,7 @@ def page_app(served: Served, queue: QuestionQueue, views: RunViews | None) -> St
 def _asked(served: Served, queue: QuestionQueue, answered: Answered) -> Handler:
     """Return what answers questions about a text through the queue, line by line."""
 
-    most = MOST_OF_PICTURE if served.pictures else MOST_BYTES
+    most = MOST_OF_IMAGE if served.shows_images else MOST_BYTES
 
     async def answer(request: Request) -> Response:
         question = question_of(await bounded_body(request, most), served.features)

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from limelight.errors import InputError, shown
-from limelight.pages.pieces import visible, without_picture, writable_explanation
-from limelight.serving.texts import drawn_pictures, shown_opening
+from limelight.pages.pieces import visible, writable_explanation
+from limelight.serving.texts import explanation_data, shown_opening
 from limelight.shapes import Float
 from limelight.text import name_of_one, unit_name
 
@@ -143,8 +143,7 @@ class RunViews:
         return {
             "row": row,
             "opening": shown_opening(found),
-            "explanations": [msgspec.Raw(without_picture(e).to_json().encode()) for e in found],
-            "drawn": drawn_pictures(found[0].image, found),
+            **explanation_data(found),
         }
 
 

@@ -26,8 +26,8 @@ from limelight.serving.app import Served, ServedModel, page_app
 from limelight.serving.guard import MOST_CONNECTIONS, DeadlineProtocol, GuardedApp
 from limelight.serving.queue import QuestionQueue
 from limelight.serving.run_views import RunViews
-from limelight.text import FEATURES, Cutter, one_line
-from limelight.text.features import OF_PICTURES
+from limelight.text import Cutter, one_line
+from limelight.text.features import ALL_FEATURES
 
 if TYPE_CHECKING:
     from limelight.runs import Run
@@ -81,9 +81,8 @@ def serve(
         since one page would show two models as one; with it every page says so.
     """
     _check(host=host, port=port, seconds=seconds)
-    known = (*FEATURES, "tokens", *OF_PICTURES)
-    if not (features is None or callable(features) or features in known):
-        raise InputError(nearest("features", features, known))
+    if not (features is None or callable(features) or features in ALL_FEATURES):
+        raise InputError(nearest("features", features, ALL_FEATURES))
     models, opened = _models(model), None
     if run is not None:
         from limelight.runs import Run
@@ -96,10 +95,6 @@ def serve(
         ServedModel(name=_name(m, i, models), model=m, learned=own)
         for i, (m, own) in enumerate(zip(models, _learned(learned, models), strict=True))
     )
-    if len({one.shows_images for one in named}) > 1:
-        raise InputError(
-            "a page compares two models of texts, or two of pictures; got one of each."
-        )
     apart = _other_models(named, opened, judged)
     if apart and not anyway:
         raise InputError(

@@ -22,20 +22,20 @@ from limelight.judging.removals import Removals, removals_of
 from limelight.judging.texts import SearchedText, search_together
 from limelight.models import Model, resolved_replacement
 from limelight.models.queries import expand_queries
-from limelight.pages.html import attention_data, disagreement_section, head_tables, words
+from limelight.pages.html import attention_data, disagreement_section, head_tables
+from limelight.pages.images import draw_images, without_image
 from limelight.pages.markup import part
-from limelight.pages.pictures import picture_without
-from limelight.pages.pieces import visible, without_picture, writable, writable_explanation
+from limelight.pages.pieces import visible, writable, writable_explanation
 from limelight.pages.wording import ONE_SIDED, notices, opening, printed, shown_outcomes
 from limelight.question import FIELDS, AskedField, Question, prepare_model
 from limelight.results import Comparison, Explanation
 from limelight.serving.queue import Report
 from limelight.shapes import Bool, Float
 from limelight.text import Answer, Cutter, Features, Image, Place, unit_name
-from limelight.text.pictures import is_address
+from limelight.text.images import is_address
 
 MOST_BYTES = 1 << 20  # of a request
-MOST_OF_PICTURE = 12 << 20  # of a request with a picture, which a page sends with each question
+MOST_OF_IMAGE = 12 << 20  # of a request with an image, which a page sends with each question
 MOST_CHARACTERS = 100_000  # of a text
 _RANDOM_ORDERS = 512  # whose mean curve stands for chance: sums over tables, so they cost little
 _SECONDS = 20.0  # for the search of a good order and for chance, where a model has to be asked
@@ -119,9 +119,9 @@ def question_of(body: bytes, unit: str | Cutter | None = None) -> TextQuestion:
 
 
 def check_given(text: str, *, is_image_model: bool) -> None:
-    """Refuse a text for a picture; it would be taken for a path, of a file of this machine."""
+    """Refuse a text for an image; it would be taken for a path, of a file of this machine."""
     if is_image_model and text and not is_address(text):
-        raise InputError("this model reads pictures; drop one on the page, or choose a file.")
+        raise InputError("this model reads images; drop one on the page, or choose a file.")
 
 
 def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str, Any]:
@@ -134,8 +134,8 @@ def shown_text(model: Model, question: TextQuestion, report: Report) -> dict[str
     reading = changed_reading(before, question)
     change = _difference(before, reading, question) if question.changes else None
     several = _methods(model, question)
-    if question.changes and reading.documents[0].picture is not None:
-        several = []  # of what is left of a picture the prediction is shown, and no new scores
+    if question.changes and not reading.documents[0].is_text:
+        several = []  # of what is left of an image the prediction is shown, and no new scores
     with track_progress(report, several, reading):
         found, refused = explained(several, reading, report)
     return _answer(reading, found, refused, change, _gone(reading.features[0], question))
@@ -202,22 +202,23 @@ def _answer(
         "at": [(one.start, one.end) for one in places[:1]],
         "spans": [(one.start, one.end, one.tag) for one in spans],
         "says": _said(reading),
-        "explanations": [msgspec.Raw(without_picture(e).to_json().encode()) for e in found],
         "refused": refused,
         "notices": list(notices(found)) if found else list(reading.notices(0)),
         "change": change,
-        "drawn": drawn_pictures(image, found, gone),
+        **explanation_data(found, image, gone),
     }
 
 
-def drawn_pictures(
-    image: Image | None, found: Sequence[Explanation], gone: Collection[int] = ()
-) -> dict[str, str]:
-    """Return a picture as the reports draw it: by method, and under "" as it is, without parts."""
-    if image is None:
-        return {}
-    by_method = {e.method: str(words(e, original=False)) for e in found}
-    return by_method | {"": str(picture_without(image, gone))}
+def explanation_data(
+    explanations: Sequence[Explanation], image: Image | None = None, gone: Collection[int] = ()
+) -> dict[str, Any]:
+    """Return explanations of one input as JSON, and drawings of the image that was explained."""
+    if image is None and explanations:
+        image = explanations[0].image
+    return {
+        "explanations": [msgspec.Raw(without_image(e).to_json().encode()) for e in explanations],
+        "drawn": draw_images(explanations, image, gone),
+    }
 
 
 def question_reading(model: Model, question: TextQuestion) -> Reading:
@@ -240,7 +241,7 @@ def changed_reading(before: Reading, question: TextQuestion) -> Reading:
     """Return what the changes make of the text, for the same class; as it was without changes."""
     if not question.changes:
         return before
-    if before.documents[0].picture is not None:
+    if not before.documents[0].is_text:
         return replace(before, outputs=before.game()(_left(before, question)))
     (target,), place = before.targets.names(), next(iter(before.documents[0].asked), None)
     text, at = changed_text(before, question), question.asked.at
@@ -400,7 +401,7 @@ def made_file(model: Model, question: TextQuestion, report: Report) -> dict[str,
     if kind not in FILES:
         raise InputError(f"a file is of the kind {' or '.join(FILES)}; got {kind!r}.")
     reading = question_reading(model, question)
-    if reading.documents[0].picture is None:  # of what is left of a picture there are no scores
+    if reading.documents[0].is_text:  # of what is left of an image there are no scores
         reading = changed_reading(reading, question)
     several = [configure_method(name, model, {}) for name in question.methods]
     with track_progress(report, several, reading):

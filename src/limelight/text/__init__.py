@@ -5,13 +5,14 @@ from limelight.text.document import (
     SIDES,
     Document,
     Given,
+    Input,
     Pair,
     Windows,
     check_listed,
     checked_text,
     checked_text_or_pair,
+    is_image,
     is_one,
-    is_picture,
     joined,
     side_at,
     side_names,
@@ -29,13 +30,13 @@ from limelight.text.features import (
     unit_name,
     unit_spans,
 )
-from limelight.text.pictures import (
+from limelight.text.images import (
     Box,
     Image,
-    Picture,
-    Pictured,
-    PictureLike,
-    picture_of,
+    ImageInput,
+    ImageLike,
+    PatchedImage,
+    read_image,
 )
 from limelight.text.places import (
     Answer,
@@ -51,11 +52,11 @@ from limelight.text.units import CUTTERS, Cutter, checked_spans, icu_words, sent
 
 __all__ = [
     "CLS", "CUTTERS", "FEATURES", "SIDES", "UNK", "Answer", "Box", "Cutter", "Document",
-    "Features", "Given", "Image", "Pair", "Picture", "PictureLike", "Pictured", "Place",
-    "QueriedText", "Query", "Span", "Tokens", "Unit", "Vocabulary", "Windows", "check_listed",
-    "checked_spans", "checked_text", "checked_text_or_pair", "features_of", "few_names",
-    "icu_words", "inside_character", "is_one", "is_picture", "is_unit", "joined",
-    "name_of_one", "nested", "one_line", "picture_of", "place_at", "plural", "read_asked",
+    "Features", "Given", "Image", "ImageInput", "ImageLike", "Input", "Pair", "PatchedImage",
+    "Place", "QueriedText", "Query", "Span", "Tokens", "Unit", "Vocabulary", "Windows",
+    "check_listed", "checked_spans", "checked_text", "checked_text_or_pair", "features_of",
+    "few_names", "icu_words", "inside_character", "is_image", "is_one", "is_unit", "joined",
+    "name_of_one", "nested", "one_line", "place_at", "plural", "read_asked", "read_image",
     "sentence_spans", "side_at", "side_names", "token_strings", "tokenize", "unit_name",
     "unit_spans", "which_place", "with_sides",
 ]  # fmt: skip

@@ -13,22 +13,31 @@ import numpy as np
 from limelight.errors import InputError, about_text
 from limelight.shapes import Float
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.pictures import ENDINGS, Picture, Pictured, is_address, is_pillow
+from limelight.text.images import (
+    ENDINGS,
+    ImageInput,
+    ImageLike,
+    PatchedImage,
+    is_address,
+    is_pillow,
+)
 from limelight.text.places import QueriedText, Query
 from limelight.text.tokens import Span, Tokens
 
 Pair = tuple[str, str]
-# What may be explained: a text, two that belong together, or a picture.
-Given = str | Pair | Picture
+# What may be explained: a text, two that belong together, or an image.
+Given = str | Pair | ImageInput
+# What the functions of the package take: an image may be a path, an array or bytes.
+Input = Given | ImageLike
 SIDES = ("first", "second")
 
 
 def joined(given: Given) -> tuple[str, tuple[Span, ...]]:
     """Return a text without parts, or both sides of a pair joined by a newline with their spans.
 
-    Of a picture it is the label.
+    Of an image it is the label.
     """
-    if isinstance(given, Picture):
+    if isinstance(given, ImageInput):
         return given.label, ()
     if isinstance(given, str):
         return given, ()
@@ -74,7 +83,7 @@ class Document:
     there are none where it is one text. ``asked`` is what is asked of the text: nothing more where
     it is empty, else a place of it or an answer to it each, and the model then answers for each of
     them in turn. Words of a ``divisible`` one may be cut anywhere: the model reads whatever is left
-    of a text. Of a ``picture`` the tokens are patches or segments, and ``text`` is its label. What
+    of a text. Of an ``image`` the tokens are patches or segments, and ``text`` is its label. What
     is exact about a ``checked`` text rests on removals that were tried, and is not proven. If the
     model does not know removals of this text exactly, ``fallback`` is the model that is called
     about it instead, by which it was read.
@@ -89,20 +98,20 @@ class Document:
     parts: tuple[Span, ...] = ()
     asked: tuple[Query, ...] = ()
     divisible: bool = False
-    picture: Pictured | None = None
+    image: PatchedImage | None = None
     checked: bool = False
     fallback: Any = None
 
     @staticmethod
-    def of_picture(cut: Pictured, **rest: Any) -> "Document":
-        """Return a picture as a model reads it, its tokens patches of a grid or segments."""
-        notices = (*cut.picture.notices, *rest.pop("notices", ()))
-        return Document(cut.picture.label, Tokens((), ()), notices=notices, **rest).with_cut(cut)
+    def from_image(cut: PatchedImage, **rest: Any) -> "Document":
+        """Return an image as a model reads it, its tokens patches of a grid or segments."""
+        notices = (*cut.source.notices, *rest.pop("notices", ()))
+        return Document(cut.source.label, Tokens((), ()), notices=notices, **rest).with_cut(cut)
 
-    def with_cut(self, cut: Pictured) -> "Document":
-        """Return the same picture in other parts."""
+    def with_cut(self, cut: PatchedImage) -> "Document":
+        """Return the same image in other parts."""
         names = cut.names()
-        return replace(self, tokens=Tokens(names, ((0, 0),) * len(names)), picture=cut)
+        return replace(self, tokens=Tokens(names, ((0, 0),) * len(names)), image=cut)
 
     def cut_at(self, edges: Iterable[int]) -> "Document":
         """Return the same with its words cut at ``edges`` too."""
@@ -117,10 +126,15 @@ class Document:
         return replace(self, tokens=Tokens(strings, spans))
 
     @property
+    def is_text(self) -> bool:
+        """Whether it can be cut shorter and its words replaced: an image cannot."""
+        return self.image is None
+
+    @property
     def given(self) -> Given:
-        """What was read: the text, the pair of texts that :func:`joined` joined, or the picture."""
-        if self.picture is not None:
-            return self.picture.picture
+        """What was read: the text, the pair of texts that :func:`joined` joined, or the image."""
+        if self.image is not None:
+            return self.image.source
         if not self.parts:
             return self.text
         (a, b), (c, d) = self.parts
@@ -158,12 +172,12 @@ def checked_text_or_pair(given: Any) -> str | Pair:
 
 
 def is_one(given: Any) -> bool:
-    """Whether one text, pair or picture is meant, and not a list: a tuple is always a pair."""
-    return isinstance(given, str | tuple) or is_picture(given)
+    """Whether one text, pair or image is meant, and not a list: a tuple is always a pair."""
+    return isinstance(given, str | tuple) or is_image(given)
 
 
-def is_picture(given: Any) -> bool:
-    """Whether ``given`` can only be a picture; other strings may be the path of one too."""
+def is_image(given: Any) -> bool:
+    """Whether ``given`` can only be an image; other strings may be the path of one too."""
     if isinstance(given, str):  # what rows of data have in its place
         # By its beginning first: most strings are long texts, and are not to be copied for this.
         if not given.startswith(("data:", "/", "\\\\")) and given[1:2] != ":":
@@ -173,7 +187,7 @@ def is_picture(given: Any) -> bool:
     if isinstance(given, np.ndarray):
         return given.ndim > 1 and given.dtype.kind in "buif"
     file = isinstance(given, Mapping) and ("bytes" in given or "path" in given)
-    return file or isinstance(given, Picture | Path | bytes) or is_pillow(given)
+    return file or isinstance(given, ImageInput | Path | bytes) or is_pillow(given)
 
 
 def check_listed(texts: Any) -> None:

@@ -11,12 +11,13 @@ from limelight.errors import InputError, nearest
 from limelight.shapes import Int
 from limelight.text.characters import few_names
 from limelight.text.document import SIDES, Document, side_at
-from limelight.text.pictures import Pictured, around, grid_boxes, grid_of, segments, slic_segments
+from limelight.text.images import PatchedImage, around, grid_boxes, grid_of, segments, slic_segments
 from limelight.text.tokens import Span
 from limelight.text.units import CUTTERS, Cutter, called, checked_spans, cutter_name
 
 FEATURES = ("words", "positions", *CUTTERS)
-OF_PICTURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
+IMAGE_FEATURES = ("patches", "7 × 7 patches", "segments")  # or any other grid
+ALL_FEATURES = (*FEATURES, "tokens", *IMAGE_FEATURES)  # of some model
 Unit = str | Sequence[int] | Sequence[Span] | np.ndarray | Cutter
 _Named = tuple[tuple[str, ...], tuple[tuple[Span, ...], ...]]
 
@@ -46,8 +47,8 @@ class Features:
 
     def of_result(self, document: Document) -> dict[str, Any]:
         """Return the fields of an explanation that say what was scored, and where it stands."""
-        cut = document.picture
-        where = {} if cut is None else {"image": cut.image(self.of_token, len(self))}
+        cut = document.image
+        where = {} if cut is None else {"image": cut.stored_image(self.of_token, len(self))}
         return {"features": self.strings, "spans": self.spans, **where}
 
 
@@ -109,7 +110,7 @@ def features_of(
     from one to the other. With ``side``, "first" or "second", only words of that side are scored.
     With ``protect_asked`` the words that are asked about stay, and what they do is not scored.
 
-    Of a picture: "patches" as the model reads them, "7 × 7 patches" or another grid, "segments", a
+    Of an image: "patches" as the model reads them, "7 × 7 patches" or another grid, "segments", a
     function from the pixels to a label for each, or groups of patches.
     """
     name, parts, strings = unit_name(unit), document.parts, document.tokens.strings
@@ -117,8 +118,8 @@ def features_of(
     places: Any = None  # of units that go by place
     notices: tuple[str, ...] = ()
     groups: list[Hashable] = list(range(len(strings)))
-    if document.picture is not None:
-        groups = _in_picture(document, document.picture, unit)
+    if document.image is not None:
+        groups = _patch_groups(document, document.image, unit)
     elif (cut := unit_spans(document, unit)) is not None:
         places, groups = _joined_units(document.tokens.spans, cut)
         notices = _joined_notice(document.text, cut, places)
@@ -147,7 +148,7 @@ def features_of(
             f"there is nothing to explain: no {name_of_one(name)} of this text is left that the "
             f"model reads and that is not protected{asked}."
         )
-    if document.picture is not None:
+    if document.image is not None:
         return Features(name, tuple(map(str, row)), ((),) * len(row), np.array(of_token))
     if name in ("words", "positions"):
         return Features(name, *_named_tokens(document, of_token, len(row)), np.array(of_token))
@@ -188,26 +189,26 @@ def is_unit(unit: Any) -> bool:
     """Whether units are no pieces of a tokenizer: of a name of ours, or anybody's own."""
     if not isinstance(unit, str):  # groups may come as an array
         return True
-    return unit in FEATURES or _of_picture(unit)
+    return unit in FEATURES or _is_image_unit(unit)
 
 
-def _of_picture(unit: str) -> bool:
-    return unit in OF_PICTURES or grid_of(unit) is not None
+def _is_image_unit(unit: str) -> bool:
+    return unit in IMAGE_FEATURES or grid_of(unit) is not None
 
 
 def unit_spans(document: Document, unit: Any) -> Any:
     """Return where units stand that go by place; None for those that are sets of tokens.
 
-    Of a picture it is the same, cut anew; :func:`limelight.models.protocol.cut_finer` takes both.
+    Of an image it is the same, cut anew; :func:`limelight.models.protocol.cut_finer` takes both.
     """
-    if document.picture is not None:
-        return _cut_anew(document, document.picture, unit)
+    if document.image is not None:
+        return _cut_anew(document, document.image, unit)
     if isinstance(unit, str):
         if unit in ("words", "positions"):
             return None
         if unit not in CUTTERS:
-            if _of_picture(unit):
-                raise InputError(f"features {unit!r} are parts of a picture, and this is a text.")
+            if _is_image_unit(unit):
+                raise InputError(f"features {unit!r} are parts of an image, and this is a text.")
             raise InputError(nearest("features", unit, FEATURES))
         unit = CUTTERS[unit]
     elif not callable(unit):
@@ -226,19 +227,19 @@ def unit_spans(document: Document, unit: Any) -> Any:
     ]
 
 
-def _cut_anew(document: Document, cut: Pictured, unit: Any) -> Pictured | None:
-    """Return the picture in other parts than the model's own, None where those are grouped."""
+def _cut_anew(document: Document, cut: PatchedImage, unit: Any) -> PatchedImage | None:
+    """Return the image in other parts than the model's own, None where those are grouped."""
     if not isinstance(unit, str):
-        return segments(unit, cut.picture, cutter_name(unit)) if callable(unit) else None
+        return segments(unit, cut.source, cutter_name(unit)) if callable(unit) else None
     if unit == "segments":
-        return segments(slic_segments, cut.picture, unit)
+        return segments(slic_segments, cut.source, unit)
     if (grid := grid_of(unit)) is None or not document.divisible:
         return None
     seen = around(cut.boxes)  # a processor may cut off the rest
-    return Pictured(cut.picture, grid_boxes(seen, *grid))
+    return PatchedImage(cut.source, grid_boxes(seen, *grid))
 
 
-def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
+def _patch_groups(document: Document, cut: PatchedImage, unit: Any) -> list[Hashable]:
     """Return what each patch belongs to, by name."""
     names, own = document.tokens.strings, list[Hashable]()
     if not isinstance(unit, str) and not callable(unit):
@@ -248,8 +249,8 @@ def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
         return list(names)
     if (grid := grid_of(unit)) is None:
         raise InputError(
-            f"features {unit!r} are parts of a text, and this is a picture. "
-            + nearest("features", unit, OF_PICTURES)
+            f"features {unit!r} are parts of a text, and this is an image. "
+            + nearest("features", unit, IMAGE_FEATURES)
         )
     sizes = [len({box[side] for box in cut.boxes}) for side in (1, 0)]
     if any(asked > there for asked, there in zip(grid, sizes, strict=True)):
@@ -257,7 +258,7 @@ def _in_picture(document: Document, cut: Pictured, unit: Any) -> list[Hashable]:
             f"the model reads {sizes[0]} × {sizes[1]} patches, which can be joined and not cut; "
             f"got a grid of {grid[0]} × {grid[1]}."
         )
-    # By number and not by pixel: pictures of all sizes are joined alike.
+    # By number and not by pixel: images of all sizes are joined alike.
     for k in range(len(names)):
         at = zip(divmod(k, sizes[1]), grid, sizes, strict=True)
         row, column = ((2 * i + 1) * asked // (2 * there) for i, asked, there in at)

@@ -95,7 +95,7 @@ def learn(
     texts
         Texts like those to be explained, at least 20, better a few hundred: a list, or data as
         :func:`limelight.judge` takes them. Pairs of texts are tuples of two. Of a model that finds
-        spans, every span of a text is learned from; of one that reads pictures, give pictures. A
+        spans, every span of a text is learned from; of one that reads images, give images. A
         run or its folder, or a list of explanations, with Shapley values of one class is learned
         from as it is.
     pairs
@@ -193,8 +193,8 @@ def _from_explanations(
     known = {(one.text, one.asked): one for one in found if one.method == "shapley"}
     if any(one.image is not None for one in known.values()):
         raise InputError(
-            "results keep no picture as the model read it, so nothing is learned from their "
-            "values; give the pictures themselves."
+            "results keep no image as the model read it, so nothing is learned from their "
+            "values; give the images themselves."
         )
 
     def kind(one: Explanation) -> tuple[Any, ...]:

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from limelight.models.attention import AttentionClassifier, PictureClassifier
+from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.tables import sinusoidal_positions
-from limelight.models.attention.weights import OPTIONS, PATCHES, WEIGHTS, weights_of
-from limelight.shapes import Array, Float, Int, Num
+from limelight.models.attention.weights import OPTIONS, WEIGHTS, weights_of
+from limelight.shapes import Array, Float, Int
 from limelight.text import CLS, UNK, Vocabulary
 
 # What besides its weights says how a classifier reads a text.
@@ -39,7 +39,7 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         head_embeddings: bool = False,
     ) -> None:
         super().__init__()
-        for name in (*WEIGHTS, *OPTIONS, *PATCHES[1:-1]):
+        for name in (*WEIGHTS, *OPTIONS):
             given = weights.get(name)
             setattr(self, name, None if given is None else nn.Parameter(given.clone()))
         self.T_max, self.position_base, self.position_scale = T_max, position_base, position_scale
@@ -172,57 +172,6 @@ class AttentionModule(nn.Module):  # type: ignore[misc]
         if self.skip == "cls":
             f = f + self.W_s @ (cls_row + self.positions[0])
         return f
-
-
-class PatchModule(AttentionModule):
-    """The same over patches: ``ids`` number those of all ``pictures``, as words are numbered.
-
-    ``cut`` is how a picture is cut, by the fields of :class:`PictureClassifier`. Without learned
-    positions in the weights they are sines and cosines.
-    """
-
-    def __init__(
-        self,
-        weights: Mapping[str, Array],
-        *,
-        pictures: Num[Array, "rows p"],
-        cut: Mapping[str, Any],
-        **options: Any,
-    ) -> None:
-        super().__init__(weights, **options)
-        self.cut = cut
-        self.register_buffer("pictures", pictures)
-        self.register_buffer("patch_mean", weights["patch_mean"])
-        if "position_table" in weights:
-            del self._buffers["positions"]  # the sines and cosines
-            self.register_parameter("positions", nn.Parameter(weights["position_table"].clone()))
-
-    def _made(self, **given: Any) -> PictureClassifier:
-        learned = {"position_table": given.pop("positions")} if "positions" in given else {}
-        mean = self.patch_mean.cpu().numpy()
-        return PictureClassifier(**given, **learned, **self.cut, patch_mean=mean)
-
-    def forward(
-        self,
-        ids: Int[Array, "B T"],
-        *,
-        dropout: float = 0.0,
-        rng: np.random.Generator | None = None,
-    ) -> Float[Array, "B C"]:
-        """Return f of every picture; ``dropout`` zeroes entries of what a patch adds to UNK."""
-        rows = ids[:, 1:]
-        x = self.pictures[rows].to(self.embedding) / 255 - self.patch_mean
-        x = x.masked_fill((rows == UNK).unsqueeze(-1), 0.0)  # which the mean patch is
-        hidden = F.relu(F.linear(x, self.patch_in, self.patch_bias)) - F.relu(self.patch_bias)
-        added = F.linear(hidden, self.patch_out)
-        if dropout and rng is not None:
-            kept = kept_entries(tuple(added.shape), dropout, rng=rng, device=ids.device)
-            added = added * kept / kept_share(dropout)
-        cls_row, directions = self.embedding[CLS], self._directions(self.embedding[CLS])
-        # Read first, then added up: an embedding is longer than what is read of it, or as long.
-        first = (cls_row @ directions).expand(len(ids), 1, -1)
-        read = torch.cat([first, (added + self.embedding[UNK]) @ directions], dim=1)
-        return self._pooled(read + self.positions @ directions, cls_row)
 
 
 def kept_share(dropout: float) -> float:

@@ -46,7 +46,7 @@ class Recipe:
     """Logits q · k/√d_att, or w_a · tanh(q + k) of d_att hidden units per head."""
 
     grid: _Count = 7
-    """Rows and columns of patches that a picture is cut into."""
+    """Rows and columns of patches that an image is cut into."""
     hidden: _Count = 64
     """Hidden units of the network that embeds a patch."""
     learned_positions: bool = False
@@ -126,7 +126,7 @@ RECIPES: dict[str, Recipe] = {
     "shipped": _SHIPPED,
     # Many narrow heads: a position adds to logits and values and multiplies nothing, so what stands
     # where is told apart by heads that look at different places.
-    "pictures": Recipe(
+    "images": Recipe(
         heads=16,
         d_e=64,
         d_att=32,

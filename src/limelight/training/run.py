@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from limelight.data.images import read_labelled_images
 from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.data.labels import Labels, below_chance
-from limelight.data.pictures import read_pictures
 from limelight.errors import InputError, nearest
 from limelight.files import alone_in, remove_abandoned_parts, write_whole
 from limelight.models.attention import AttentionClassifier
 from limelight.models.attention.folder import FILES, is_incomplete_folder, write_files
+from limelight.training.images import has_images
 from limelight.training.loop import Progress, Training, accuracy, fit
 from limelight.training.recipe import RECIPES, Recipe, recipe_named
 from limelight.training.state import (
@@ -28,7 +29,7 @@ from limelight.training.state import (
     make_writable_folder,
     writing_to,
 )
-from limelight.training.texts import Prepared, of_pictures, prepare
+from limelight.training.texts import Prepared, prepare
 
 _SHOWN = 2000  # training texts that are asked where none were held out
 HISTORY = "history.json"
@@ -58,18 +59,18 @@ def train(
     on the same machine; a run that was killed continues where it was when called again with them,
     unless ``resume`` is false. ``precision`` "float16" halves the size of the finished weights.
     ``labels`` names the classes of labels, as :func:`limelight.read_labelled` takes it. With
-    ``images`` the path is that of pictures with labels: folders by class, a table, arrays of NumPy.
+    ``images`` the path is that of images with labels: folders by class, a table, arrays of NumPy.
     """
     if precision not in PRECISIONS:
         raise InputError(nearest("precision", precision, PRECISIONS))
     if seed < 0:
         raise InputError(f"seed must be at least 0; got {seed}.")
-    read = read_pictures if images else read_labelled
+    read = read_labelled_images if images else read_labelled
     if not isinstance(data, LabelledTexts):
         data = read(data, labels=labels)
     if isinstance(recipe, str):
-        pictured = recipe == "default" and of_pictures(data)
-        recipe = recipe_named("pictures" if pictured else recipe)
+        is_default = recipe == "default"
+        recipe = recipe_named("images" if is_default and has_images(data) else recipe)
     if isinstance(validation, int | float):
         recipe, validation = replace(recipe, validation=float(validation)), None
     if not isinstance(validation, LabelledTexts | None):

@@ -16,19 +16,17 @@ from safetensors.torch import save
 from limelight.errors import InputError
 from limelight.files import write_whole
 from limelight.shapes import Array
-from limelight.training.module import READING, AttentionModule, PatchModule
+from limelight.training.images import initial_patch_weights, new_module_for
+from limelight.training.module import READING, AttentionModule
 from limelight.training.recipe import Recipe
 from limelight.training.texts import WEIGHTS, Prepared, random_numbers
 
 
 def new_module(prepared: Prepared, recipe: Recipe, seed: int) -> AttentionModule:
     """Return the paper's classifier before the first step."""
-    weights, patches = _first_weights(prepared, recipe, seed), prepared.patches
+    weights = _first_weights(prepared, recipe, seed)
     options = {name: getattr(recipe, name) for name in READING} | {"T_max": prepared.T_max}
-    if patches is None:
-        return AttentionModule(weights, **options)
-    pictures = torch.from_numpy(patches.rows)
-    return PatchModule(weights, pictures=pictures, cut=patches.cut, **options)
+    return new_module_for(weights, prepared.images, **options)
 
 
 def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, Array]:
@@ -50,15 +48,7 @@ def _first_weights(prepared: Prepared, recipe: Recipe, seed: int) -> dict[str, A
         shapes["W_s"] = (prepared.outputs(recipe), wide)
     weights = {"embedding": rng.standard_normal((V, wide)) * recipe.embedding_std}
     weights |= {name: rng.uniform(-bound, bound, shape) for name, shape in shapes.items()}
-    if (patches := prepared.patches) is not None:
-        p, d_h = len(patches.mean), recipe.hidden
-        # Pixels from 0 to 1 vary by a third or so: twice what inputs of variance 1 would take.
-        weights["patch_in"] = rng.uniform(-1, 1, (d_h, p)) * np.sqrt(24 / p)
-        weights["patch_bias"] = rng.uniform(-1, 1, d_h) / 6
-        weights["patch_out"] = rng.uniform(-1, 1, (wide, d_h)) * np.sqrt(3 / d_h)
-        weights["patch_mean"] = patches.mean
-        if recipe.learned_positions:
-            weights["position_table"] = rng.standard_normal((prepared.T_max, wide))
+    weights |= initial_patch_weights(prepared.images, recipe, wide=wide, rng=rng)
     return {name: torch.from_numpy(array.astype(np.float32)) for name, array in weights.items()}
 
 

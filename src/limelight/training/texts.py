@@ -1,4 +1,4 @@
-"""From labelled texts or pictures to what the loop needs: vocabulary, split, encoded rows."""
+"""From labelled texts or images to what the loop needs: vocabulary, split, encoded rows."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ import numpy as np
 from limelight.data.labelled import LabelledTexts
 from limelight.errors import InputError
 from limelight.models.attention import padded_ids
-from limelight.models.attention.patches import cut, fitted_pixels
-from limelight.shapes import Float, Int, Num
-from limelight.text import Picture, Vocabulary, is_picture, token_strings
+from limelight.shapes import Int
+from limelight.text import Vocabulary, token_strings
+from limelight.training.images import TrainingImages, cut_training_images
 from limelight.training.recipe import Recipe
 
 # Each use of randomness has a stream of its own, numbered; see random_numbers.
@@ -37,19 +37,10 @@ class EncodedTexts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Patched:
-    """The patches of all pictures, by the rows that stand for them, and how they were cut."""
-
-    rows: Num[np.ndarray, "rows p"]
-    mean: Float[np.ndarray, " p"]
-    cut: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """Encoded texts to fit and to validate on, and what the model's record says about them.
 
-    Of pictures the words are ``patches``, none of which is met twice.
+    For ``images`` the words are patches, and no patch occurs twice.
     """
 
     vocabulary: Vocabulary
@@ -57,7 +48,7 @@ class Prepared:
     training: EncodedTexts
     validation: EncodedTexts | None
     record: dict[str, Any]
-    patches: Patched | None = None
+    images: TrainingImages | None = None
 
     @property
     def T_max(self) -> int:
@@ -92,13 +83,8 @@ def prepare(
             "training needs at least two classes."
         )
     given = [data] if validation is None else [data, validation.in_classes(names)]
-    if any(isinstance(one, str) and is_picture(one) for one in data.texts):
-        raise InputError(f"{data.source} holds pictures; give it by --images (images=True).")
-    patches: Patched | None = None
-    if of_pictures(data):
-        vocabulary, patches = Vocabulary.from_counts({}), _patched(given, recipe.grid)
-        T_max = 1 + recipe.grid**2
-        rows = list(np.arange(2, len(patches.rows)).reshape(-1, T_max - 1))
+    if (images := cut_training_images(given, recipe.grid)) is not None:
+        vocabulary, T_max, rows = Vocabulary.from_counts({}), 1 + recipe.grid**2, images.patch_ids()
     else:
         # Interned: a word that occurs a thousand times is one string.
         words = [[intern(word) for word in own] for one in given for own in _words(one)]
@@ -143,49 +129,7 @@ def prepare(
         "validation_rows": len(held),
     }
     validated = encoded.rows(held) if len(held) else None
-    return Prepared(vocabulary, names, training, validated, record, patches)
-
-
-def of_pictures(data: LabelledTexts) -> bool:
-    """Whether pictures are learned from."""
-    return any(isinstance(one, Picture) for one in data.texts)
-
-
-_MOST_SIDE = 16  # pixels of a patch that is cut of a large picture
-
-
-def _patched(given: list[LabelledTexts], grid: int) -> Patched:
-    """Return the patches of pictures to fit on, and after them of those to validate on.
-
-    All are brought to the size of the first one, in whole patches, and to gray if all are gray. The
-    first two rows stand for [cls] and UNK.
-    """
-    pictures: list[Picture] = []
-    for one in given:
-        for row, picture in enumerate(one.texts, start=1):
-            if not isinstance(picture, Picture):
-                raise InputError(
-                    f"row {row} of {one.source} is a text among pictures; remove the row."
-                )
-            pictures.append(picture)
-    height, width, _ = pictures[0].pixels.shape
-    if grid > min(least := min((one.size for one in pictures), key=min)):
-        raise InputError(
-            f"a grid of {grid} × {grid} patches needs as many pixels at least, and a picture has "
-            f"{least[0]} × {least[1]}; set a smaller grid (--set grid=…)."
-        )
-    high, wide = (min(_MOST_SIDE, max(1, round(side / grid))) for side in (height, width))
-    channels = max(one.pixels.shape[2] for one in pictures)
-    rows = np.zeros((2 + len(pictures) * grid**2, high * wide * channels), dtype=np.uint8)
-    for own, picture in zip(rows[2:].reshape(len(pictures), grid**2, -1), pictures, strict=True):
-        own[:] = cut(
-            fitted_pixels(picture.pixels, (grid * wide, grid * high), channels), (grid, grid)
-        )
-    # In float32, as the weights are, by whole numbers: the same on any machine.
-    n = len(given[0]) * grid**2
-    mean = rows[2 : 2 + n].sum(axis=0, dtype=np.int64) / (255 * n)
-    how = {"patch_size": (high, wide), "grid": (grid, grid), "channels": channels}
-    return Patched(rows, mean.astype(np.float32), how)
+    return Prepared(vocabulary, names, training, validated, record, images)
 
 
 def encode_texts(data: LabelledTexts, vocabulary: Vocabulary, *, T_max: int) -> EncodedTexts:

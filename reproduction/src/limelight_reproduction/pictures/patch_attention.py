@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from limelight import Model, explain, judge
-from limelight.models.attention import PictureClassifier
+from limelight.models.attention import PatchClassifier
 from limelight.shapes import Float, Int
-from limelight.text import Picture, features_of
+from limelight.text import ImageInput, features_of
 from limelight.theory.lime import lime
 from limelight.theory.ratio_game import of_outputs
 from limelight_reproduction.experiment import Numbers, compact
@@ -124,7 +124,7 @@ def wilson_share(hits: Sequence[Any]) -> list[float]:
 
 
 def _rows(
-    model: Model, pictures: Sequence[Picture], few: dict[str, int], rng: Any, seed: int
+    model: Model, pictures: Sequence[ImageInput], few: dict[str, int], rng: Any, seed: int
 ) -> list[dict[str, Any]]:
     orders = [rng.permutation(_SIDE * _SIDE) for _ in pictures]
     moved = [shuffled(one, order) for one, order in zip(pictures, orders, strict=True)]
@@ -157,7 +157,7 @@ def _rows(
     return rows
 
 
-def _explained(model: Model, pictures: Sequence[Picture], method: str, **given: Any) -> Any:
+def _explained(model: Model, pictures: Sequence[ImageInput], method: str, **given: Any) -> Any:
     several: list[Any] = list(pictures)
     return explain(model, several, method, scale="score", **given)
 
@@ -166,14 +166,14 @@ def _rank(x: Float[np.ndarray, " d"], y: Float[np.ndarray, " d"]) -> float:
     return rank_correlation(x, y) or 0.0
 
 
-def shuffled(picture: Picture, order: Int[np.ndarray, " T"]) -> Picture:
+def shuffled(picture: ImageInput, order: Int[np.ndarray, " T"]) -> ImageInput:
     """Return the picture whose patch at place t is the one that was at ``order[t]``."""
     height, width, channels = picture.pixels.shape
     high, wide = height // _SIDE, width // _SIDE
     apart = picture.pixels.reshape(_SIDE, high, _SIDE, wide, channels).swapaxes(1, 2)
     mixed = apart.reshape(_SIDE * _SIDE, high, wide, channels)[order]
     whole = mixed.reshape(_SIDE, _SIDE, high, wide, channels).swapaxes(1, 2)
-    return Picture(np.ascontiguousarray(whole.reshape(picture.pixels.shape)), picture.name)
+    return ImageInput(np.ascontiguousarray(whole.reshape(picture.pixels.shape)), picture.name)
 
 
 _FORMS = {
@@ -183,7 +183,7 @@ _FORMS = {
 }
 
 
-def _games(model: PictureClassifier, pictures: Sequence[Picture]) -> Any:
+def _games(model: PatchClassifier, pictures: Sequence[ImageInput]) -> Any:
     documents = [model.read(one) for one in pictures]
     target = np.eye(model.sizes["C"])[model.outputs(documents).argmax(axis=1)]
     features = [features_of(one, "patches") for one in documents]
@@ -191,7 +191,7 @@ def _games(model: PictureClassifier, pictures: Sequence[Picture]) -> Any:
 
 
 def _distances(
-    model: PictureClassifier, pictures: Sequence[Picture], seed: int
+    model: PatchClassifier, pictures: Sequence[ImageInput], seed: int
 ) -> dict[str, list[float]]:
     """Return the median over pictures of the relative L2 distance of formulas to exact LIME."""
     found: dict[str, list[float]] = {name: [] for name in _FORMS}
@@ -204,7 +204,7 @@ def _distances(
     return {name: median_interval(values, seed=seed) for name, values in found.items()}
 
 
-def _figure(model: PictureClassifier, picture: Picture, seed: int) -> Numbers:
+def _figure(model: PatchClassifier, picture: ImageInput, seed: int) -> Numbers:
     """Return what Figures 1 and 4 show of one picture."""
     found = {name: _explained(model, [picture], name)[0] for name in SHOWN}
     runs = [

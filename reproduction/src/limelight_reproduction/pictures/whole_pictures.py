@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from limelight.models.attention import PictureClassifier
+from limelight.models.attention import PatchClassifier
 from limelight.shapes import Array, Float
-from limelight.text import Picture, Vocabulary
+from limelight.text import ImageInput, Vocabulary
 
 
 class WholePictures(nn.Module):  # type: ignore[misc]
     """Cut, embed, attend from every place to every place, read at [cls]; nothing is collapsed."""
 
-    def __init__(self, model: PictureClassifier) -> None:
+    def __init__(self, model: PatchClassifier) -> None:
         super().__init__()
         self.grid, self.size = model.grid, model.patch_size
         names = ("embedding", "W_q", "W_k", "W_v", "W_l", "patch_mean", "patch_in", "patch_bias")
@@ -66,7 +66,7 @@ def random_reader(
     *,
     size: tuple[int, int] = (2, 2),
     **changed: Any,
-) -> PictureClassifier:
+) -> PatchClassifier:
     """Return a classifier with random weights, whose logits stay within a few units."""
     T, p, d_e, d_h, K, C = grid[0] * grid[1], size[0] * size[1], 8, 6, 2, 2
 
@@ -90,12 +90,14 @@ def random_reader(
         "classes": ("one", "other"),
         "vocabulary": Vocabulary(("[cls]", "UNK")),
     }
-    return PictureClassifier(**given | changed)
+    return PatchClassifier(**given | changed)
 
 
 def random_pictures(
-    rng: np.random.Generator, model: PictureClassifier, count: int
-) -> list[Picture]:
+    rng: np.random.Generator, model: PatchClassifier, count: int
+) -> list[ImageInput]:
     """Return pictures of noise in the size of ``model``."""
-    width, height = model.picture_size
-    return [Picture(rng.integers(0, 256, (height, width, 1), dtype=np.uint8)) for _ in range(count)]
+    width, height = model.image_size
+    return [
+        ImageInput(rng.integers(0, 256, (height, width, 1), dtype=np.uint8)) for _ in range(count)
+    ]

@@ -132,7 +132,7 @@ function blank(sentence) {
   byId("precision").textContent = sentence;
 }
 
-// One picture for all keys that came since the last one; where a picture takes long, not before the
+// One drawing for all keys that came since the last one; where a drawing takes long, not before the
 // fingers rest.
 let waiting = null, cost = 0;
 function soon() {

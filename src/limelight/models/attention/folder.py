@@ -26,7 +26,7 @@ from limelight.files import (
     write_whole_files,
 )
 from limelight.models.attention.classifier import AttentionClassifier
-from limelight.models.attention.patches import PictureClassifier
+from limelight.models.attention.patches import PatchClassifier
 from limelight.models.attention.weights import (
     ATTENTIONS,
     OPTIONS,
@@ -134,7 +134,7 @@ def load_folder(path: str | os.PathLike[str]) -> AttentionClassifier:
         classes = tuple(reading.pop("classes"))
         for name in ("position_base", "position_scale"):
             reading[name] = float(reading[name])
-        kind = PictureClassifier if "patch_size" in options else AttentionClassifier
+        kind = PatchClassifier if "patch_size" in options else AttentionClassifier
         # What is left of the configuration is what training recorded.
         return kind(
             **{name: weights[name] for name in WEIGHTS},
@@ -165,7 +165,7 @@ def _options(config: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str
 
 
 def _patches(said: Any, weights: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return what a folder of a model of pictures has besides."""
+    """Return what a folder of a model of images has besides."""
     if missing := [name for name in PATCHES[:-1] if name not in weights]:
         raise InputError(f"model.safetensors lacks {', '.join(missing)}.")
     if not isinstance(said, dict) or set(said) != {"size", "grid", "channels", "removal"}:

@@ -1,7 +1,7 @@
-"""The paper's classifier over patches: a picture is a text whose words are never met again.
+"""The paper's classifier over patches: an image is a text whose words are never met again.
 
 A patch is embedded by a small network, for itself, in the place of a row of the vocabulary. For the
-pictures at hand those rows are made (``with_patches``); from there on nothing differs from texts.
+images at hand those rows are made (``with_patches``); from there on nothing differs from texts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,29 +21,29 @@ from limelight.models.attention.tables import in_chunks, sinusoidal_positions
 from limelight.models.protocol import Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Float, Num
-from limelight.text import UNK, Document, Features, Pictured, few_names, picture_of
-from limelight.text.pictures import grid_boxes
+from limelight.text import UNK, Document, Features, PatchedImage, few_names, read_image
+from limelight.text.images import grid_boxes
 from limelight.theory.table_rounding import ROUNDING, product_error
 
-_CHUNK = 256  # pictures at a time: their patches' rows of tables stay a few megabytes
-_MOST = 1 << 17  # pixels of a patch, and patches of a picture
+_CHUNK = 256  # images at a time: their patches' rows of tables stay a few megabytes
+_MOST = 1 << 17  # pixels of a patch, and patches of an image
 # Made of the vocabulary.
 _OF_WORDS = ("tables", "table_errors", "_factored", "device_tables", "_for_probabilities")
 REMOVALS = ("mean", "black", "blurred")
 _GREY = (0.299, 0.587, 0.114)  # of red, green and blue in grey, as Pillow and television have it
 
-Patches = Num[np.ndarray, "T p"]  # of one picture, row by row, in bytes or from 0 to 1
+Patches = Num[np.ndarray, "T p"]  # of one image, row by row, in bytes or from 0 to 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PictureClassifier(AttentionClassifier):
-    r"""The same heads over the patches of a picture, each embedded by one hidden layer.
+class PatchClassifier(AttentionClassifier):
+    r"""The same heads over the patches of an image, each embedded by one hidden layer.
 
     .. math:: e(x) = e_{UNK} + W_o \big(\mathrm{relu}(W_i (x - m) + b) - \mathrm{relu}(b)\big)
 
-    with x the pixels of the patch from 0 to 1 and m the mean patch of the training pictures, so
+    with x the pixels of the patch from 0 to 1 and m the mean patch of the training images, so
     that the mean patch is UNK: a removed patch becomes it, or black, or what is left of the patch
-    when the picture is blurred (``removal``; exact methods know this one, sampled ones all three).
+    when the image is blurred (``removal``; exact methods know this one, sampled ones all three).
     """
 
     patch_mean: np.ndarray  # p
@@ -61,7 +61,7 @@ class PictureClassifier(AttentionClassifier):
         {
             **LIMITATIONS,
             "has_subwords": "the paper's classifier reads whole patches",
-            "reads_pairs": "the paper's classifier reads one picture",
+            "reads_pairs": "the paper's classifier reads one image",
         }
     )
 
@@ -84,15 +84,15 @@ class PictureClassifier(AttentionClassifier):
 
     def __repr__(self) -> str:
         rows, columns = self.grid
-        width, height = self.picture_size
+        width, height = self.image_size
         return (
-            f"<PictureClassifier {few_names(self.classes)}: {self.sizes['K']} heads, {rows} × "
-            f"{columns} patches of pictures of {width} × {height}; {self.fingerprint[:8]}>"
+            f"<PatchClassifier {few_names(self.classes)}: {self.sizes['K']} heads, {rows} × "
+            f"{columns} patches of images of {width} × {height}; {self.fingerprint[:8]}>"
         )
 
     @property
-    def picture_size(self) -> tuple[int, int]:
-        """Width and height of the pictures it was made for; others are brought to this size."""
+    def image_size(self) -> tuple[int, int]:
+        """Width and height of the images it was made for; others are brought to this size."""
         return self.grid[1] * self.patch_size[1], self.grid[0] * self.patch_size[0]
 
     @property
@@ -100,7 +100,7 @@ class PictureClassifier(AttentionClassifier):
         """What may stand for a removed patch, first what exact methods put there."""
         return (self.removal, *(name for name in REMOVALS if name != self.removal))
 
-    def removing(self, removal: str) -> "PictureClassifier":
+    def removing(self, removal: str) -> "PatchClassifier":
         """Return the model for which a removed patch becomes "mean", "black" or "blurred"."""
         return replace(self, removal=removal)
 
@@ -119,20 +119,20 @@ class PictureClassifier(AttentionClassifier):
         return table if of_positions is sinusoidal_positions else np.zeros_like(table)
 
     def read(self, text: Any, *, pieces: bool = False) -> Document:
-        """Return a picture as this model sees it: brought to its size, and cut into patches."""
+        """Return an image as this model sees it: brought to its size, and cut into patches."""
         if pieces:
             raise InputError(f"{self.limitations['has_subwords']}; leave pieces out.")
-        picture = picture_of(text)
+        image = read_image(text)
         rows, columns = self.grid
-        cut = Pictured(picture, grid_boxes((0, 0, *picture.size), rows, columns))
-        (width, height), (wide, high) = self.picture_size, picture.size
-        said = f"The picture has {wide} × {high} pixels and is read at {width} × {height}."
+        cut = PatchedImage(image, grid_boxes((0, 0, *image.size), rows, columns))
+        (width, height), (wide, high) = self.image_size, image.size
+        said = f"The image has {wide} × {high} pixels and is read at {width} × {height}."
         notices = () if (wide, high) == (width, height) else (said,)
-        pixels = fitted_pixels(picture.pixels, self.picture_size, self.channels)
-        return Document.of_picture(cut, notices=notices, input=pixels)
+        pixels = fitted_pixels(image.pixels, self.image_size, self.channels)
+        return Document.from_image(cut, notices=notices, input=pixels)
 
     def outputs(self, documents: Sequence[Document]) -> Float[np.ndarray, "n C"]:
-        """Return the C outputs of the model for pictures that it has read."""
+        """Return the C outputs of the model for images that it has read."""
 
         def outputs(some: Sequence[Document]) -> Float[np.ndarray, "n C"]:
             seen, encoded = self.with_patches(some)
@@ -150,23 +150,23 @@ class PictureClassifier(AttentionClassifier):
         features: Sequence[Features],
         removal: str | None = None,
     ) -> CollapsedDocuments:
-        """Return pictures as the arrays that exact methods need."""
+        """Return images as the arrays that exact methods need."""
         seen, encoded = self.with_patches(documents, removal)
         return CollapsedDocuments(model=seen, documents=encoded, features=tuple(features))
 
     def with_patches(
         self, documents: Sequence[Document], removal: str | None = None
-    ) -> tuple["PictureClassifier", tuple[Document, ...]]:
-        """Return the model with the patches of some pictures as its words, and these as their rows.
+    ) -> tuple["PatchClassifier", tuple[Document, ...]]:
+        """Return the model with the patches of some images as its words, and these as their rows.
 
-        Rows after [cls] and UNK: the patches of one picture after those of another, then, unless a
+        Rows after [cls] and UNK: the patches of one image after those of another, then, unless a
         removed patch becomes UNK, what each of them becomes.
         """
         removal = removal or self.removal
         n, T = len(documents), self.T_max - 1
         # Segments cut through patches, and a patch is removed as a whole or not at all.
         for document in documents:
-            if document.picture is None or len(document.tokens) != T:
+            if document.image is None or len(document.tokens) != T:
                 raise InputError(
                     "the paper's classifier loses whole patches of its own; explain 'patches', a "
                     "coarser grid of them, or groups of them."
@@ -178,8 +178,8 @@ class PictureClassifier(AttentionClassifier):
         # In double precision like the rows beside them, which were computed so.
         specials = self.embedding.astype(np.float64)
         # No copy by `replace`: it would check all weights again, and lose what is known of them.
-        _ = self.directions, self.position_errors  # known before, and not anew for every picture
-        seen = object.__new__(PictureClassifier)
+        _ = self.directions, self.position_errors  # known before, and not anew for every image
+        seen = object.__new__(PatchClassifier)
         known = {name: x for name, x in vars(self).items() if name not in _OF_WORDS}
         known["embedding"] = np.concatenate([specials, rows])
         known["embedding_error"] = np.concatenate([np.zeros_like(specials), errors])
@@ -207,7 +207,7 @@ class PictureClassifier(AttentionClassifier):
 
 
 def cut(pixels: Num[np.ndarray, "H W channels"], grid: tuple[int, int]) -> Patches:
-    """Return the patches of a picture row by row, the pixels of each row by row."""
+    """Return the patches of an image row by row, the pixels of each row by row."""
     height, width, channels = pixels.shape
     rows, columns = grid
     apart = pixels.reshape(rows, height // rows, columns, width // columns, channels)
@@ -225,7 +225,7 @@ def fitted_pixels(
         try:
             from PIL import Image
         except ImportError:
-            raise MissingExtraError("pictures of another size need Pillow", "images") from None
+            raise MissingExtraError("images of another size need Pillow", "images") from None
         image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
         pixels = np.asarray(image.resize(size, Image.Resampling.BOX)).reshape(*size[::-1], -1)
     return np.repeat(pixels, channels, axis=2) if pixels.shape[2] < channels else pixels
@@ -234,7 +234,7 @@ def fitted_pixels(
 def _removed(
     pixels: Num[np.ndarray, "H W channels"], removal: str, size: tuple[int, int]
 ) -> Num[np.ndarray, "H W channels"]:
-    """Return the picture whose patches stand for removed ones, in bytes."""
+    """Return the image whose patches stand for removed ones, in bytes."""
     if removal == "black":
         return np.zeros_like(pixels)
     from scipy.ndimage import gaussian_filter

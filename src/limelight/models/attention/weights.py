@@ -17,7 +17,7 @@ ATTENTIONS = ("dot-product", "additive")
 
 def weights_of(model: Any) -> dict[str, np.ndarray]:
     """Return the weights that ``model`` has, in the order of their names above."""
-    # By getattr: only a model of pictures has the last ones.
+    # By getattr: only a model of images has the last ones.
     found = {name: getattr(model, name, None) for name in (*WEIGHTS, *OPTIONS, *PATCHES)}
     return {name: array for name, array in found.items() if array is not None}
 
@@ -46,7 +46,7 @@ def shuffled_weights(weights: Mapping[str, np.ndarray], seed: int) -> dict[str, 
     found = {
         name: rng.permutation(array.ravel()).reshape(array.shape) for name, array in weights.items()
     }
-    # The mean patch is what the training pictures were, and what removal means: nothing learned.
+    # The mean patch is what the training images were, and what removal means: nothing learned.
     return found | {name: weights[name] for name in ("patch_mean",) if name in weights}
 
 

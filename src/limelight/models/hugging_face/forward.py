@@ -37,10 +37,10 @@ _HALF = 1e-2  # how far half precision may be off, of the outputs' size, before 
 @final
 @dataclass(frozen=True, eq=False)
 class Pixels:
-    """A picture as a network reads it, in the place of a row of ids: ``len`` counts positions.
+    """An image as a network reads it, in the place of a row of ids: ``len`` counts positions.
 
     Before those of its ``patches`` stand ``special`` ones, such as [CLS]; ``frame`` is the part of
-    the picture that is seen. It costs as much as a text of ``size`` pieces.
+    the image that is seen. It costs as much as a text of ``size`` pieces.
     """
 
     values: Float[np.ndarray, "C h w"]
@@ -56,7 +56,7 @@ class Pixels:
         return self.values[axis]  # as ids[None] is a batch of one row
 
     def tobytes(self) -> bytes:
-        """Return what tells this picture from another."""
+        """Return what tells this image from another."""
         # Two shapes may have the same bytes.
         return repr(self.values.shape).encode() + self.values.tobytes()
 
@@ -155,10 +155,10 @@ def embedding_rows(network: Any) -> int | None:
 
 def takes_batches(network: Any, rows: Iterable[Any] = ()) -> bool:
     """Whether it may be asked about several ``rows`` at once."""
-    # A processor that cuts nothing leaves pictures of different sizes, of which nothing is padded.
-    pictures = {row.values.shape for row in rows if isinstance(row, Pixels)}
+    # A processor that cuts nothing leaves images of different sizes, of which nothing is padded.
+    images = {row.values.shape for row in rows if isinstance(row, Pixels)}
     # Heads that look for the last piece refuse batches if they do not know the padding.
-    return len(pictures) < 2 and getattr(network.config, "pad_token_id", 0) is not None
+    return len(images) < 2 and getattr(network.config, "pad_token_id", 0) is not None
 
 
 # Weak: a lock must not keep a network in memory.
@@ -255,7 +255,7 @@ def restoring_tokenizer(tokenizer: Any) -> Iterator[None]:
 
 
 def rectangle(rows: Sequence[Any]) -> Rows:
-    """Return rows of ids, each at least one long, as one array, padded; or pixels of pictures."""
+    """Return rows of ids, each at least one long, as one array, padded; or pixels of images."""
     if isinstance(rows[0], Pixels):
         return np.stack([row.values for row in rows])
     ids = np.full((len(rows), max(map(len, rows))), MASKED_OUT)

@@ -28,7 +28,7 @@ def embedded(network: Any, ids: Row) -> Float[np.ndarray, "T d_e"]:
     with torch.inference_mode():
         rows = _embedding(network, forward.network_input(network, ids[None]))
         found: np.ndarray = rows[0].double().cpu().numpy()
-    # Nothing is read at the special positions before the patches of a picture.
+    # Nothing is read at the special positions before the patches of an image.
     return np.pad(found, ((getattr(ids, "special", 0), 0), (0, 0)))
 
 
@@ -139,9 +139,7 @@ def outputs_at(network: Any, ids: Row, points: Points) -> Float[np.ndarray, "n C
 def _batches(network: Any, points: Points) -> Iterator[Any]:
     """Yield a few points at a time, in the network's precision and on its device."""
     step = max(1, _POINTS // points.shape[1]) if forward.takes_batches(network) else 1
-    weight = getattr(
-        forward.input_table(network), "weight", network
-    )  # of pictures there is no table
+    weight = getattr(forward.input_table(network), "weight", network)  # of images there is no table
     for start in range(0, len(points), step):
         # A tensor that is made in inference mode can never ask for a gradient.
         with torch.inference_mode(mode=False):

@@ -179,7 +179,7 @@ class _ItselfAlone(TorchFunctionMode):  # type: ignore[misc]  # torch has no typ
 def signals(
     asked: ForwardPass,
     engine: Engine,
-    rows: Sequence[Any],  # ids of texts, or pixels of pictures
+    rows: Sequence[Any],  # ids of texts, or pixels of images
     owners: Sequence[Int[np.ndarray, " _"]],
     sizes: Sequence[int],
     *,

@@ -23,14 +23,14 @@ from transformers.utils import find_adapter_config_file, logging
 from limelight.errors import InputError
 from limelight.files import bounded_bytes, bounded_json
 from limelight.models.hugging_face.forward import is_kind
+from limelight.models.hugging_face.images import HuggingFaceImages
 from limelight.models.hugging_face.language_models import asked_language_model
 from limelight.models.hugging_face.model import HuggingFace
-from limelight.models.hugging_face.pictures import HuggingFacePictures
 from limelight.models.hugging_face.tags import PlaceForSequenceClassification
 from limelight.text import one_line
 from limelight.threads import ForkSafeLock
 
-_PICTURES = "ForImageClassification"
+_IMAGE_CLASSIFIER = "ForImageClassification"
 _MOST_JSON = 1 << 28  # bytes: the largest tokenizers have a tenth of that
 _MOST, _MOST_LAYERS = 10**8, 10**4  # of anything; of layers, each of which is built by itself
 # Ways to compute that transformers has itself. Other names are looked for on the hub, as
@@ -51,7 +51,7 @@ def from_objects(network: Any, tokenizer: Any, asked: Asked | None = None) -> Hu
     Of what torch.compile returned, the model inside is asked, and stays as it was.
     """
     if tokenizer is None:
-        own = "processor" if is_kind(network, _PICTURES) else "tokenizer"
+        own = "processor" if is_kind(network, _IMAGE_CLASSIFIER) else "tokenizer"
         raise InputError(f"a Hugging Face model comes with its {own}: wrap(model, {own}=…).")
     return _classifier(getattr(network, "_orig_mod", network), tokenizer, asked)
 
@@ -63,7 +63,7 @@ def _classifier(network: Any, tokenizer: Any, asked: Asked | None) -> HuggingFac
     elif is_kind(network, "TokenClassification", "QuestionAnswering"):
         network = PlaceForSequenceClassification(network)
     # Heads of ours are sequence classifiers by name, so that what follows knows one kind.
-    kind = HuggingFacePictures if is_kind(network, _PICTURES) else HuggingFace
+    kind = HuggingFaceImages if is_kind(network, _IMAGE_CLASSIFIER) else HuggingFace
     model = kind(network=network, tokenizer=tokenizer)
     _ = model.check
     return model
@@ -85,7 +85,7 @@ def from_pretrained(
             model, found = kind.from_pretrained(
                 name, dtype=torch.float32, output_loading_info=True, **options
             )
-            reads = AutoImageProcessor if is_kind(model, _PICTURES) else AutoTokenizer
+            reads = AutoImageProcessor if is_kind(model, _IMAGE_CLASSIFIER) else AutoTokenizer
             tokenizer = reads.from_pretrained(name, **options)
     except (KeyboardInterrupt, SystemExit, MemoryError, InputError):
         raise
@@ -102,8 +102,8 @@ def from_pretrained(
             f"{', '.join(missing[:3])}); fine-tune it first, or choose another"
             + ("." if asked else ", or give a language model a template (--template).")
         )
-    pictures = is_kind(model, _PICTURES)
-    if not pictures and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+    images = is_kind(model, _IMAGE_CLASSIFIER)
+    if not images and set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         # transformers makes an empty one where the files are missing: every word is unknown to it
         raise InputError(
             f"the Hugging Face model '{name}' has no tokenizer (tokenizer.json or a vocabulary); "
@@ -121,7 +121,7 @@ def _kind(name: str, asked: Asked | None, **options: Any) -> Any:
     for ending, kind in (
         ("ForTokenClassification", AutoModelForTokenClassification),
         ("ForQuestionAnswering", AutoModelForQuestionAnswering),
-        (_PICTURES, AutoModelForImageClassification),
+        (_IMAGE_CLASSIFIER, AutoModelForImageClassification),
     ):
         # Some go on: DeiTForImageClassificationWithTeacher.
         if any(ending in one for one in saved):

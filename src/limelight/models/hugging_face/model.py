@@ -511,7 +511,7 @@ class HuggingFace:
 
     @property
     def documents_per_batch(self) -> int:
-        """How many texts or pictures are differentiated at a time."""
+        """How many texts or images are differentiated at a time."""
         # A core gains nothing by more than one.
         several = forward.takes_batches(self.network) and self.network.device.type == "cuda"
         return _TOGETHER if several else 1

@@ -135,8 +135,8 @@ def windows_in(document: Document) -> tuple[Any, ...]:
 
 
 def rows_read(document: Document) -> list[Any]:
-    """Return the rows that the model reads when nothing is removed, or pixels of a picture."""
-    if document.picture is not None:
+    """Return the rows that the model reads when nothing is removed, or pixels of an image."""
+    if document.image is not None:
         return [document.input]
     return [pieces.row[pieces.inside] for pieces in windows_in(document)]
 

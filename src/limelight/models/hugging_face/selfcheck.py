@@ -145,7 +145,7 @@ def _answer(network: Any, ids: Rows) -> Float[np.ndarray, "n C"]:
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        one = "text" if np.ndim(ids) == 2 else "picture"
+        one = "text" if np.ndim(ids) == 2 else "image"
         raise InputError(
             f"{forward.network_name(network)} cannot be asked about a {one} alone ({said(error)})."
         ) from error

@@ -15,7 +15,7 @@ const LABELLED = 16; // more tokens than this leave no room for their names
 const bytesOf = (content) => Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
 
 // Its opacity is the value, so that it lies on light and dark paper.
-function picture(cells, size, said) {
+function drawCells(cells, size, said) {
   const canvas = made("canvas", { width: size, height: size, class: "head", role: "img", "aria-label": said });
   const pixels = new ImageData(size, size);
   cells.forEach((value, i) => pixels.data.set([...INK, value], 4 * i));
@@ -35,7 +35,7 @@ export class AttentionHeads extends HTMLElement {
     const figures = heads.map(({ peak, most, weight, cells }, head) => {
       const values = bytesOf(cells);
       const said = `Head ${head + 1}. [cls] attends most to “${shown[most]}” (${weight.toFixed(2)}); largest value ${peak.toFixed(2)}.`;
-      const canvas = picture(values, size, said);
+      const canvas = drawCells(values, size, said);
       canvas.addEventListener("mousemove", (event) => {
         const box = canvas.getBoundingClientRect();
         const cell = (at, length) => Math.max(0, Math.min(size - 1, Math.floor((at / length) * size)));

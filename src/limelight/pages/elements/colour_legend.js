@@ -31,7 +31,7 @@ export class ColourLegend extends HTMLElement {
     if (textPieces(e).some(({ seen }) => !seen)) keys.push(made("span", {}, made("span", { class: "cut" }, "grey"), " not read by the model"));
     let note = "Deeper colour, larger score. The colours are safe for colour-blind readers.";
     if (several.length > 1) note += ` Each method has its own scale: the number after its ${pluralOf(nounOf(e))} is the deepest colour.`;
-    if (e.image) note += " Under the colours the picture is grey.";
+    if (e.image) note += " Under the colours the image is grey.";
     if (e.features.some(({ spans }) => spans.length > 1)) note += ` A score counts all occurrences of its ${nounOf(e)}${e.parts ? " in its own text" : ""}.`;
     return this.replaceChildren(made("div", { class: "legend" }, ...keys, made("span", { class: "note" }, note)));
   }

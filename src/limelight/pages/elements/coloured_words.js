@@ -1,7 +1,7 @@
 // <limelight-words>: a text with its words coloured by their scores.
 //
 //   words.explanation = {…}   one explanation, as limelight.explanation/2 has it
-//   words.drawing = "<svg…"   of a picture, before: what pages/pictures.py made of it
+//   words.drawing = "<svg…"   of an image, before: what pages/images.py made of it
 //
 // The markup is that of the reports (pages/html.py), so one style sheet serves both. Words
 // can be pointed at and walked with the arrow keys; then the element sends "limelight-point" with
@@ -21,7 +21,7 @@ function roomAround(pieces, i) {
   return [spaced(before) ? "s" : "", spaced(after) ? "e" : ""];
 }
 
-// The part of a picture below or above another: the nearest one in that direction.
+// The part of an image below or above another: the nearest one in that direction.
 function besideIn(parts, here, down) {
   const middle = (part) => { const box = part.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]; };
   const [x, y] = middle(parts[here]);
@@ -93,7 +93,7 @@ export class ColouredWords extends HTMLElement {
   #show() {
     const e = this.#explanation;
     if (e === null) return this.replaceChildren();
-    if (e.image) return this.#showPicture();
+    if (e.image) return this.#showImage();
     const peak = largestScore(e), signed = isSigned(e), top = strongestFeature(e), blocks = inBlocks(e);
     let first = true;
     const nodes = shortenedPieces(e).flatMap((piece, i, pieces) => {
@@ -114,8 +114,8 @@ export class ColouredWords extends HTMLElement {
     return this.replaceChildren(...nodes);
   }
 
-  // A picture is drawn by the renderer of the reports; here its parts learn to be reached.
-  #showPicture() {
+  // An image is drawn by the renderer of the reports; here its parts learn to be reached.
+  #showImage() {
     if (this.drawing) this.replaceChildren(markupOf(this.drawing));
     all(".w", this).forEach((part, k) => {
       for (const [name, value] of [["role", "button"], ["tabindex", k ? -1 : 0], ["aria-label", part.textContent]]) part.setAttribute(name, value);

@@ -25,7 +25,7 @@ function say(readout, m, j) {
 
 const shown = all("limelight-words, limelight-bars");
 for (const node of shown) {
-  const drawing = all(`.overview limelight-words[data-m="${node.dataset.m}"]`)[0]; // of a picture, which stands there
+  const drawing = all(`.overview limelight-words[data-m="${node.dataset.m}"]`)[0]; // of an image, which stands there
   if (!node.innerHTML.trim() && drawing) node.drawing = drawing.innerHTML;
   node.explanation = methods[Number(node.dataset.m)];
 }

@@ -68,9 +68,9 @@ export class RemovalCurve extends HTMLElement {
       this.#moved(this.#at + step);
       return;
     }
-    const picture = this.querySelector("svg.plot");
-    if (!picture) return;
-    const box = picture.getBoundingClientRect();
+    const plot = this.querySelector("svg.plot");
+    if (!plot) return;
+    const box = plot.getBoundingClientRect();
     const x = (((event.clientX - box.left) / box.width) * this.#width - LEFT) / (this.#width - LEFT - RIGHT);
     this.#moved(Math.round(x * this.#words));
   }
@@ -102,7 +102,7 @@ export class RemovalCurve extends HTMLElement {
     const paths = this.#lines.map((line) => drawn("polyline", { points: line.points.map(([s, f]) => `${x(s).toFixed(1)},${y(f).toFixed(1)}`).join(" "), ...this.#stroke(line) }));
     const share = this.#words ? this.#at / this.#words : 0;
     const cursor = drawn("line", { x1: x(share), x2: x(share), y1: TOP, y2: HEIGHT - BOTTOM, stroke: "currentColor", "stroke-width": 1 });
-    const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", "aria-hidden": "true" }, ...axes,
+    const plot = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", "aria-hidden": "true" }, ...axes,
       label(LEFT, HEIGHT - 12, "0", "middle"), label(WIDTH - RIGHT, HEIGHT - 12, String(this.#words), "end"),
       label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, `${this.#units} removed`, "middle"), ...paths, cursor);
     const said = this.#lines.map((line) => `${line.label} ${written(valueAt(line.points, share))}`);
@@ -110,7 +110,7 @@ export class RemovalCurve extends HTMLElement {
     this.setAttribute("aria-valuemax", String(this.#words));
     this.setAttribute("aria-valuenow", String(this.#at));
     this.setAttribute("aria-valuetext", `${this.#at} of ${this.#words} ${this.#units} removed: ${said.join(", ")}`);
-    this.replaceChildren(picture, this.#keys(share));
+    this.replaceChildren(plot, this.#keys(share));
   }
 
   // The legend, which says the values too: nothing here is told by colour alone.

@@ -17,7 +17,7 @@ export class WordArcs extends HTMLElement {
   #explanation = null;
   #most = 12;
   #words = made("limelight-words");
-  #picture = drawn("svg", { class: "arcs", "aria-hidden": "true" });
+  #drawing = drawn("svg", { class: "arcs", "aria-hidden": "true" });
   #list = made("ol", { class: "pair-list" });
   #watch = new ResizeObserver(() => this.#draw());
 
@@ -34,7 +34,7 @@ export class WordArcs extends HTMLElement {
   }
 
   connectedCallback() {
-    this.append(made("div", { class: "arced" }, this.#picture, this.#words), this.#list);
+    this.append(made("div", { class: "arced" }, this.#drawing, this.#words), this.#list);
     this.#watch.observe(this.#words);
   }
   disconnectedCallback() { this.#watch.disconnect(); this.replaceChildren(); }
@@ -54,20 +54,20 @@ export class WordArcs extends HTMLElement {
   }
 
   #stress(pair) {
-    for (const arc of this.#picture.children) arc.classList.toggle("faint", pair !== null && Number(arc.dataset.pair) !== pair);
+    for (const arc of this.#drawing.children) arc.classList.toggle("faint", pair !== null && Number(arc.dataset.pair) !== pair);
   }
 
   // From word to word where the text has them; the first place of each.
   #draw() {
-    const box = this.#picture.parentElement?.getBoundingClientRect();
-    if (!box?.width || this.#explanation === null) { this.#picture.replaceChildren(); return; }
+    const box = this.#drawing.parentElement?.getBoundingClientRect();
+    if (!box?.width || this.#explanation === null) { this.#drawing.replaceChildren(); return; }
     const place = (j) => {
       const word = this.#words.querySelector(`.w[data-f="${j}"]`)?.getClientRects()[0];
       return word ? { x: word.left + word.width / 2 - box.left, y: word.top - box.top } : null;
     };
     const pairs = this.pairs, peak = Math.max(...pairs.map(({ score }) => Math.abs(score)), 0) || 1;
-    this.#picture.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
-    this.#picture.replaceChildren(...pairs.flatMap(({ features, score }, k) => {
+    this.#drawing.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
+    this.#drawing.replaceChildren(...pairs.flatMap(({ features, score }, k) => {
       const [one, other] = features.map(place);
       if (!one || !other) return [];
       const lift = Math.min(HIGHEST, LOWEST + SLOPE * Math.abs(one.x - other.x)), top = (Math.min(one.y, other.y) - lift).toFixed(1);

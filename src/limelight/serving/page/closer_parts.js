@@ -74,7 +74,7 @@ export class CloserParts {
 
   /** @param {{needs?: string, heads?: boolean}} part @param {any} model */
   #fits({ needs, heads }, model) {
-    return (!heads || model.heads) && !(needs && model.pictures) && (!needs || model.methods.some(({ id }) => id === needs));
+    return (!heads || model.heads) && !(needs && model.images) && (!needs || model.methods.some(({ id }) => id === needs));
   }
 
   /** The names of the parts that are open. */

@@ -16,7 +16,7 @@ import { written } from "../../pages/elements/numbers_in_words.js";
 import { scaleInWords, scoreInWords } from "../../pages/elements/score_words.js";
 import { isSigned, labelOf } from "../../pages/elements/shades.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
-import { kept, pngFile, svgFile } from "./pictures.js";
+import { kept, pngFile, svgFile } from "./export.js";
 
 const PAUSE = 600; // milliseconds without a key
 
@@ -31,7 +31,7 @@ export class TextReading extends HTMLElement {
   #slow = null;
   #rows = new Map();
   #parts = null;
-  #card = null; // of a picture, as it is
+  #card = null; // of an image, as it is
 
   /** The explanations that belong to the text that is shown. */
   explanations = [];
@@ -41,7 +41,7 @@ export class TextReading extends HTMLElement {
     [this.#facts, this.#model, this.#changed] = [facts, model, changed];
     this.dataset.model = model;
     this.dataset.changed = changed;
-    this.#card = facts.pictures ? made("div", { class: "method" }, made("h3", {}, changed ? "What is left" : "The picture"), made("div")) : null;
+    this.#card = facts.images ? made("div", { class: "method" }, made("h3", {}, changed ? "What is left" : "The image"), made("div")) : null;
     const parts = {
       title: made("h2", {}, title), text: made("p", { class: "changed-text", dir: "auto", hidden: true }),
       classes: made("limelight-classes"), spans: made("p", { class: "spans", dir: "auto", hidden: true, role: "group", "aria-label": "Spans that the model finds" }), opening: made("p", { class: "opening" }), difference: made("p", { class: "difference", hidden: true }),
@@ -49,13 +49,13 @@ export class TextReading extends HTMLElement {
       rows: made("div", { class: "overview" }), readout: made("p", { class: "readout", "aria-live": "polite" }), key: made("limelight-legend"),
     };
     this.#parts = parts;
-    const shown = [parts.rows, parts.readout, parts.key], said = [parts.classes]; // a picture stands above its many classes
+    const shown = [parts.rows, parts.readout, parts.key], said = [parts.classes]; // an image stands above its many classes
     this.replaceChildren(parts.title, parts.text, parts.spans, parts.opening, ...(this.#card ? [] : said), parts.difference, parts.trouble,
       ...shown, ...(this.#card ? said : []), parts.notices, this.#downloads());
     for (const name of ["limelight-point", "limelight-choose"]) this.addEventListener(name, this);
   }
 
-  // What is shown, to keep: a page that needs no server, a picture, or the numbers.
+  // What is shown, to keep: a page that needs no server, an image, or the numbers.
   #downloads() {
     const button = (name, make) => {
       const node = made("button", { type: "button", "data-file": name }, name);
@@ -129,7 +129,7 @@ export class TextReading extends HTMLElement {
     this.classList.remove("waiting");
     if (error instanceof ServerGone) { showTrouble(GONE, () => this.show(this.#state)); return; }
     if (!(error instanceof Refused)) throw error;
-    if (this.#card) this.#empty(); // what is shown is of another picture
+    if (this.#card) this.#empty(); // what is shown is of another image
     [this.#parts.trouble.hidden, this.#parts.spans.hidden] = [false, true];
     this.#parts.trouble.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}`;
     for (const { id } of methods) this.#rows.get(id)?.note.replaceChildren("not computed");
@@ -201,7 +201,7 @@ export class TextReading extends HTMLElement {
     for (const part of ["difference", "trouble", "text", "spans"]) this.#parts[part].hidden = true;
     for (const row of this.#rows.values()) { row.words.explanation = null; row.note.replaceChildren(); }
     this.#card?.lastChild.replaceChildren();
-    this.#parts.readout.textContent = this.#card ? "Choose a picture above." : "Type a text above.";
+    this.#parts.readout.textContent = this.#card ? "Choose an image above." : "Type a text above.";
     this.dispatchEvent(new CustomEvent("limelight-answer", { bubbles: true }));
   }
 
@@ -213,7 +213,7 @@ export class TextReading extends HTMLElement {
     const nodes = [...(this.#card && this.#state.text ? [this.#card] : []), ...wanted.map(({ id }) => this.#rows.get(id).node)];
     if (nodes.some((node, i) => this.#parts.rows.children[i] !== node)) this.#parts.rows.replaceChildren(...nodes);
     this.explanations = this.explanations.filter((e) => wanted.some(({ id }) => id === e.method));
-    this.#parts.rows.classList.toggle(this.#card ? "pictures" : "long", Boolean(this.#card) || this.#state.text.length > 300);
+    this.#parts.rows.classList.toggle(this.#card ? "images" : "long", Boolean(this.#card) || this.#state.text.length > 300);
   }
 
   #row({ id, label, formula }) {

@@ -135,7 +135,7 @@ async function open(place, { scroll = true } = {}) {
   const said = data.columns.label_text[place];
   const legend = made("limelight-legend");
   legend.explanations = explanations;
-  const overview = made("div", { class: drawn[""] ? "overview pictures" : explanations[0].text.length > 300 ? "overview long" : "overview" }, ...(drawn[""] ? [made("div", { class: "method" }, made("h3", {}, "The picture"), markupOf(drawn[""]), made("small", { class: "note" }, visibleText(explanations[0].text)))] : []), ...rows);
+  const overview = made("div", { class: drawn[""] ? "overview images" : explanations[0].text.length > 300 ? "overview long" : "overview" }, ...(drawn[""] ? [made("div", { class: "method" }, made("h3", {}, "The image"), markupOf(drawn[""]), made("small", { class: "note" }, visibleText(explanations[0].text)))] : []), ...rows);
   overview.addEventListener("limelight-point", ({ target, detail: { feature } }) => {
     for (const words of all("limelight-words", overview)) words.mark(feature);
     if (feature === null) return;

@@ -4,12 +4,12 @@ import { BLOCKS, NAMES, layChoices } from "./choices.js";
 import { CloserParts } from "./closer_parts.js";
 import { all, byId, dataIn, heard, made } from "../../pages/elements/nodes.js";
 import { visibleText } from "../../pages/elements/text_pieces.js";
-import { takePictures } from "./picture_input.js";
+import { takeImages } from "./image_input.js";
 import "./text_reading.js";
 import { stateInAddress, stateToAddress } from "../../pages/elements/address_state.js";
 import { closeWordMenu, openWordMenu } from "./word_menu.js";
 
-const facts = dataIn("limelight-facts"), pictures = facts.models[0].pictures;
+const facts = dataIn("limelight-facts"), images = facts.models[0].images;
 const { classes, scales, features, unit } = facts.models[0], offered = new Set(facts.models.flatMap((model) => model.methods.map(({ id }) => id)));
 const DEFAULTS = {
   text: "", methods: facts.models[0].first, target: null, against: null, scale: scales[0],
@@ -32,7 +32,7 @@ function change(what, { address = true } = {}) {
   layChanges();
   if (String(Object.keys(what)) !== "open") layReadings(); // a part that opens asks nothing anew of the methods
   closer.show(state, originals());
-  if (address) stateToAddress(pictures ? { ...state, text: "" } : state, DEFAULTS); // bytes are no link
+  if (address) stateToAddress(images ? { ...state, text: "" } : state, DEFAULTS); // bytes are no link
 }
 
 const closer = new CloserParts(byId("closer"), facts, (open) => { if (String(open) !== String(state.open)) change({ open }); });
@@ -55,7 +55,7 @@ function layReadings() {
   const nodes = wanted.map((one) => known.get(key(one)) ?? begun(one));
   if (nodes.length !== place.children.length || nodes.some((node, i) => place.children[i] !== node)) place.replaceChildren(...nodes);
   wanted.forEach(([model, , own], i) => {
-    const what = own ? "With the changes" : !changed ? "In short" : pictures ? "The whole picture" : "As you typed it";
+    const what = own ? "With the changes" : !changed ? "In short" : images ? "The whole image" : "As you typed it";
     nodes[i].title_.textContent = several ? `${visibleText(model.name)}${changed ? ` · ${what.toLowerCase()}` : ""}` : what;
     nodes[i].show(state);
   });
@@ -80,7 +80,7 @@ function layChanges() {
     return chip(said, () => change({ changes: without(state.changes, i) }), said);
   });
   nodes.push(...state.protect.map((word, i) => chip(`“${visibleText(word)}” protected`, () => change({ protect: without(state.protect, i) }), `“${visibleText(word)}” protected`)));
-  if (state.changes.length && !pictures) {
+  if (state.changes.length && !images) {
     const keep = made("button", { type: "button", id: "keep" }, "Keep the changes");
     keep.addEventListener("click", () => {
       const text = byId("readings").querySelector("[data-changed=true]")?.querySelector(".changed-text")?.textContent;
@@ -100,7 +100,7 @@ function layChanges() {
 }
 
 heard(byId("readings"), "limelight-word", ({ detail: { word, number, said, anchor, place } }) => {
-  if (pictures) { // a part goes with a click, and comes back with another
+  if (images) { // a part goes with a click, and comes back with another
     const others = state.changes.filter(([other]) => other !== word);
     change({ changes: others.length < state.changes.length ? others : [...others, [word, number, null]] });
     return;
@@ -112,11 +112,11 @@ heard(byId("readings"), "limelight-word", ({ detail: { word, number, said, ancho
     change({ changes: [...others, [word, number, instead]] });
   } });
 });
-if (pictures) takePictures(byId("file"), byId("drop"), (text) => change({ text, changes: [] }));
+if (images) takeImages(byId("file"), byId("drop"), (text) => change({ text, changes: [] }));
 else byId("text").addEventListener("input", () => { closeWordMenu(); change({ text: byId("text").value, inside: [], at: null }); });
 heard(byId("readings"), "limelight-span", ({ detail: { at } }) => { closeWordMenu(); change({ at, changes: [], inside: [] }); });
 byId("readings").addEventListener("keydown", (event) => { if (event.key === "Escape" && state.inside.length) change({ inside: [] }); });
-const restore = () => { if (!pictures) byId("text").value = state.text; change({}, { address: false }); };
-addEventListener("hashchange", () => { state = { ...inAddress(), ...(pictures ? { text: state.text } : {}) }; restore(); });
+const restore = () => { if (!images) byId("text").value = state.text; change({}, { address: false }); };
+addEventListener("hashchange", () => { state = { ...inAddress(), ...(images ? { text: state.text } : {}) }; restore(); });
 restore();
-byId(pictures ? "file" : "text").focus({ preventScroll: true });
+byId(images ? "file" : "text").focus({ preventScroll: true });

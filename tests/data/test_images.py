@@ -1,4 +1,4 @@
-"""Pictures as data: folders, folders by class, parquet files, arrays; the same pixels from each."""
+"""Images as data: folders, folders by class, parquet files, arrays; the same pixels from each."""
 
 import io
 from pathlib import Path
@@ -11,9 +11,9 @@ from PIL import Image
 
 from limelight.data import read_labelled, read_rows
 from limelight.data.columns import opened_data
-from limelight.data.pictures import read_pictures
+from limelight.data.images import read_labelled_images
 from limelight.errors import InputError
-from limelight.text import picture_of
+from limelight.text import read_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (4, 5, 7), dtype=np.uint8)
 LABELS = ["bag", "boot", "bag", "shirt"]
@@ -45,13 +45,13 @@ def arrays(home):
     return home / "a.npz"
 
 
-def test_the_same_pictures_come_from_folders_a_parquet_file_and_arrays(tmp_path):
-    one = read_pictures(folders(tmp_path / "a"))
+def test_the_same_images_come_from_folders_a_parquet_file_and_arrays(tmp_path):
+    one = read_labelled_images(folders(tmp_path / "a"))
     assert one.classes == ("bag", "boot", "shirt")
     assert one.labels.tolist() == [0, 0, 1, 2]
-    other = read_pictures(parquet(tmp_path / "b"))
+    other = read_labelled_images(parquet(tmp_path / "b"))
     assert other.classes == one.classes
-    third = read_pictures(arrays(tmp_path / "c"))
+    third = read_labelled_images(arrays(tmp_path / "c"))
     assert third.labels.tolist() == other.labels.tolist() == [0, 1, 0, 2]
     for found in (other, third):
         assert [(p.pixels[:, :, 0] == q).all() for p, q in zip(found.texts, PIXELS, strict=True)]
@@ -59,7 +59,7 @@ def test_the_same_pictures_come_from_folders_a_parquet_file_and_arrays(tmp_path)
     assert {p.name for p in one.texts} == {"0.png", "1.png", "2.png", "3.png"}
 
 
-def test_a_folder_is_listed_once_for_its_labels_and_its_pictures(tmp_path, monkeypatch):
+def test_a_folder_is_listed_once_for_its_labels_and_its_images(tmp_path, monkeypatch):
     listed, glob = [], Path.glob
 
     def counted(folder, pattern):
@@ -68,8 +68,8 @@ def test_a_folder_is_listed_once_for_its_labels_and_its_pictures(tmp_path, monke
 
     home = folders(tmp_path / "a")
     monkeypatch.setattr(Path, "glob", counted)
-    assert len(read_pictures(home)) == 4
-    assert listed == ["*", "*/*"]  # pictures in the folder itself would end it
+    assert len(read_labelled_images(home)) == 4
+    assert listed == ["*", "*/*"]  # images in the folder itself would end it
 
 
 def test_a_plain_folder_has_no_labels_and_its_rows_are_known_by_their_names(tmp_path):
@@ -77,7 +77,7 @@ def test_a_plain_folder_has_no_labels_and_its_rows_are_known_by_their_names(tmp_
         (tmp_path / f"{i}.png").write_bytes(png(pixels))
     found = read_rows(tmp_path)
     assert found.labels == []
-    assert [picture_of(cell).name for cell in found.texts] == ["0.png", "1.png", "2.png", "3.png"]
+    assert [read_image(cell).name for cell in found.texts] == ["0.png", "1.png", "2.png", "3.png"]
     before = opened_data(tmp_path).record(texts_kept=True)
     (tmp_path / "2.png").write_bytes(png(PIXELS[0]))
     after = opened_data(tmp_path).record(texts_kept=True)
@@ -85,18 +85,18 @@ def test_a_plain_folder_has_no_labels_and_its_rows_are_known_by_their_names(tmp_
     assert before.rows == after.rows == 4
 
 
-def test_a_picture_in_a_table_keeps_its_name(tmp_path):
+def test_an_image_in_a_table_keeps_its_name(tmp_path):
     table = {"image": [{"bytes": png(PIXELS[0]), "path": "x/boot.png"}], "label": [3]}
     (cell,) = read_rows(pa.table(table)).texts
-    assert picture_of(cell).label.startswith("boot.png (7 × 5, ")
+    assert read_image(cell).label.startswith("boot.png (7 × 5, ")
 
 
-def test_data_without_pictures_are_refused_in_a_sentence(tmp_path):
+def test_data_without_images_are_refused_in_a_sentence(tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(InputError, match="and no pictures"):
+    with pytest.raises(InputError, match="and no images"):
         read_rows(tmp_path)
     np.savez(tmp_path / "a.npz", y=np.arange(3))
-    with pytest.raises(InputError, match="must have one array of pictures"):
+    with pytest.raises(InputError, match="must have one array of images"):
         read_rows(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(b"PK")
     with pytest.raises(InputError, match="not a file of arrays"):
@@ -104,8 +104,8 @@ def test_data_without_pictures_are_refused_in_a_sentence(tmp_path):
     pq.write_table(
         pa.table({"image": [{"bytes": b"x", "path": None}], "label": [0]}), tmp_path / "c.parquet"
     )
-    with pytest.raises(InputError, match=r"text 0 .*cannot be read as a picture"):
-        read_pictures(tmp_path / "c.parquet")
+    with pytest.raises(InputError, match=r"text 0 .*cannot be read as an image"):
+        read_labelled_images(tmp_path / "c.parquet")
 
 
 def test_an_archive_of_reviews_is_still_one(tmp_path):
@@ -115,20 +115,20 @@ def test_an_archive_of_reviews_is_still_one(tmp_path):
     assert read_labelled(tmp_path).texts == ("a neg review", "a pos review")
 
 
-def test_files_in_columns_of_bytes_and_in_structs_of_any_order_are_pictures(tmp_path):
+def test_files_in_columns_of_bytes_and_in_structs_of_any_order_are_images(tmp_path):
     content = png(PIXELS[0])
     for name, cell in (("plain", content), ("turned", {"path": "a.png", "bytes": content})):
         pq.write_table(pa.table({"image": [cell] * 2, "label": [0, 1]}), tmp_path / name)
         (tmp_path / name).rename(tmp_path / f"{name}.parquet")
-        found = read_pictures(tmp_path / f"{name}.parquet")
+        found = read_labelled_images(tmp_path / f"{name}.parquet")
         assert (found.texts[0].pixels.squeeze() == PIXELS[0].squeeze()).all()
 
 
-def test_classes_of_pictures_may_be_called_as_those_of_reviews_are(tmp_path):
+def test_classes_of_images_may_be_called_as_those_of_reviews_are(tmp_path):
     for name in ("neg", "pos"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.png").write_bytes(png(PIXELS[0]))
-    assert read_pictures(tmp_path).class_names == ("neg", "pos")
+    assert read_labelled_images(tmp_path).class_names == ("neg", "pos")
 
 
 def test_a_name_that_no_table_can_hold_is_refused_in_a_sentence(tmp_path):

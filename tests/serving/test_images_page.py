@@ -1,4 +1,4 @@
-"""A picture is dropped on the page, explained, and loses the parts that are clicked."""
+"""An image is dropped on the page, explained, and loses the parts that are clicked."""
 
 import base64
 import re
@@ -11,20 +11,20 @@ import pytest
 
 pytest.importorskip("starlette", reason="the page is served with starlette (extra serve)")
 pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra serve)")
-pytest.importorskip("PIL", reason="pictures are read by Pillow (extra images)")
+pytest.importorskip("PIL", reason="images are read by Pillow (extra images)")
 
 import limelight
 from limelight.errors import InputError
-from limelight.models.attention import PictureClassifier
-from limelight.serving.texts import MOST_OF_PICTURE
-from limelight.text import Vocabulary, picture_of
+from limelight.models.attention import PatchClassifier
+from limelight.serving.texts import MOST_OF_IMAGE
+from limelight.text import Vocabulary, read_image
 
 
 @pytest.fixture(scope="module")
 def model():
     """The paper's classifier over 3 × 4 patches of 2 × 2 pixels, with random weights."""
     rng = np.random.default_rng(29)
-    return PictureClassifier(
+    return PatchClassifier(
         embedding=rng.normal(size=(2, 5)),
         W_q=rng.normal(size=(2, 4, 5)),
         W_k=rng.normal(size=(2, 4, 5)),
@@ -45,14 +45,14 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def picture():
+def image():
     rng = np.random.default_rng(7)
-    return picture_of(rng.integers(0, 256, (6, 8), dtype=np.uint8), "<b>mine</b>.png")
+    return read_image(rng.integers(0, 256, (6, 8), dtype=np.uint8), "<b>mine</b>.png")
 
 
-def address(picture):
-    content = base64.b64encode(picture.png()).decode()
-    return f"data:image/*;name={picture.name};base64,{content}"
+def address(image):
+    content = base64.b64encode(image.png()).decode()
+    return f"data:image/*;name={image.name};base64,{content}"
 
 
 def asked(page, text, path="text", **question):
@@ -64,10 +64,10 @@ def asked(page, text, path="text", **question):
         return msgspec.json.decode(error.read())
 
 
-def test_the_scores_are_those_of_explain_and_the_bytes_are_sent_once(serving, model, picture):
-    found = asked(serving(model), address(picture), methods=["shapley", "loo"])["found"]
+def test_the_scores_are_those_of_explain_and_the_bytes_are_sent_once(serving, model, image):
+    found = asked(serving(model), address(image), methods=["shapley", "loo"])["found"]
     for told in found["explanations"]:
-        e = limelight.explain(model, picture, told["method"])
+        e = limelight.explain(model, image, told["method"])
         assert [one["score"] for one in told["features"]] == pytest.approx(e.scores.tolist())
         assert told["image"]["boxes"] == [list(box) for box in e.image.boxes]
         assert told["image"]["png"] is None
@@ -76,53 +76,53 @@ def test_the_scores_are_those_of_explain_and_the_bytes_are_sent_once(serving, mo
     assert "<b>mine" not in "".join(found["drawn"].values())
 
 
-def test_a_part_that_is_removed_changes_the_prediction_as_the_game_says(serving, model, picture):
+def test_a_part_that_is_removed_changes_the_prediction_as_the_game_says(serving, model, image):
     changes = [["row 1, column 2", 0, None], ["row 3, column 4", 0, None]]
-    found = asked(serving(model), address(picture), methods=["loo"], changes=changes)["found"]
+    found = asked(serving(model), address(image), methods=["loo"], changes=changes)["found"]
     mask = np.ones((1, 12), dtype=bool)
     mask[0, [1, 11]] = False
-    outputs = limelight.game(model, picture)(mask)[0]
+    outputs = limelight.game(model, image)(mask)[0]
     told = {one["name"]: one["logit"] for one in found["says"]["outcomes"]}
     assert told == pytest.approx(dict(zip(model.classes, outputs, strict=True)))
     assert found["explanations"] == []
     assert found["drawn"][""].count('class="gone"') == 2
 
 
-def test_a_page_never_reads_a_file_of_this_machine(serving, model, picture, tmp_path):
+def test_a_page_never_reads_a_file_of_this_machine(serving, model, image, tmp_path):
     file = tmp_path / "own.png"
-    file.write_bytes(picture.png())
+    file.write_bytes(image.png())
     page = serving(model)
     for path in (str(file), file.as_uri(), "/etc/passwd", "../own.png"):
         for where in ("text", "parts", "file"):
             said = asked(page, path, where, methods=["loo"], parts=["json"])
-            assert said["failed"].startswith("this model reads pictures; drop one"), said
+            assert said["failed"].startswith("this model reads images; drop one"), said
 
 
-def test_what_is_no_picture_or_too_large_is_refused_in_a_sentence(serving, model):
+def test_what_is_no_image_or_too_large_is_refused_in_a_sentence(serving, model):
     page = serving(model)
-    bad = "data:image/*;name=bad.png;base64," + base64.b64encode(b"no picture").decode()
+    bad = "data:image/*;name=bad.png;base64," + base64.b64encode(b"no image").decode()
     said = asked(page, bad, methods=["loo"])["failed"]
     formats = "PNG, JPEG, GIF, BMP, WebP or TIFF"
-    assert said == f"'bad.png' cannot be read as a picture in {formats}: it is none."
-    large = "data:image/*;base64," + "A" * MOST_OF_PICTURE
+    assert said == f"'bad.png' cannot be read as an image in {formats}: it is none."
+    large = "data:image/*;base64," + "A" * MOST_OF_IMAGE
     assert "bytes; this one has more" in asked(page, large, methods=["loo"])["failed"]
 
 
-def test_what_only_begins_as_a_picture_is_a_text(serving, model, shipped):
+def test_what_only_begins_as_an_image_is_a_text(serving, model, shipped):
     said = asked(serving(model), "data:image/../../etc/shirt.png")["failed"]
-    assert "this model reads pictures" in said
+    assert "this model reads images" in said
     said = asked(serving(shipped), "data:image/ " + "word " * 30_000)["failed"]
     assert "at most 100,000 characters" in said
 
 
-def test_a_page_is_of_texts_or_of_pictures(serving, model, shipped):
+def test_a_page_is_of_texts_or_of_images(serving, model, shipped):
     with pytest.raises(InputError, match="got one of each"):
         serving([model, shipped])
 
 
-def test_a_click_removes_a_part_and_another_puts_it_back(serving, opened, model, picture, tmp_path):
+def test_a_click_removes_a_part_and_another_puts_it_back(serving, opened, model, image, tmp_path):
     file = tmp_path / "shirt.png"
-    file.write_bytes(picture.png())
+    file.write_bytes(image.png())
     page = opened(url=serving(model).url, width=400)
     assert page.locator("textarea").count() == 0
     page.set_input_files("#file", file)
@@ -139,14 +139,14 @@ def test_a_click_removes_a_part_and_another_puts_it_back(serving, opened, model,
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelectorAll('limelight-reading').length === 1")
     bad = tmp_path / "bad.png"
-    bad.write_text("no picture")
+    bad.write_text("no image")
     page.set_input_files("#file", bad)
     page.wait_for_selector(".trouble:not([hidden])")
-    assert "cannot be read as a picture" in page.inner_text("limelight-reading .trouble")
+    assert "cannot be read as an image" in page.inner_text("limelight-reading .trouble")
     assert page.locator(".w").count() == page.locator("legend .w").count()
 
 
-def test_a_picture_can_be_dropped(serving, opened, model, picture):
+def test_an_image_can_be_dropped(serving, opened, model, image):
     page = opened(url=serving(model).url)
     page.evaluate(
         """(content) => {
@@ -156,7 +156,7 @@ def test_a_picture_can_be_dropped(serving, opened, model, picture):
           document.getElementById("drop").dispatchEvent(
             new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
         }""",
-        base64.b64encode(picture.png()).decode(),
+        base64.b64encode(image.png()).decode(),
     )
     page.wait_for_selector("[data-method=shapley] .w")
     assert page.inner_text(".method small").startswith("dropped_ x.png (8 × 6, ")
@@ -168,19 +168,19 @@ def test_a_shared_vision_transformer_is_served(serving):
         pytest.skip("needs the shared models")
     pytest.importorskip("transformers", reason="an image classifier (extra hf)")
     page = serving(limelight.load(folder))
-    given = picture_of(np.random.default_rng(0).integers(0, 256, (28, 28), dtype=np.uint8))
+    given = read_image(np.random.default_rng(0).integers(0, 256, (28, 28), dtype=np.uint8))
     found = asked(page, address(given), methods=["lrp"], features="7 × 7 patches")["found"]
     assert len(found["explanations"][0]["features"]) == 49
 
 
-def test_a_run_of_pictures_is_summarised_by_its_mean_map_and_thumbnails(
+def test_a_run_of_images_is_summarised_by_its_mean_map_and_thumbnails(
     serving, opened, model, tmp_path
 ):
     pytest.importorskip("duckdb", reason="runs are summarised with duckdb (extra data)")
     rng = np.random.default_rng(5)
     (tmp_path / "data").mkdir()
     for i in range(30):
-        noise = picture_of(rng.integers(0, 256, (6, 8), dtype=np.uint8))
+        noise = read_image(rng.integers(0, 256, (6, 8), dtype=np.uint8))
         (tmp_path / "data" / f"{i:02}.png").write_bytes(noise.png())
     run = limelight.explain_data(
         model, tmp_path / "data", ["loo"], target="bag", output=tmp_path / "run"
@@ -200,4 +200,4 @@ def test_a_run_of_pictures_is_summarised_by_its_mean_map_and_thumbnails(
     page = opened("texts", url=serving(model, run=run).url)
     page.locator("tr[data-place='3']").click()
     page.wait_for_selector("#one .w")
-    assert page.locator("#one svg.picture").count() == 2
+    assert page.locator("#one svg.image").count() == 2

@@ -1,4 +1,4 @@
-// A picture that is dropped, pasted or chosen, as an address that holds its bytes.
+// An image that is dropped, pasted or chosen, as an address that holds its bytes.
 
 import { showTrouble } from "./asking.js";
 
@@ -7,14 +7,14 @@ const MOST = 8 * 2 ** 20; // bytes of a file
 async function addressOf(file) {
   const read = new FileReader();
   await new Promise((done, failed) => { read.onload = done; read.onerror = failed; read.readAsDataURL(file); });
-  return `data:image/*;name=${file.name.replace(/[;,]/g, "_") || "picture"};base64,${String(read.result).split(",")[1]}`;
+  return `data:image/*${file.name && `;name=${file.name.replace(/[;,]/g, "_")}`};base64,${String(read.result).split(",")[1]}`;
 }
 
-/** Hear of pictures at `input` and `place`; `take` gets each. What is too large is refused in a sentence. */
-export function takePictures(input, place, take) {
+/** Hear of images at `input` and `place`; `take` gets each. What is too large is refused in a sentence. */
+export function takeImages(input, place, take) {
   const taken = async (file) => {
     if (!file) return;
-    if (!file.size || file.size > MOST) { showTrouble(file.size ? `A picture may have ${MOST / 2 ** 20} MB; this one has ${(file.size / 2 ** 20).toFixed(1)}.` : "This file is empty."); return; }
+    if (!file.size || file.size > MOST) { showTrouble(file.size ? `An image may have ${MOST / 2 ** 20} MB; this one has ${(file.size / 2 ** 20).toFixed(1)}.` : "This file is empty."); return; }
     showTrouble(null);
     take(await addressOf(file));
   };

@@ -18,15 +18,15 @@ from limelight.models.hugging_face.selfcheck import ExampleIds
 from limelight.models.protocol import Capability, Property
 from limelight.sampling.sample import Game
 from limelight.shapes import Bool, Float, Int, Num
-from limelight.text import Box, Document, Features, Picture, Pictured, picture_of
-from limelight.text.pictures import blurred, grid_boxes
+from limelight.text import Box, Document, Features, ImageInput, PatchedImage, read_image
+from limelight.text.images import blurred, grid_boxes
 from limelight.threads import cached_property
 
 _GRID = 7  # patches a side, of a network that shows none of its own
 _LIMITATIONS: Mapping[Property, str] = {
-    "has_subwords": "a picture has no pieces of words",
-    "max_tokens": "a picture is read whole",
-    "reads_pairs": "this one reads one picture",
+    "has_subwords": "an image has no pieces of words",
+    "max_tokens": "an image is read whole",
+    "reads_pairs": "this one reads one image",
 }
 
 
@@ -40,16 +40,16 @@ class _Grid(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class HuggingFacePictures(HuggingFace):
+class HuggingFaceImages(HuggingFace):
     """An image classifier with its processor, which stands where others have a tokenizer."""
 
-    # Half as many as of texts: a picture is masked on the device, pixel by pixel.
+    # Half as many as of texts: an image is masked on the device, pixel by pixel.
     positions: ClassVar[Mapping[str, int]] = {"cpu": 1024, "cuda": 131_072}
 
     _usual_capabilities: ClassVar[Mapping[Capability, str | None]] = {
         **HuggingFace._usual_capabilities,
-        "spans": "this one classifies whole pictures",
-        "generation": "this one classifies pictures and writes nothing",
+        "spans": "this one classifies whole images",
+        "generation": "this one classifies images and writes nothing",
         "exact_game": "the layers of a deep network mix its patches",
     }
     has_subwords: ClassVar[bool] = False
@@ -63,7 +63,7 @@ class HuggingFacePictures(HuggingFace):
             )
         if self._channels not in (1, 3):
             raise InputError(
-                f"pictures have 1 or 3 channels; {forward.network_name(self.network)} reads "
+                f"images have 1 or 3 channels; {forward.network_name(self.network)} reads "
                 f"{self._channels}."
             )
 
@@ -74,16 +74,16 @@ class HuggingFacePictures(HuggingFace):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Nothing: the processor says all about how a picture is read."""
+        """Nothing: the processor says all about how an image is read."""
         return {}
 
     @property
-    def _example(self) -> Picture:
-        # Of the size that the network names: a processor need not bring pictures to it.
+    def _example(self) -> ImageInput:
+        # Of the size that the network names: a processor need not bring images to it.
         side = getattr(self.network.config, "image_size", None) or 2 * _GRID * 8
         size = (*([side] * 2 if isinstance(side, int) else side), self._channels)
         # At random: equal patches would hide what a network does with them.
-        return picture_of(np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8))
+        return read_image(np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8))
 
     @property
     def _tokens(self) -> dict[str, int]:
@@ -123,31 +123,31 @@ class HuggingFacePictures(HuggingFace):
         return _Grid(_GRID, _GRID, 0, own=False)
 
     def read(self, text: Any, *, asked: tuple[Any, ...] = (), pieces: bool = False) -> Document:
-        """Return a picture, or what :func:`limelight.text.picture_of` takes, in its patches."""
+        """Return an image, or what :func:`limelight.text.read_image` takes, in its patches."""
         if asked or pieces:
-            raise InputError("a picture has patches, and neither places nor pieces of words.")
-        picture = picture_of(text)
-        frame, (width, height) = self._frame(picture), picture.size
+            raise InputError("an image has patches, and neither places nor pieces of words.")
+        image = read_image(text)
+        frame, (width, height) = self._frame(image), image.size
         notices = list(self.notices)
-        if self._channels == 1 and picture.pixels.shape[2] == 3:
-            notices.append("The model reads gray pictures; the colours were taken out of this one.")
+        if self._channels == 1 and image.pixels.shape[2] == 3:
+            notices.append("The model reads gray images; the colours were taken out of this one.")
         if (frame[2] - frame[0]) * (frame[3] - frame[1]) < 0.98 * width * height:
             seen = f"{frame[2] - frame[0]} × {frame[3] - frame[1]}"
             notices.append(
-                f"The processor of the model cuts a part of {seen} pixels out of the picture of "
+                f"The processor of the model cuts a part of {seen} pixels out of the image of "
                 f"{width} × {height}, and the model sees nothing else."
             )
-        cut = Pictured(picture, grid_boxes(frame, self._grid.rows, self._grid.columns))
-        pixels = self._pixels(self._in_channels(picture), frame)
-        return Document.of_picture(cut, input=pixels, notices=notices, divisible=not self._grid.own)
+        cut = PatchedImage(image, grid_boxes(frame, self._grid.rows, self._grid.columns))
+        pixels = self._pixels(self._in_channels(image), frame)
+        return Document.from_image(cut, input=pixels, notices=notices, divisible=not self._grid.own)
 
     def read_together(self, texts: Sequence[Any], *, pieces: bool = False) -> Iterator[Document]:
-        """Yield what ``read`` returns of each picture."""
+        """Yield what ``read`` returns of each image."""
         return (self.read(one, pieces=pieces) for one in texts)
 
-    def _in_channels(self, picture: Picture) -> Num[np.ndarray, "H W C"]:
+    def _in_channels(self, image: ImageInput) -> Num[np.ndarray, "H W C"]:
         """Return the pixels in as many channels as the model reads."""
-        pixels = picture.pixels
+        pixels = image.pixels
         if pixels.shape[2] == self._channels:
             return pixels
         if self._channels == 3:
@@ -172,23 +172,23 @@ class HuggingFacePictures(HuggingFace):
         except Exception as error:  # of any kind: it is somebody else's processor
             high, wide, _ = pixels.shape
             raise InputError(
-                f"the processor of the model fails on a picture of {wide} × {high} pixels "
+                f"the processor of the model fails on an image of {wide} × {high} pixels "
                 f"({said(error)})."
             ) from error
 
-    def _frame(self, picture: Picture) -> Box:
-        """Return the part of a picture that its processor leaves, in pixels of the picture.
+    def _frame(self, image: ImageInput) -> Box:
+        """Return the part of an image that its processor leaves, in pixels of the image.
 
-        A picture of the same size, in which one colour rises from side to side, goes through it:
+        An image of the same size, in which one colour rises from side to side, goes through it:
         processors resize and cut in many ways, and what comes out shows where it was.
         """
-        if (known := self._frames.get(picture.size)) is not None:
+        if (known := self._frames.get(image.size)) is not None:
             return known
         edges = []
-        for axis, length in enumerate(picture.size):
+        for axis, length in enumerate(image.size):
             ramp = np.linspace(0, 255, length)
             shape = (1, length) if axis == 0 else (length, 1)
-            rising = np.broadcast_to(ramp.reshape(*shape, 1), (*picture.size[::-1], self._channels))
+            rising = np.broadcast_to(ramp.reshape(*shape, 1), (*image.size[::-1], self._channels))
             plain = {"do_rescale": False, "do_normalize": False}
             found = self._values(np.rint(rising).astype(np.uint8), **plain).mean(axis=(0, 1 + axis))
             n = len(found)
@@ -198,15 +198,15 @@ class HuggingFacePictures(HuggingFace):
             low, high = start - slope / 2, start + (n - 0.5) * slope
             edges.append((max(0, round(low)), min(length, round(high))))
         (left, right), (top, bottom) = edges
-        self._frames[picture.size] = (left, top, right, bottom)
-        return self._frames[picture.size]
+        self._frames[image.size] = (left, top, right, bottom)
+        return self._frames[image.size]
 
     @cached_property
     def _frames(self) -> dict[tuple[int, int], Box]:
         return {}
 
     def logits(self, texts: Sequence[Any]) -> Float[np.ndarray, "n C"]:
-        """Return the outputs of the model for every picture."""
+        """Return the outputs of the model for every image."""
         return self.outputs([self.read(one) for one in texts])
 
     @property
@@ -215,7 +215,7 @@ class HuggingFacePictures(HuggingFace):
         return ("mean", "black", "blurred")
 
     def _gone(self, document: Document, replacement: str) -> Float[np.ndarray, "C h w"]:
-        """Return the picture of which every patch is removed."""
+        """Return the image of which every patch is removed."""
         pixels = self._in_channels(document.given)  # type: ignore[arg-type]
         if replacement == "mean":
             # By the processor it would be rounded to a colour of 8 bits; normalised it is zero.
@@ -230,7 +230,7 @@ class HuggingFacePictures(HuggingFace):
 
     def _token_at(self, document: Document) -> Int[np.ndarray, "h w"]:
         """Return the token at every pixel that the network sees."""
-        cut, frame = document.picture, document.input.frame
+        cut, frame = document.image, document.input.frame
         (_, high, wide), (rows, columns) = document.input.values.shape, self._grid[:2]
         if cut is None or cut.boxes == grid_boxes(frame, rows, columns):
             y, x = np.arange(high) * rows // high, np.arange(wide) * columns // wide
@@ -252,7 +252,7 @@ class HuggingFacePictures(HuggingFace):
         place = torch.as_tensor(feature).to(device)
 
         def asked(keep: Bool[np.ndarray, "n d"]) -> Float[np.ndarray, "n C"]:
-            # Masked on the device: a mask is a thousandth of a picture.
+            # Masked on the device: a mask is a thousandth of an image.
             always = np.ones((len(keep), 1), bool)
             stays = torch.as_tensor(np.concatenate([keep, always], axis=1)).to(device)[:, place]
             return self._forward(torch.where(stays[:, None], whole, gone))
@@ -274,4 +274,4 @@ class HuggingFacePictures(HuggingFace):
         return [Pixels(values, own.patches, own.special)]
 
     def _shown(self, _: Any) -> str:
-        return "of a picture"
+        return "of an image"

@@ -1,4 +1,4 @@
-"""Pictures under the colours of their scores: pages, fragments, terminal and figures."""
+"""Images under the colours of their scores: pages, fragments, terminal and figures."""
 
 import io
 import re
@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limelight.pages.palette import FAINTEST, cover, full_colour, mixed, strengths
-from limelight.pages.pictures import features_of_pixels, outlines, pixels_of
+from limelight.pages.images import cover, features_of_pixels, outlines, pixels_of
+from limelight.pages.palette import FAINTEST, full_colour, mixed, strengths
 from limelight.pages.wording import error_text, score_text
 from limelight.results import Comparison, Explanation
 
 from browsing import watched_page
-from render_samples import compared_pictures, picture, pictured
+from render_samples import compared_images, explained_image, sample_image
 
-pytest.importorskip("PIL", reason="pictures are read and written by Pillow (extra images)")
+pytest.importorskip("PIL", reason="images are read and written by Pillow (extra images)")
 
 
 def ring(pixels):
@@ -35,29 +35,31 @@ def signed_area(loop):
 
 def test_outlines_enclose_as_many_pixels_as_the_features_have():
     """A hole is walked the other way, so that areas add up."""
-    image = pictured(cutter=ring).image
-    labels = ring(picture().pixels)
+    image = explained_image(cutter=ring).image
+    labels = ring(sample_image().pixels)
     areas = [sum(map(signed_area, loops)) for loops in outlines(image)]
     assert areas == [float((labels == k).sum()) for k in range(3)]
     assert [len(loops) for loops in outlines(image)] == [3, 2, 2]
-    boxes = pictured().image
+    boxes = explained_image().image
     assert [signed_area(loop) for (loop,) in outlines(boxes)] == [28.0] * 21
 
 
 @pytest.mark.parametrize("cutter", [None, ring])
 def test_every_pixel_belongs_to_the_feature_that_it_was_cut_into(cutter):
-    e = pictured(cutter=cutter)
+    e = explained_image(cutter=cutter)
     found = features_of_pixels(e.image, 28, 21)
     if cutter:
-        assert (found == ring(picture().pixels)).all()
+        assert (found == ring(sample_image().pixels)).all()
     else:
         assert (found == np.arange(21).reshape(3, 7).repeat(7, 0).repeat(4, 1)).all()
-    assert np.abs(pixels_of(e.image, 28, 21) - picture().pixels).max() == 0
-    assert pixels_of(e.image, 14, 7)[0, 0] == pytest.approx(picture().pixels[:3, :2].mean((0, 1)))
+    assert np.abs(pixels_of(e.image, 28, 21) - sample_image().pixels).max() == 0
+    assert pixels_of(e.image, 14, 7)[0, 0] == pytest.approx(
+        sample_image().pixels[:3, :2].mean((0, 1))
+    )
 
 
 def test_every_patch_has_its_colour_and_says_its_score_without_a_script():
-    e = pictured()
+    e = explained_image()
     html = e.to_html(fragment=True)
     paths = re.findall(
         r'<path class="w (\w?)( top)?" data-f="(\d+)" d="([^"]+)" fill="([^"]+)" '
@@ -83,33 +85,36 @@ def test_every_patch_has_its_colour_and_says_its_score_without_a_script():
 
 
 @pytest.mark.parametrize("fragment", [False, True])
-def test_a_page_holds_the_bytes_of_a_picture_once(fragment):
-    c = compared_pictures()
+def test_a_page_holds_the_bytes_of_an_image_once(fragment):
+    c = compared_images()
     html = c.to_html(fragment=fragment)
     assert html.count("data:image/png;base64,") == html.count(c.explanations[0].image.png) == 1
     assert html.count(f'href="#limelight-{c.explanations[0].image.digest}"') == 3
 
 
-def test_the_name_of_a_picture_is_never_markup():
+def test_the_name_of_an_image_is_never_markup():
     name = '<script>alert(1)</script>"><b>.png'
-    for value in (pictured(given=picture(name)), compared_pictures(given=picture(name))):
+    for value in (
+        explained_image(given=sample_image(name)),
+        compared_images(given=sample_image(name)),
+    ):
         for html in (value.to_html(), value.to_html(fragment=True)):
             assert "<script>alert" not in html
             assert "&lt;script&gt;alert(1)" in html
 
 
 def test_what_was_written_is_drawn_again(tmp_path):
-    for e in (pictured(), pictured(cutter=ring)):
+    for e in (explained_image(), explained_image(cutter=ring)):
         again = Explanation.from_json(e.to_json())
         assert again.to_html(fragment=True) == e.to_html(fragment=True)
-    c = compared_pictures()
+    c = compared_images()
     assert Comparison.from_json(c.to_json()).to_html() == c.to_html()
 
 
 @pytest.mark.parametrize("cutter", [None, ring])
 def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_path, cutter):
     file = tmp_path / "page.html"
-    pictured(cutter=cutter).save_html(file)
+    explained_image(cutter=cutter).save_html(file)
     with watched_page(browser, file) as page:
         patch = page.locator(".reading .w").first
         assert patch.get_attribute("role") == "button"
@@ -122,16 +127,16 @@ def test_parts_are_walked_in_all_directions_and_say_their_numbers(browser, tmp_p
                 assert at() == there
             page.keyboard.press("ArrowUp")  # there is nothing above
             assert at() == 0
-        assert page.inner_text(".readout").startswith(pictured(cutter=cutter).features[at()])
+        assert page.inner_text(".readout").startswith(explained_image(cutter=cutter).features[at()])
         fill = page.locator(".reading .w.top").evaluate("node => getComputedStyle(node).fill")
         assert fill != "none"
 
 
 def test_every_method_of_a_comparison_is_looked_at_closer(browser, tmp_path):
     file = tmp_path / "page.html"
-    compared_pictures().save_html(file)
+    compared_images().save_html(file)
     with watched_page(browser, file, width=360) as page:
-        assert page.locator(".overview svg.picture").count() == 4
+        assert page.locator(".overview svg.image").count() == 4
         page.click("[data-choose='2']")
         assert page.locator("#panel-2 .reading .w").count() == 21
         wide = page.evaluate("document.documentElement.scrollWidth")
@@ -148,7 +153,7 @@ def printed(value, width, **options):
 
 
 @pytest.mark.parametrize("width", [40, 100, 200])
-@pytest.mark.parametrize("value", [pictured(), compared_pictures()], ids=["one", "several"])
+@pytest.mark.parametrize("value", [explained_image(), compared_images()], ids=["one", "several"])
 def test_no_line_is_wider_than_the_terminal(value, width):
     for options in ({}, {"no_color": True, "force_terminal": False, "color_system": None}):
         plain = re.sub(r"\x1b\[[0-9;]*m", "", printed(value, width, **options))
@@ -157,14 +162,14 @@ def test_no_line_is_wider_than_the_terminal(value, width):
 
 
 def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_colour():
-    e = pictured()
+    e = explained_image()
     j = int(np.abs(e.scores).argmax())
     left, top, _, _ = e.image.boxes[j]
     letters = re.findall(r"\x1b\[38;2;(\d+);(\d+);(\d+);48;2;(\d+);(\d+);(\d+)m▀", printed(e, 40))
     _, rows = np.split(np.array(letters, dtype=int).reshape(-1, 28, 2, 3), 2)  # below the original
     shown = rows.transpose(0, 2, 1, 3).reshape(-1, 28, 3)[top + 1, left + 1]
     y = round((top + 1.5) * 21 / (2 * len(rows)) - 0.5)
-    pale = 128 + picture().pixels[y, left + 1] @ [0.299, 0.587, 0.114] / 2
+    pale = 128 + sample_image().pixels[y, left + 1] @ [0.299, 0.587, 0.114] / 2
     full = tuple(
         int(full_colour("for" if e.scores[j] > 0 else "against")[k : k + 2], 16) for k in (1, 3, 5)
     )
@@ -172,7 +177,7 @@ def test_on_a_terminal_half_a_letter_is_a_pixel_under_its_colour():
 
 
 def test_without_colours_methods_are_a_table_of_their_scores():
-    several = compared_pictures()
+    several = compared_images()
     plain = printed(several, 100, no_color=True, color_system=None)
     first = several.explanations[0]
     j = int(np.abs(first.scores).argmax())
@@ -185,10 +190,10 @@ def test_a_figure_has_every_part_of_every_method(tmp_path):
     pytest.importorskip("matplotlib", reason="figures need matplotlib (extra plots)")
     from limelight.pages.figures import coloured_sentence, explanation_figure
 
-    figure = coloured_sentence(compared_pictures())
+    figure = coloured_sentence(compared_images())
     drawn = [len(axes.patches) for axes in figure.axes]
     assert drawn == [0, 21, 21, 21]
-    e = pictured(cutter=ring)
+    e = explained_image(cutter=ring)
     (_, axes) = explanation_figure(e).axes
     covers = sorted(patch.get_facecolor()[3] for patch in axes.patches)
     assert covers == pytest.approx(sorted(map(cover, strengths(e))))

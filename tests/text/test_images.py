@@ -1,4 +1,4 @@
-"""Pictures in the place of texts: what is read of them, how they are cut, what is kept."""
+"""Images in the place of texts: what is read of them, how they are cut, what is kept."""
 
 import json
 from base64 import b64decode
@@ -10,8 +10,16 @@ from PIL import Image as PillowImage
 
 from limelight.errors import InputError
 from limelight.results import Explanation
-from limelight.text import Document, Image, Picture, features_of, is_picture, picture_of, unit_spans
-from limelight.text.pictures import Pictured, grid_boxes, segments, slic_segments
+from limelight.text import (
+    Document,
+    Image,
+    ImageInput,
+    features_of,
+    is_image,
+    read_image,
+    unit_spans,
+)
+from limelight.text.images import UNNAMED, PatchedImage, grid_boxes, segments, slic_segments
 
 
 def pixels(height=6, width=10, channels=3, seed=0):
@@ -24,12 +32,12 @@ def written(image, kind="PNG", **how):
     return file.getvalue()
 
 
-def test_one_picture_is_the_same_from_an_array_a_file_its_bytes_and_a_table(tmp_path):
+def test_one_image_is_the_same_from_an_array_a_file_its_bytes_and_a_table(tmp_path):
     array = pixels()
     file = tmp_path / "shirt.png"
     file.write_bytes(written(PillowImage.fromarray(array)))
     several = [
-        picture_of(given)
+        read_image(given)
         for given in (
             array,
             array / 255,
@@ -45,14 +53,14 @@ def test_one_picture_is_the_same_from_an_array_a_file_its_bytes_and_a_table(tmp_
     ]
     assert all((one.pixels == array).all() for one in several)
     assert {one.digest for one in several} == {several[0].digest}
-    assert {one.name for one in several} == {"picture", "shirt.png"}
+    assert {one.name for one in several} == {UNNAMED, "shirt.png"}
     assert several[5].label == f"shirt.png (10 × 6, {several[0].digest})"
     assert several[5] == several[6] != several[0]
-    assert picture_of(several[0]) is several[0]
+    assert read_image(several[0]) is several[0]
     other = array.copy()
     other[3, 4, 1] ^= 1
-    assert picture_of(other).digest != several[0].digest
-    assert picture_of(array.reshape(10, 6, 3)).digest != several[0].digest
+    assert read_image(other).digest != several[0].digest
+    assert read_image(array.reshape(10, 6, 3)).digest != several[0].digest
 
 
 def test_what_a_camera_turned_is_turned_back_and_transparency_lies_on_white(tmp_path):
@@ -60,44 +68,44 @@ def test_what_a_camera_turned_is_turned_back_and_transparency_lies_on_white(tmp_
     exif = turned.getexif()
     exif[0x0112] = 6  # to be shown turned by 90 degrees
     file = written(turned, exif=exif.tobytes())
-    assert picture_of(file).size == (6, 10)
-    assert (picture_of(file).pixels == np.rot90(pixels(), -1)).all()
+    assert read_image(file).size == (6, 10)
+    assert (read_image(file).pixels == np.rot90(pixels(), -1)).all()
 
     clear = np.dstack([pixels(), np.full((6, 10), 255, np.uint8)])
-    assert picture_of(clear).notices == ()
+    assert read_image(clear).notices == ()
     clear[0, 0, 3] = 0
     for given in (clear, written(PillowImage.fromarray(clear))):
-        found = picture_of(given)
+        found = read_image(given)
         assert found.pixels.shape == (6, 10, 3)
         assert (found.pixels[0, 0] == 255).all()
         assert (found.pixels[1:] == pixels()[1:]).all()
         assert len(found.notices) == 1
 
 
-def test_gray_pictures_stay_gray_and_others_become_colours():
+def test_gray_images_stay_gray_and_others_become_colours():
     gray = pixels(channels=1)[:, :, 0]
-    assert (picture_of(gray).pixels[:, :, 0] == gray).all()
+    assert (read_image(gray).pixels[:, :, 0] == gray).all()
     deep = PillowImage.fromarray(gray.astype(np.uint16) * 257)
-    assert (picture_of(written(deep)).pixels[:, :, 0] == gray).all()
+    assert (read_image(written(deep)).pixels[:, :, 0] == gray).all()
     for mode, channels in (("1", 1), ("L", 1), ("P", 3), ("CMYK", 3), ("LA", 3), ("F", 1)):
         image = PillowImage.fromarray(pixels()).convert("L" if mode == "F" else mode)
         if mode == "F":
             image = PillowImage.fromarray(gray.astype(np.float32) / 255)
-        assert picture_of(image).pixels.shape[2] == channels
+        assert read_image(image).pixels.shape[2] == channels
 
 
-def bad_pictures(folder):
+def bad_images(folder):
     good = written(PillowImage.fromarray(pixels()))
     (folder / "broken.png").write_bytes(good[: len(good) // 2])
-    (folder / "words.txt").write_text("no picture")
+    (folder / "words.txt").write_text("no image")
     frames = [PillowImage.fromarray(pixels(seed=k)) for k in range(3)]
     gif = written(frames[0], "GIF", save_all=True, append_images=frames[1:])
     (folder / "moving.gif").write_bytes(gif)
     return [
-        (folder / "broken.png", "cannot be read as a picture"),
-        (folder / "words.txt", "cannot be read as a picture"),
-        (b"", "cannot be read as a picture"),
-        (folder / "moving.gif", "has 3 of them"),
+        (folder / "broken.png", "cannot be read as an image"),
+        (folder / "words.txt", "cannot be read as an image"),
+        (b"", "cannot be read as an image"),
+        (folder / "moving.gif", "has 3, as an animation"),
         (folder / "nothing.png", "must be a file"),
         (folder, "must be a file"),
         (pixels(1, 1), "at least 2 × 2 pixels"),
@@ -115,14 +123,14 @@ def bad_pictures(folder):
         ("a text " * 600, "must be a file"),
         ("https://limelight.org/shirt.png", "an address of the web"),
         (PillowImage.fromarray(np.full((4, 4), 70_000, np.int32)), "must lie between"),
-        (PillowImage.open(BytesIO(good[: len(good) // 2])), "cannot be read as a picture"),
+        (PillowImage.open(BytesIO(good[: len(good) // 2])), "cannot be read as an image"),
     ]
 
 
-def test_what_cannot_be_a_picture_is_refused_in_a_sentence(tmp_path):
-    for given, said in bad_pictures(tmp_path):
+def test_what_cannot_be_an_image_is_refused_in_a_sentence(tmp_path):
+    for given, said in bad_images(tmp_path):
         with pytest.raises(InputError) as refused:
-            picture_of(given)
+            read_image(given)
         assert said in str(refused.value)
         assert str(refused.value).endswith((".", ")."))
 
@@ -140,7 +148,7 @@ def big_endian(numbers):
 
 
 @pytest.mark.parametrize("bits", [8, 10, 12, 14, 16])
-def test_a_picture_of_16_bits_has_the_brightness_of_its_bit_depth(bits):
+def test_an_image_of_16_bits_has_the_brightness_of_its_bit_depth(bits):
     deep = ramp(bits)
     whole = PillowImage.fromarray(deep.astype(np.int32))
     kinds = {
@@ -153,7 +161,7 @@ def test_a_picture_of_16_bits_has_the_brightness_of_its_bit_depth(bits):
         "Pillow": whole,
     }
     for name, given in kinds.items():
-        found = picture_of(given)
+        found = read_image(given)
         shown = found.pixels.astype(int)
         assert np.abs(shown - RAMP[:, :, None]).max() == 0, name
         warned = any(f"read as {bits} bits" in notice for notice in found.notices)
@@ -176,23 +184,23 @@ def test_every_mode_of_pillow_shows_the_grays_that_pillow_itself_shows():
     for mode, image in modes.items():
         assert image.mode == mode
         expected = RAMP if mode in ("I", "F") else np.asarray(image.convert("L"))
-        shown = picture_of(image).pixels.astype(int).mean(axis=2)
+        shown = read_image(image).pixels.astype(int).mean(axis=2)
         # YCbCr is rounded on the way there and back.
         assert np.abs(shown - expected).max() <= 1, mode
         assert shown[0, -1] >= 254, mode
 
 
 def test_arrays_of_16_bits_in_one_file_are_read_by_one_bit_depth(tmp_path):
-    from limelight.data.pictures import read_pictures
+    from limelight.data.images import read_labelled_images
 
     bright, dark = ramp(12), ramp(12) // 8
     file = tmp_path / "scans.npz"
     np.savez(file, images=np.array([bright, dark]), labels=np.array(["lung", "hand"]))
-    found = read_pictures(file, ["hand", "lung"]).texts
-    assert [int(picture.pixels.max()) for picture in found] == [255, 32]
+    found = read_labelled_images(file, ["hand", "lung"]).texts
+    assert [int(image.pixels.max()) for image in found] == [255, 32]
 
 
-def test_segments_of_a_gray_picture_follow_its_edges():
+def test_segments_of_a_gray_image_follow_its_edges():
     y, x = np.mgrid[:120, :160]
     disc = (x - 80) ** 2 + (y - 60) ** 2 < 35**2
     gray = np.where(disc, 190, 40).astype(np.uint8)[:, :, None]
@@ -200,7 +208,7 @@ def test_segments_of_a_gray_picture_follow_its_edges():
     assert 20 < len(np.unique(found)) < 60
     crossed = [k for k in np.unique(found) if len(np.unique(disc[found == k])) > 1]
     assert crossed == []
-    # A gray picture is the same picture in three equal colors.
+    # A gray image is the same image in three equal colors.
     assert (found == slic_segments(np.repeat(gray, 3, axis=2))).all()
 
 
@@ -226,17 +234,17 @@ def test_a_file_of_another_format_is_refused_and_starts_no_program(kind, tmp_pat
     file.write_bytes(FOREIGN[kind])
     for given in (file, file.read_bytes()):
         with pytest.raises(InputError, match="PNG, JPEG, GIF, BMP, WebP or TIFF: it is none"):
-            picture_of(given)
+            read_image(given)
     assert not started.exists()
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"])
 def test_a_file_that_ends_too_early_is_one_sentence(kind):
     file = written(PillowImage.fromarray(pixels(40, 60)), kind)
-    assert picture_of(file).size == (60, 40)
+    assert read_image(file).size == (60, 40)
     for end in (4, 12, 30, len(file) // 2):
-        with pytest.raises(InputError, match="cannot be read as a picture in") as refused:
-            picture_of(file[:end])
+        with pytest.raises(InputError, match="cannot be read as an image in") as refused:
+            read_image(file[:end])
         assert "\n" not in str(refused.value)
 
 
@@ -245,33 +253,33 @@ def test_a_file_of_more_pixels_than_pillow_trusts_is_refused(monkeypatch):
     for most in (59, 20):  # a warning of Pillow's, and an error
         monkeypatch.setattr(PillowImage, "MAX_IMAGE_PIXELS", most)
         with pytest.raises(InputError, match="pixels at most"):
-            picture_of(file)
+            read_image(file)
 
 
-def test_numbers_and_files_are_pictures_and_texts_are_not():
+def test_numbers_and_files_are_images_and_texts_are_not():
     image = PillowImage.fromarray(pixels())
     for given in (
         pixels(),
         pixels()[:, :, 0] / 255,
-        picture_of(pixels()),
+        read_image(pixels()),
         image,
         b"",
         {"path": ""},
     ):
-        assert is_picture(given)
+        assert is_image(given)
     for given in ("shirt.png", ("a", "b"), ["a"], np.array(["a", "b"]), np.zeros(5), {}):
-        assert not is_picture(given)
+        assert not is_image(given)
 
 
-def read(picture, rows, columns, **rest):
-    return Document.of_picture(
-        Pictured(picture, grid_boxes((0, 0, *picture.size), rows, columns)), **rest
+def read(image, rows, columns, **rest):
+    return Document.from_image(
+        PatchedImage(image, grid_boxes((0, 0, *image.size), rows, columns)), **rest
     )
 
 
-def test_the_boxes_of_a_grid_are_all_of_the_picture_once():
+def test_the_boxes_of_a_grid_are_all_of_the_image_once():
     for rows, columns in ((1, 1), (2, 5), (6, 10), (4, 3)):
-        cut = Pictured(picture_of(pixels()), grid_boxes((0, 0, 10, 6), rows, columns))
+        cut = PatchedImage(read_image(pixels()), grid_boxes((0, 0, 10, 6), rows, columns))
         area = sum((right - left) * (bottom - top) for left, top, right, bottom in cut.boxes)
         assert area == 60
         assert set(cut.labels().ravel()) == set(range(rows * columns))
@@ -281,7 +289,7 @@ def test_the_boxes_of_a_grid_are_all_of_the_picture_once():
 
 
 def test_patches_are_features_and_a_coarser_grid_joins_them():
-    document = read(picture_of(pixels(4, 6)), 4, 6)
+    document = read(read_image(pixels(4, 6)), 4, 6)
     assert document.text == document.given.label
     one = features_of(document, "patches")
     assert one.strings == document.tokens.strings
@@ -302,13 +310,13 @@ def test_patches_are_features_and_a_coarser_grid_joins_them():
     assert left.of_result(document)["image"].boxes == ((0, 0, 2, 4),)
     assert left.of_result(document)["image"].regions is None
     for unit in ("words", "sentences"):
-        with pytest.raises(InputError, match="this is a picture"):
+        with pytest.raises(InputError, match="this is an image"):
             features_of(document, unit)
 
 
 def test_features_that_are_no_boxes_are_kept_as_a_map():
     array = pixels(4, 6)
-    document = read(picture_of(array), 4, 6)
+    document = read(read_image(array), 4, 6)
     corner = [0, 0, 1, 1, 1, 1] + [0, 1, 1, 1, 1, 1] + [-1] * 12
     image = features_of(document, corner).of_result(document)["image"]
     found = np.asarray(PillowImage.open(BytesIO(b64decode(image.regions))))
@@ -325,7 +333,7 @@ def halves(pixels):
 
 
 def test_a_cutter_labels_every_pixel_and_negative_ones_are_left_alone():
-    document = read(picture_of(pixels()), 2, 2, divisible=True)
+    document = read(read_image(pixels()), 2, 2, divisible=True)
     cut = unit_spans(document, halves)
     assert cut.boxes == ((0, 0, 5, 6), (5, 0, 10, 6))
     assert cut.regions[0, 0] == -1
@@ -339,7 +347,7 @@ def test_a_cutter_labels_every_pixel_and_negative_ones_are_left_alone():
         lambda p: -np.ones(p.shape[:2], int),
     ):
         with pytest.raises(InputError, match="the cutter x"):
-            segments(bad, picture_of(pixels()), "x")
+            segments(bad, read_image(pixels()), "x")
     finer = unit_spans(document, "3 × 5 patches")
     assert len(finer.boxes) == 15
 
@@ -358,8 +366,8 @@ def explained(image, d=4, **changed):
     return Explanation(**own | changed, image=image)
 
 
-def test_an_explanation_of_a_picture_comes_back_from_json_as_it_was():
-    document = read(picture_of(pixels()), 2, 2)
+def test_an_explanation_of_an_image_comes_back_from_json_as_it_was():
+    document = read(read_image(pixels()), 2, 2)
     image = features_of(document, "patches").of_result(document)["image"]
     e = explained(image)
     assert Explanation.from_json(e.to_json()) == e
@@ -375,7 +383,7 @@ def test_an_image_that_does_not_fit_its_features_is_refused():
     explained(Image(**own))
     for changed, said in (
         ({"boxes": ((0, 0, 5, 3),)}, "4 features and 1 boxes"),
-        ({"boxes": ((0, 0, 11, 3),) * 4}, "inside the picture"),
+        ({"boxes": ((0, 0, 11, 3),) * 4}, "inside the image"),
         ({"digest": "<b>"}, "12 digits"),
         ({"png": '"><script>'}, "PNG file in base64"),
         ({"png": "aGVsbG8="}, "PNG file in base64"),
@@ -384,21 +392,21 @@ def test_an_image_that_does_not_fit_its_features_is_refused():
             explained(Image(**own | changed))
 
 
-def test_a_large_picture_is_stored_small():
-    picture = Picture(np.zeros((600, 900, 3), np.uint8))
-    shown = PillowImage.open(BytesIO(picture.png()))
+def test_a_large_image_is_stored_small():
+    image = ImageInput(np.zeros((600, 900, 3), np.uint8))
+    shown = PillowImage.open(BytesIO(image.png()))
     assert shown.size == (448, 299)
 
 
 def test_names_of_files_stand_on_one_line_in_characters_that_can_be_written(tmp_path):
     for name, said in (("a\nb.png", "a b.png"), ("a\udcffb.png", "a?b.png")):
         PillowImage.fromarray(pixels()).save(tmp_path / name)
-        assert picture_of(tmp_path / name).name == said
+        assert read_image(tmp_path / name).name == said
 
 
-def test_pictures_of_all_sizes_are_joined_alike_and_a_grid_has_one_name():
+def test_images_of_all_sizes_are_joined_alike_and_a_grid_has_one_name():
     joined = [
-        features_of(read(picture_of(pixels(side, side)), 14, 14), "4x4 patches")
+        features_of(read(read_image(pixels(side, side)), 14, 14), "4x4 patches")
         for side in (21, 28, 224)
     ]
     assert all(one.of_token.tolist() == joined[0].of_token.tolist() for one in joined)
@@ -407,4 +415,4 @@ def test_pictures_of_all_sizes_are_joined_alike_and_a_grid_has_one_name():
 
 def test_too_many_segments_are_refused_before_anything_is_computed():
     with pytest.raises(InputError, match="255 segments at most; these are 400"):
-        segments(lambda p: np.arange(400).reshape(p.shape[:2]), picture_of(pixels(20, 20)), "mine")
+        segments(lambda p: np.arange(400).reshape(p.shape[:2]), read_image(pixels(20, 20)), "mine")

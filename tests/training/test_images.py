@@ -1,4 +1,4 @@
-"""Training on pictures: patches in the place of words, by the same loop and the same command."""
+"""Training on images: patches in the place of words, by the same loop and the same command."""
 
 import io
 from dataclasses import replace
@@ -8,16 +8,16 @@ import pytest
 
 import limelight
 from limelight import InputError, LabelledTexts, load
-from limelight.text import picture_of
+from limelight.text import read_image
 from limelight.training import RECIPES, prepare, train
-from limelight.training.module import PatchModule
+from limelight.training.images import PatchModule
 from limelight.training.state import new_module
 
-QUICK = replace(RECIPES["pictures"], epochs=4, grid=3, heads=4, d_e=16, hidden=8, batch=32)
+QUICK = replace(RECIPES["images"], epochs=4, grid=3, heads=4, d_e=16, hidden=8, batch=32)
 
 
 def bars(count, seed=0, side=9, channels=1):
-    """Pictures with a bright bar at the top, in the middle or at the bottom, and noise."""
+    """Images with a bright bar at the top, in the middle or at the bottom, and noise."""
     rng = np.random.default_rng(seed)
     y = np.arange(count) % 3
     x = rng.integers(0, 80, (count, side, side, channels), dtype=np.uint8)
@@ -29,7 +29,7 @@ def bars(count, seed=0, side=9, channels=1):
 
 def labelled(count, seed=0, **shape):
     x, y = bars(count, seed, **shape)
-    return LabelledTexts([picture_of(one) for one in x], y, ("top", "middle", "bottom"))
+    return LabelledTexts([read_image(one) for one in x], y, ("top", "middle", "bottom"))
 
 
 def test_a_model_of_patches_is_trained_stored_and_explained(tmp_path):
@@ -41,7 +41,7 @@ def test_a_model_of_patches_is_trained_stored_and_explained(tmp_path):
     np.testing.assert_allclose(
         model.patch_mean, labelled(300).texts[0].pixels.mean() / 255, atol=0.05
     )
-    (found,) = limelight.explain(again, [picture_of(x[0])], "shapley")
+    (found,) = limelight.explain(again, [read_image(x[0])], "shapley")
     assert found.target == "top"
     assert set(np.argsort(-found.scores)[:3]) & {0, 1, 2}
 
@@ -86,7 +86,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
     assert went_on.fingerprint == train(data, recipe=recipe).fingerprint
 
 
-def test_the_command_learns_from_each_form_of_pictures(tmp_path, limelight):
+def test_the_command_learns_from_each_form_of_images(tmp_path, limelight):
     from PIL import Image
 
     x, y = bars(90)
@@ -126,16 +126,16 @@ def test_the_command_learns_from_each_form_of_pictures(tmp_path, limelight):
 def test_what_cannot_be_learned_from_is_refused(limelight, tmp_path):
     done = limelight("train", "-o", tmp_path / "m")
     assert done.code == 2
-    assert "from pictures (--images); give one" in done.err
-    mixed = LabelledTexts([picture_of(bars(1)[0][0]), "a text"], np.arange(2), ("a", "b"))
-    with pytest.raises(InputError, match="row 2 of memory is a text among pictures"):
+    assert "from images (--images); give one" in done.err
+    mixed = LabelledTexts([read_image(bars(1)[0][0]), "a text"], np.arange(2), ("a", "b"))
+    with pytest.raises(InputError, match="row 2 of memory is a text among images"):
         train(mixed, recipe=QUICK)
     (tmp_path / "empty").mkdir()
     np.savez(tmp_path / "small.npz", images=np.zeros((9, 5, 9), np.uint8), labels=np.arange(9) % 3)
     for given, said in (
-        (["--images", tmp_path / "empty"], "has no pictures"),
-        (["--images", tmp_path / "small.npz"], "a picture has 9 × 5; set a smaller grid"),
-        ([tmp_path / "small.npz"], "holds pictures; give it by --images"),
+        (["--images", tmp_path / "empty"], "has no images"),
+        (["--images", tmp_path / "small.npz"], "an image has 9 × 5; set a smaller grid"),
+        ([tmp_path / "small.npz"], "holds images; give it by --images"),
     ):
         done = limelight("train", *given, "-o", tmp_path / "m")
         assert done.code == 2

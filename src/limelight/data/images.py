@@ -1,7 +1,7 @@
-"""Pictures as rows of data: a folder of files, folders by class, arrays of NumPy, bytes in tables.
+"""Images as rows of data: a folder of files, folders by class, arrays of NumPy, bytes in tables.
 
 A cell is a string, as that of a text is: a path, or the file itself as an address that begins with
-"data:image/". So whatever reads texts reads pictures, and models tell what a string means.
+"data:image/". So whatever reads texts reads images, and models tell what a string means.
 """
 
 import hashlib
@@ -18,33 +18,33 @@ import numpy as np
 from limelight.data.files import Batch, Source, data_files
 from limelight.data.labelled import LabelledTexts, read_labelled
 from limelight.errors import InputError, about_text
-from limelight.text import picture_of
+from limelight.text import read_image
 from limelight.text.characters import LONE_SURROGATE
-from limelight.text.pictures import bit_depth, has_ending
+from limelight.text.images import bit_depth, has_ending
 
 _BATCH = 256
 _FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # how they begin
 
 
-def read_pictures(data: Any, classes: Sequence[str] | None = None, **columns: Any) -> LabelledTexts:
-    """Return labelled pictures; ``data`` and columns are those of :func:`read_labelled`."""
+def read_labelled_images(
+    data: Any, classes: Sequence[str] | None = None, **columns: Any
+) -> LabelledTexts:
+    """Return labelled images; ``data`` and columns are those of :func:`read_labelled`."""
     folder = Path(data) if isinstance(data, str | os.PathLike) else None
     if folder is not None and folder.is_dir() and not data_files(folder):
-        data = pictures_at(folder)
+        data = find_images(folder)
         if data is None:
-            raise InputError(
-                f"'{folder}' has no pictures, and no folders with some for each class."
-            )
+            raise InputError(f"'{folder}' has no images, and no folders with some for each class.")
     found = read_labelled(data, classes, **columns)
-    pictures = []
+    images = []
     for number, cell in enumerate(found.texts):
         with about_text(number):
-            pictures.append(picture_of(cell))
-    return replace(found, texts=pictures)
+            images.append(read_image(cell))
+    return replace(found, texts=images)
 
 
 def address(content: bytes, name: str = "") -> str:
-    """Return a file as a string that :func:`limelight.text.picture_of` reads."""
+    """Return a file as a string that :func:`limelight.text.read_image` reads."""
     # These end a field of such an address.
     said = f";name={name}" if name and not set(name) & set(";,") else ""
     return f"data:image/*{said};base64,{b64encode(content).decode()}"
@@ -56,15 +56,15 @@ def cell_of(cell: Mapping[str, Any] | None) -> str | None:
     return path if content is None else address(content, Path(path or "").name)
 
 
-def text_or_picture(cell: bytes | None) -> str | None:
-    """Return a cell of bytes that are not UTF-8: a file of a picture, or a text with faults."""
+def decode_cell(cell: bytes | None) -> str | None:
+    """Return a cell of bytes that are not UTF-8: a file of an image, or a text with faults."""
     if cell is not None and cell.startswith(_FILES):
         return address(cell)
     return None if cell is None else cell.decode("utf-8", "surrogateescape")
 
 
-class _Pictures(Source):
-    """Rows with a picture each, which ``cell`` gives as a string, and perhaps a label."""
+class _ImageSource(Source):
+    """Rows with an image each, which ``cell`` gives as a string, and perhaps a label."""
 
     def __init__(
         self, path: Path, ids: Sequence[str], cell: Callable[[int], str], labels: Sequence[Any]
@@ -93,8 +93,8 @@ class _Pictures(Source):
             yield [list(of[name]) for name in names], [pa.array(of[name]) for name in carried]
 
 
-class _Folder(_Pictures):
-    """The pictures of a folder by name; those of folders in it have these as their labels."""
+class _Folder(_ImageSource):
+    """The images of a folder by name; those of folders in it have these as their labels."""
 
     def __init__(self, path: Path, files: Sequence[Path]) -> None:
         if odd := [one.name for one in files if LONE_SURROGATE.search(str(one))]:
@@ -115,16 +115,16 @@ class _Folder(_Pictures):
         return digest.hexdigest()
 
 
-def pictures_at(path: Path) -> Source | None:
-    """Return the pictures of a folder, or of the folders in it; None where it has none."""
+def find_images(path: Path) -> Source | None:
+    """Return the images of a folder, or of the folders in it; None where it has none."""
     for pattern in ("*", "*/*"):
         if found := [one for one in path.glob(pattern) if has_ending(one) and one.is_file()]:
             return _Folder(path, found)
     return None
 
 
-def arrays_at(path: Path) -> Source:
-    """Return the pictures of a file of NumPy's arrays, (n, H, W) or (n, H, W, C).
+def read_image_arrays(path: Path) -> Source:
+    """Return the images of a file of NumPy's arrays, (n, H, W) or (n, H, W, C).
 
     An array of n labels may be beside them.
     """
@@ -135,24 +135,24 @@ def arrays_at(path: Path) -> Source:
         raise InputError(
             f"'{path}' is not a file of arrays of numbers, as np.savez writes it."
         ) from None
-    pictures = {name: one for name, one in found.items() if one.ndim in (3, 4)}
-    if len(pictures) > 1:  # of a training and a test set, the first
-        pictures = {name: one for name, one in pictures.items() if "train" in name.lower()}
-    if len(pictures) != 1:
+    images = {name: one for name, one in found.items() if one.ndim in (3, 4)}
+    if len(images) > 1:  # of a training and a test set, the first
+        images = {name: one for name, one in images.items() if "train" in name.lower()}
+    if len(images) != 1:
         raise InputError(
-            f"'{path}' must have one array of pictures, (n, height, width) or (n, height, "
+            f"'{path}' must have one array of images, (n, height, width) or (n, height, "
             f"width, channels); it has {', '.join(found) or 'none'}."
         )
-    (images,) = pictures.values()
+    (images,) = images.values()
     labels = [one.tolist() for one in found.values() if one.shape == (len(images),)]
-    # By the largest number of all: pictures of one camera must not differ in brightness.
+    # By the largest number of all: images of one camera must not differ in brightness.
     most = (1 << bit_depth(images)) - 1 if images.dtype == np.uint16 else None
 
     def address_of_row(row: int) -> str:
         pixels = images[row] if most is None else images[row] / most
-        return address(picture_of(pixels).png(longest=1 << 16))
+        return address(read_image(pixels).png(longest=1 << 16))
 
-    return _Pictures(
+    return _ImageSource(
         path,
         [str(i) for i in range(len(images))],
         address_of_row,

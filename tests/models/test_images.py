@@ -26,8 +26,8 @@ from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPi
 import limelight
 from limelight.errors import InputError
 from limelight.models import has, reason_missing
-from limelight.text import features_of, picture_of
-from limelight.text.pictures import blurred
+from limelight.text import features_of, read_image
+from limelight.text.images import blurred
 
 from tiny_models import tiny_model
 
@@ -61,7 +61,7 @@ def processor(size):
 
 
 @cache
-def tiny_pictures(family):
+def tiny_images(family):
     torch.manual_seed(3)
     network = FAMILIES[family]().eval()
     with torch.no_grad():  # biases and positions begin at zero, where layer norms have no slope
@@ -92,7 +92,7 @@ def by_hand(model, pixels, keep, rows, gone=0.0):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_removing_patches_is_replacing_pixels_by_hand(family):
-    model, pixels = tiny_pictures(family), photo()
+    model, pixels = tiny_images(family), photo()
     document = model.read(pixels)
     rows = 3 if family in TRANSFORMERS else 7
     assert len(document.tokens) == rows * rows
@@ -112,7 +112,7 @@ def test_removing_patches_is_replacing_pixels_by_hand(family):
 
 @pytest.mark.parametrize("family", TRANSFORMERS)
 def test_gradients_and_attention_are_those_of_the_bare_network(family):
-    model, pixels = tiny_pictures(family), photo()
+    model, pixels = tiny_images(family), photo()
     assert all(has(model, one) for one in ("attention", "gradients", "lrp"))
     document, network = model.read(pixels), model.network
     values = torch.as_tensor(document.input.values[None])
@@ -152,7 +152,7 @@ def test_gradients_and_attention_are_those_of_the_bare_network(family):
 
 @pytest.mark.parametrize("family", TRANSFORMERS)
 def test_frozen_weights_share_out_what_the_patches_do(family):
-    model, pixels = tiny_pictures(family), photo()
+    model, pixels = tiny_images(family), photo()
     document = model.read(pixels)
     here = model.embedded(document)
     first = np.eye(3)[1:2]
@@ -165,7 +165,7 @@ def test_frozen_weights_share_out_what_the_patches_do(family):
 
 def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_show():
     for family, said in (("swin", "more than vectors"), ("convnext", "nothing that embeds")):
-        model = tiny_pictures(family)
+        model = tiny_images(family)
         for one in ("attention", "attention_only", "gradients", "lrp"):
             assert said in reason_missing(model, one)
         assert "does not show one state for every token" in reason_missing(model, "hidden_states")
@@ -178,7 +178,7 @@ def test_a_network_without_patches_of_its_own_says_in_a_clause_what_it_cannot_sh
 
 
 def test_the_values_of_a_small_game_are_those_of_all_subsets_by_hand():
-    model, pixels = tiny_pictures("vit"), photo()
+    model, pixels = tiny_images("vit"), photo()
     masks = (np.arange(16)[:, None] >> np.arange(4)) % 2 == 1
     # Patches of a 3 × 3 grid belong to the cell of a 2 × 2 grid that holds their middle.
     place = features_of(model.read(pixels), "2 × 2 patches").of_token
@@ -202,7 +202,7 @@ def halves(pixels):
 
 
 def test_segments_are_removed_pixel_by_pixel_and_pool_what_lies_in_them():
-    model, pixels = tiny_pictures("vit"), photo()
+    model, pixels = tiny_images("vit"), photo()
     e = limelight.explain(model, pixels, "loo", features=halves, target=1)
     assert e.image.regions is not None
     assert e.features == ("segment 1", "segment 2")
@@ -223,20 +223,20 @@ def test_a_processor_that_cuts_shows_where_its_patches_are():
     cutting = ConvNextImageProcessorPil(size={"shortest_edge": 28}, crop_pct=0.875)
     model = limelight.wrap(network, processor=cutting)
     document = model.read(photo(64, 128))
-    boxes = np.array(document.picture.boxes)
+    boxes = np.array(document.image.boxes)
     # To 32 × 64, of which the middle 28 × 28 are seen: 56 × 56 pixels from (36, 4) on.
     assert (
         np.abs(np.array([*boxes[:, :2].min(0), *boxes[:, 2:].max(0)]) - [36, 4, 92, 60]).max() <= 1
     )
     assert any("cuts a part of" in one for one in document.notices)
     assert model.read(photo(28, 28)).notices != ()
-    whole = tiny_pictures("vit").read(photo(50, 30))
+    whole = tiny_images("vit").read(photo(50, 30))
     assert whole.notices == ()
-    assert np.array(whole.picture.boxes).max(0).tolist() == [20, 33, 30, 50]
+    assert np.array(whole.image.boxes).max(0).tolist() == [20, 33, 30, 50]
 
 
 def test_a_processor_may_leave_size_and_scale_as_they_are():
-    network = tiny_pictures("vit").network
+    network = tiny_images("vit").network
     as_it_is = ViTImageProcessorPil(do_resize=False, do_rescale=False, do_normalize=False)
     model, pixels = limelight.wrap(network, processor=as_it_is), photo(12, 12)
     values = torch.as_tensor(pixels).permute(2, 0, 1)[None].float()
@@ -248,7 +248,7 @@ def test_a_processor_may_leave_size_and_scale_as_they_are():
 
 def test_gray_and_colours_are_turned_into_each_other():
     gray = photo(channels=1)
-    model = tiny_pictures("vit")
+    model = tiny_images("vit")
     same = np.repeat(gray, 3, axis=2)
     assert np.array_equal(model.outputs([model.read(gray)]), model.outputs([model.read(same)]))
     torch.manual_seed(0)
@@ -261,38 +261,38 @@ def test_gray_and_colours_are_turned_into_each_other():
     )
     document = one.read(photo())
     assert any("colours were taken out" in notice for notice in document.notices)
-    with pytest.raises(InputError, match="pictures have 1 or 3 channels"):
+    with pytest.raises(InputError, match="images have 1 or 3 channels"):
         limelight.wrap(
             ViTForImageClassification(ViTConfig(**_SMALL, **_PLAIN, num_channels=4)),
             processor=processor(12),
         )
 
 
-def test_what_is_no_picture_and_who_reads_none_is_told_in_a_sentence(tmp_path):
-    model, text_model = tiny_pictures("vit"), tiny_model()
+def test_what_is_no_image_and_who_reads_none_is_told_in_a_sentence(tmp_path):
+    model, text_model = tiny_images("vit"), tiny_model()
     for given, said in (
         ("a film", "a file, which 'a film' is not"),
         (tmp_path, "must be a file"),
         (photo(1, 1), "at least 2 × 2 pixels"),
         (photo() / 100, "float pixels must lie between 0 and 1"),
         (photo(channels=2), "1, 3 or 4 channels"),
-        (("a", "b"), "this one reads one picture"),
+        (("a", "b"), "this one reads one image"),
     ):
         with pytest.raises(InputError, match=said):
             limelight.explain(model, given)
-    for given in (photo(), picture_of(photo()), b"PNG", tmp_path / "a.png"):
-        with pytest.raises(InputError, match=r"got a picture .* this one reads texts"):
+    for given in (photo(), read_image(photo()), b"PNG", tmp_path / "a.png"):
+        with pytest.raises(InputError, match=r"got an image .* this one reads texts"):
             limelight.explain(text_model, given)
     for asked, said in (
         ({"grid": 4}, "joined and not cut"),
         ({"grid": 0}, "from 1"),
         ({"grid": 2, "features": "segments"}, "goes with features='patches'"),
-        ({"features": "words"}, "this is a picture"),
+        ({"features": "words"}, "this is an image"),
         ({"features": "tokens"}, "no pieces of words"),
-        ({"at": "x"}, "classifies whole pictures"),
+        ({"at": "x"}, "classifies whole images"),
         ({"replacement": "mask"}, "mean"),
         ({"protect": ["row 1, column 1"]}, "give groups of patches as features"),
-        ({"method": "owen"}, "'sentences' are parts of a text, and this is a picture"),
+        ({"method": "owen"}, "'sentences' are parts of a text, and this is an image"),
     ):
         with pytest.raises(InputError, match=said):
             limelight.explain(model, photo(), **asked)
@@ -302,18 +302,18 @@ def test_what_is_no_picture_and_who_reads_none_is_told_in_a_sentence(tmp_path):
         limelight.wrap(model.network)
 
 
-def test_verbs_take_pictures_of_all_kinds_and_tell_them_apart(tmp_path):
+def test_verbs_take_images_of_all_kinds_and_tell_them_apart(tmp_path):
     from PIL import Image
 
-    model = tiny_pictures("vit")
+    model = tiny_images("vit")
     file = tmp_path / "shirt.png"
     Image.fromarray(photo()).save(file)
-    several = [photo(), file, str(file), Image.open(file), picture_of(file)]
+    several = [photo(), file, str(file), Image.open(file), read_image(file)]
     found = limelight.explain(model, several, "loo")
     assert all(np.array_equal(e.scores, found[0].scores) for e in found)
-    assert found[1].text == f"shirt.png (24 × 24, {picture_of(file).digest})"
+    assert found[1].text == f"shirt.png (24 × 24, {read_image(file).digest})"
     stacked = limelight.explain(model, [photo(), photo(seed=1)], "loo")
-    with pytest.raises(InputError, match="Several pictures are a list"):
+    with pytest.raises(InputError, match="Several images are a list"):
         limelight.explain(model, np.stack([photo(), photo(seed=1)]), "loo")
     assert stacked[0].text != stacked[1].text
     by_class = limelight.explain_classes(model, file, "loo")
@@ -325,8 +325,8 @@ def test_verbs_take_pictures_of_all_kinds_and_tell_them_apart(tmp_path):
     assert limelight.compare(model, file, methods=["loo"]).to_json()
     e = limelight.explain(model, file, "shapley", replacement="blurred")
     assert e.settings["replacement"] == "blurred"
-    assert model.fingerprint == tiny_pictures("vit").fingerprint
-    assert model.fingerprint != tiny_pictures("deit").fingerprint
+    assert model.fingerprint == tiny_images("vit").fingerprint
+    assert model.fingerprint != tiny_images("deit").fingerprint
 
 
 @pytest.mark.slow  # 552 direct calls
@@ -336,13 +336,13 @@ def test_the_shared_vit_says_what_direct_calls_of_it_say():
 
     model = limelight.load(VIT)
     row = pq.read_table(FASHION).slice(3, 1).to_pylist()[0]
-    pixels = picture_of(row["image"]).pixels
+    pixels = read_image(row["image"]).pixels
     masks = np.random.default_rng(0).random((40, 49)) < 0.5
     game = limelight.game(model, row["image"])
     by_calls = np.array([by_hand(model, pixels, keep, 7) for keep in masks])
     assert np.abs(game(masks) - by_calls).max() < 1e-4
 
-    # Nine parts of the picture, of which direct calls tell all 512 subsets.
+    # Nine parts of the image, of which direct calls tell all 512 subsets.
     masks = (np.arange(512)[:, None] >> np.arange(9)) % 2 == 1
     place = features_of(model.read(row["image"]), "3 × 3 patches").of_token
     by_calls = np.array([by_hand(model, pixels, keep[place], 7) for keep in masks])

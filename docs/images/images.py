@@ -1,6 +1,6 @@
-"""Draw the pictures of docs/tutorials/pictures.md again; needs chromium and the extras hf and dev.
+"""Draw the images of docs/tutorials/images.md again; needs chromium and the extras hf and dev.
 
-python docs/images/pictures.py MODEL PICTURES.parquet    # a vision transformer, pictures and labels
+python docs/images/images.py MODEL IMAGES.parquet    # a vision transformer, images and labels
 """
 
 import sys
@@ -18,26 +18,26 @@ SHOWN, ROWS = 1, 60
 
 
 def main() -> None:
-    """Explain one picture and a run of some, and keep what a browser shows of them."""
+    """Explain one image and a run of some, and keep what a browser shows of them."""
     model, file = limelight.load(sys.argv[1]), Path(sys.argv[2]).resolve()
     table = pyarrow.parquet.read_table(file).slice(0, ROWS).to_pylist()
     rows = [{"image": one["image"], "label": model.classes[one["label"]]} for one in table]
     compared = limelight.compare(model, rows[SHOWN]["image"], methods=["lrp", "gxi", "alpha-avg"])
     with tempfile.TemporaryDirectory() as folder, chdir(folder), sync_playwright() as driver:
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), "pictures.parquet")
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), "images.parquet")
         Path("dress.png").write_bytes(rows[SHOWN]["image"]["bytes"])
-        run = limelight.explain_data(model, "pictures.parquet", ["lrp"], output="pictures")
+        run = limelight.explain_data(model, "images.parquet", ["lrp"], output="images")
         chromium = driver.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
         window = chromium.new_page(viewport={"width": 900, "height": 460})
         window.set_content(compared.to_html(fragment=True))
-        window.screenshot(path=HERE / "pictures-compare.png")
+        window.screenshot(path=HERE / "images-compare.png")
         window.set_viewport_size({"width": 900, "height": 900})
         window.set_content(run.summary().to_html())
         window.mouse.wheel(0, 330)
         window.wait_for_timeout(300)
-        window.screenshot(path=HERE / "pictures-summary.png")
+        window.screenshot(path=HERE / "images-summary.png")
         with limelight.serve(model, port=0) as page:
             window.goto(f"{page.url}#methods=%5B%22lrp%22%5D")
             window.set_input_files("#file", "dress.png")
@@ -45,7 +45,7 @@ def main() -> None:
             window.wait_for_selector("[data-changed=true] .gone")
             window.mouse.wheel(0, 380)
             window.wait_for_timeout(300)
-            window.screenshot(path=HERE / "pictures-serve.png")
+            window.screenshot(path=HERE / "images-serve.png")
         chromium.close()
 
 

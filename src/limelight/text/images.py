@@ -1,4 +1,4 @@
-"""A picture in the place of a text: its pixels, the patches it is cut into, what a result keeps.
+"""An image in the place of a text: its pixels, the patches it is cut into, what a result keeps.
 
 NumPy alone is imported here; Pillow, of the extra ``images``, is when a file is read or written.
 """
@@ -33,27 +33,29 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Pillow is told to try these and no others, whatever a file is called: for EPS it would start
 # Ghostscript, and readers of rare formats are where its own faults lie.
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
+# The name of an image that has none. It seeds random draws: another word changes sampled scores.
+UNNAMED = "picture"
 # Of an array of 16 bits nobody knows how many the camera used: the fewest that hold its numbers.
 _DEPTHS = (8, 10, 12, 14, 16)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Picture:
+class ImageInput:
     """Pixels of 8 bits, gray or in red, green and blue; ``notices`` say what was done to them."""
 
     pixels: Num[np.ndarray, "H W C"]
-    name: str = "picture"
+    name: str = UNNAMED
     notices: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Picture) and self.label == other.label
+        return isinstance(other, ImageInput) and self.label == other.label
 
     def __hash__(self) -> int:
         return hash(self.label)
 
     def __repr__(self) -> str:
-        return f"<Picture {self.label}>"
+        return f"<ImageInput {self.label}>"
 
     @property
     def size(self) -> tuple[int, int]:
@@ -68,7 +70,7 @@ class Picture:
 
     @property
     def label(self) -> str:
-        """What stands for the picture where a text would: its name, size and digest."""
+        """What stands for the image where a text would: its name, size and digest."""
         return f"{self.name} ({self.size[0]} × {self.size[1]}, {self.digest})"
 
     def png(self, longest: int = LONGEST) -> bytes:
@@ -81,55 +83,55 @@ class _Pillow(Protocol):
     def getexif(self) -> Any: ...
 
 
-# What is read as a picture, beside strings, which are paths.
-PictureLike = Picture | np.ndarray | Path | bytes | Mapping[str, Any] | _Pillow
+# What is read as an image, beside strings, which are paths.
+ImageLike = ImageInput | np.ndarray | Path | bytes | Mapping[str, Any] | _Pillow
 
 
 def has_ending(path: Path) -> bool:
-    """Whether a path ends as that of a picture does."""
+    """Whether a path ends as that of an image does."""
     return path.name.lower().endswith(ENDINGS)
 
 
 def is_address(text: str) -> bool:
-    """Whether ``text`` holds the bytes of a picture, as a browser writes them."""
+    """Whether ``text`` holds the bytes of an image, as a browser writes them."""
     return _ADDRESS.match(text) is not None
 
 
-def picture_of(given: Any, name: str | None = None) -> Picture:
-    """Return a picture, an array, an image of Pillow, a path or the bytes of a file as a picture.
+def read_image(given: Any, name: str | None = None) -> ImageInput:
+    """Read an array, a Pillow image, a path or the bytes of a file; an `ImageInput` stays as it is.
 
     Hugging Face's ``{"bytes", "path"}`` is one too. What a camera turned is turned back, and what
     is transparent lies on white, with a notice; numbers from 0 to 1 become 8 bits, and so do 16
     bits, by the bit depth (8, 10, 12, 14 or 16) that their largest number needs.
     """
-    if isinstance(given, Picture):
+    if isinstance(given, ImageInput):
         return given
     if isinstance(given, Mapping):
         path = given.get("path")
         own = Path(path).name if isinstance(path, str) and path else None
         inner = given.get("bytes") or path
         if not isinstance(inner, str | bytes):
-            raise InputError("a picture in a table has its 'bytes' or a 'path'; this one has none.")
-        return picture_of(inner, name or own)
+            raise InputError("an image in a table has its 'bytes' or a 'path'; this one has none.")
+        return read_image(inner, name or own)
     if isinstance(given, str) and (found := _ADDRESS.match(given)):
-        return picture_of(_decoded(given[found.end() :]), name or found["name"])
+        return read_image(_decoded(given[found.end() :]), name or found["name"])
     if isinstance(given, str | Path):
         return _read(Path(given), name or Path(given).name)
     if isinstance(given, bytes):
-        return _opened(BytesIO(given), name or "picture")
+        return _opened(BytesIO(given), name or UNNAMED)
     if is_pillow(given):
-        own = name or Path(getattr(given, "filename", "")).name or "picture"
+        own = name or Path(getattr(given, "filename", "")).name or UNNAMED
         return _opened(given, own)
     if not hasattr(given, "__array__"):
         raise InputError(
-            "a picture must be an array, an image of Pillow, a path or the bytes of a file; got "
+            "an image must be an array, a Pillow image, a path or the bytes of a file; got "
             f"{type(given).__name__}."
         )
-    return _of_array(np.asarray(given), name or "picture")
+    return _of_array(np.asarray(given), name or UNNAMED)
 
 
 def is_pillow(given: Any) -> bool:
-    """Whether ``given`` is an image of Pillow, which is not imported for that."""
+    """Whether ``given`` is a Pillow image, which is not imported for that."""
     return type(given).__module__.startswith("PIL.")
 
 
@@ -137,24 +139,24 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise MissingExtraError("pictures need the package Pillow", "images") from None
+        raise MissingExtraError("images need the package Pillow", "images") from None
     return Image
 
 
-def _read(path: Path, name: str) -> Picture:
+def _read(path: Path, name: str) -> ImageInput:
     try:
         there = path.is_file()
     except (OSError, ValueError):  # a text of some length is no name of a file
         there = False
     if not there:
         raise InputError(
-            f"a picture must be a file, which {one_line(str(path), 200)!r} is not; an address of "
+            f"an image must be a file, which {one_line(str(path), 200)!r} is not; an address of "
             "the web is not read: download it."
         )
     return _opened(path, name)
 
 
-def _opened(file: Any, name: str) -> Picture:
+def _opened(file: Any, name: str) -> ImageInput:
     Image = _pillow()
     try:
         with warnings.catch_warnings():
@@ -167,24 +169,22 @@ def _opened(file: Any, name: str) -> Picture:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         most = Image.MAX_IMAGE_PIXELS
-        raise InputError(
-            f"a picture may have {most:,} pixels at most; {name!r} has more."
-        ) from None
+        raise InputError(f"an image may have {most:,} pixels at most; {name!r} has more.") from None
     except Exception as error:  # a broken file raises almost anything
         unknown = type(error).__name__ == "UnidentifiedImageError"  # which names an object of ours
         why = "it is none" if unknown else one_line(str(error), 120).rstrip(".")
         raise InputError(
-            f"{name!r} cannot be read as a picture in PNG, JPEG, GIF, BMP, WebP or TIFF: {why}."
+            f"{name!r} cannot be read as an image in PNG, JPEG, GIF, BMP, WebP or TIFF: {why}."
         ) from error
 
 
-def _of_pillow(image: Any, name: str) -> Picture:
+def _of_pillow(image: Any, name: str) -> ImageInput:
     from PIL import ImageOps
 
     if (frames := getattr(image, "n_frames", 1)) > 1:
         raise InputError(
-            f"a picture must be one image; {name!r} has {frames} of them, as an animation has. "
-            "Save the one that is meant."
+            f"an image file must hold one frame; {name!r} has {frames}, as an animation has. "
+            "Save one frame as a file."
         )
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;"):
@@ -197,33 +197,33 @@ def _of_pillow(image: Any, name: str) -> Picture:
     return _of_array(np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB")), name)
 
 
-def _of_array(array: np.ndarray, name: str) -> Picture:
+def _of_array(array: np.ndarray, name: str) -> ImageInput:
     pixels = array[:, :, None] if array.ndim == 2 else array
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4):
-        advice = " Several pictures are a list: list(array)." * (pixels.ndim == 4)
+        advice = " Several images are a list: list(array)." * (pixels.ndim == 4)
         if pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4):
             advice = " Channels go last: np.moveaxis(array, 0, -1)."
         raise InputError(
-            "the array of a picture has height, width and 1, 3 or 4 channels (gray, colours, "
+            "the array of an image has height, width and 1, 3 or 4 channels (gray, colours, "
             f"colours with transparency), in this order; got the shape {array.shape}.{advice}"
         )
     height, width, channels = pixels.shape
     if min(height, width) < 2:
         raise InputError(
-            f"a picture needs at least 2 × 2 pixels, or there is nothing to compare; {name!r} has "
+            f"an image needs at least 2 × 2 pixels, or there is nothing to compare; {name!r} has "
             f"{width} × {height}."
         )
     pixels, notices = _in_bytes(pixels, name)
     if channels == 4:
         alpha, pixels = pixels[:, :, 3:] / 255, pixels[:, :, :3]
         if alpha.min() < 1:
-            notices += ("The picture is transparent in parts, which were laid on white.",)
+            notices += ("The image is transparent in parts, which were laid on white.",)
             pixels = np.rint(pixels * alpha + 255 * (1 - alpha)).astype(np.uint8)
     pixels = np.array(pixels)  # a copy: freezing must not freeze the caller's
     pixels.setflags(write=False)
     # A name stands in lines, files and pages: on one line, and in characters that can be written.
     said = one_line(name.encode(errors="replace").decode(), 200)
-    return Picture(pixels, said or "picture", notices)
+    return ImageInput(pixels, said or UNNAMED, notices)
 
 
 def _in_bytes(pixels: np.ndarray, name: str) -> tuple[Num[np.ndarray, "H W C"], tuple[str, ...]]:
@@ -241,12 +241,12 @@ def _in_bytes(pixels: np.ndarray, name: str) -> tuple[Num[np.ndarray, "H W C"], 
         if depth < 16:
             notices = (
                 f"The pixels have 16 bits and go up to {high:,}, so they were read as {depth} "
-                "bits. If they are a dark picture of 16 bits, divide them by 65535.",
+                "bits. If they are a dark image of 16 bits, divide them by 65535.",
             )
     else:
         most = 255 if whole else 1
     if low < 0 or high > most:
-        advice = "Give the picture as it is before a processor normalizes it."
+        advice = "Give the image as it is before a processor normalizes it."
         if whole and low >= 0 and high <= 65535:
             advice = "If they have 16 bits, give array.astype(np.uint16)."
         elif not whole and low >= 0 and high <= 255:
@@ -288,7 +288,7 @@ def _png(pixels: np.ndarray, longest: int, *, smooth: bool = True) -> bytes:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """The picture of an explanation: ``boxes`` of its features, in pixels of the ``size``.
+    """The image of an explanation: ``boxes`` of its features, in pixels of the ``size``.
 
     ``png`` is a small copy, as base64. ``regions`` is set where features are no boxes, and is a PNG
     of the same size as that: k at the pixels of feature k, counting from 1, and 0 elsewhere.
@@ -308,36 +308,36 @@ class Image:
         for left, top, right, bottom in self.boxes:
             if not (0 <= left < right <= width and 0 <= top < bottom <= height):
                 raise InputError(
-                    "boxes must be (left, top, right, bottom) inside the picture of "
+                    "boxes must be (left, top, right, bottom) inside the image of "
                     f"{width} × {height} pixels; got {(left, top, right, bottom)}."
                 )
         if not re.fullmatch("[0-9a-f]{12}", self.digest):
-            raise InputError(f"the digest of a picture has 12 digits; got {self.digest!r}.")
+            raise InputError(f"the digest of an image has 12 digits; got {self.digest!r}.")
         for name in ("png", "regions"):
             if (stored := getattr(self, name)) is not None:
                 _check_png(stored, name)
 
 
-@lru_cache(maxsize=16)  # several methods explain one picture
+@lru_cache(maxsize=16)  # several methods explain one image
 def _check_png(stored: str, name: str) -> None:
     if not _decoded(stored).startswith(_SIGNATURE):
-        raise InputError(f"{name} of a picture must be a PNG file in base64; this is none.")
+        raise InputError(f"{name} of an image must be a PNG file in base64; this is none.")
 
 
 def _decoded(content: str) -> bytes:
     try:
         return b64decode(content, validate=True)
     except ValueError:
-        return b""  # which is no picture
+        return b""  # which is no image
 
 
-class Pictured(NamedTuple):
-    """A picture cut into tokens: a box for each, or ``regions``, the token at every pixel.
+class PatchedImage(NamedTuple):
+    """An image cut into tokens: a box for each, or ``regions``, the token at every pixel.
 
     A token whose number is -1 is none; regions are None where the boxes say everything.
     """
 
-    picture: Picture
+    source: ImageInput
     boxes: tuple[Box, ...]
     regions: Labels | None = None
 
@@ -345,7 +345,7 @@ class Pictured(NamedTuple):
         """Return the token at every pixel, -1 where there is none."""
         if self.regions is not None:
             return self.regions
-        found = np.full(self.picture.pixels.shape[:2], -1)
+        found = np.full(self.source.pixels.shape[:2], -1)
         for token, (left, top, right, bottom) in enumerate(self.boxes):
             found[top:bottom, left:right] = token
         return found
@@ -358,9 +358,9 @@ class Pictured(NamedTuple):
         cells = (divmod(k, columns) for k in range(len(self.boxes)))
         return tuple(f"row {row + 1}, column {column + 1}" for row, column in cells)
 
-    def image(self, of_token: Int[np.ndarray, " T"], features: int) -> Image:
-        """Return what a result keeps of the picture, for features that are sets of tokens."""
-        width, height = self.picture.size
+    def stored_image(self, of_token: Int[np.ndarray, " T"], features: int) -> Image:
+        """Return what a result keeps of the image, for features that are sets of tokens."""
+        width, height = self.source.size
         own = [[self.boxes[t] for t in np.flatnonzero(of_token == j)] for j in range(features)]
         boxes = tuple(around(some) for some in own)
         filled = all(_area(b) == sum(map(_area, some)) for b, some in zip(boxes, own, strict=True))
@@ -371,10 +371,10 @@ class Pictured(NamedTuple):
             drawn = _png(number.astype(np.uint8)[:, :, None], LONGEST, smooth=False)
             regions = b64encode(drawn).decode()
         return Image(
-            digest=self.picture.digest,
+            digest=self.source.digest,
             size=(width, height),
             boxes=boxes,
-            png=_stored(self.picture),
+            png=_stored(self.source),
             regions=regions,
         )
 
@@ -382,13 +382,13 @@ class Pictured(NamedTuple):
 def _check_number(segments: int) -> None:
     if segments > SEGMENTS:
         raise InputError(
-            f"a picture may be cut into {SEGMENTS} segments at most; these are {segments}."
+            f"an image may be cut into {SEGMENTS} segments at most; these are {segments}."
         )
 
 
 @lru_cache(maxsize=8)
-def _stored(picture: Picture) -> str:
-    return b64encode(picture.png()).decode()
+def _stored(image: ImageInput) -> str:
+    return b64encode(image.png()).decode()
 
 
 def _area(box: Box) -> int:
@@ -408,11 +408,11 @@ def grid_of(unit: str) -> tuple[int, int] | None:
 
 
 def grid_boxes(within: Box, rows: int, columns: int) -> tuple[Box, ...]:
-    """Return the boxes of a grid over a part of a picture, row by row, in whole pixels."""
+    """Return the boxes of a grid over a part of an image, row by row, in whole pixels."""
     left, top, right, bottom = within
     if rows > bottom - top or columns > right - left:
         raise InputError(
-            f"a grid of {rows} × {columns} patches needs as many pixels at least; the picture has "
+            f"a grid of {rows} × {columns} patches needs as many pixels at least; the image has "
             f"{bottom - top} × {right - left} of them (rows × columns)."
         )
     x = np.rint(np.linspace(left, right, columns + 1)).astype(int).tolist()
@@ -421,7 +421,7 @@ def grid_boxes(within: Box, rows: int, columns: int) -> tuple[Box, ...]:
 
 
 def slic_segments(pixels: Num[np.ndarray, "H W C"]) -> Labels:
-    """Return about fifty segments of a picture by SLIC, of the package scikit-image."""
+    """Return about fifty segments of an image by SLIC, of the package scikit-image."""
     try:
         from skimage.segmentation import slic
     except ImportError:
@@ -435,10 +435,10 @@ def slic_segments(pixels: Num[np.ndarray, "H W C"]) -> Labels:
     return np.asarray(slic(colors, 50))
 
 
-def segments(cutter: Callable[[np.ndarray], Any], picture: Picture, name: str) -> Pictured:
-    """Return a picture cut by somebody's function from pixels to labels; negative ones stay."""
-    found = cut_by(lambda pixels: np.asarray(cutter(pixels)), picture.pixels, name)
-    shape = picture.pixels.shape[:2]
+def segments(cutter: Callable[[np.ndarray], Any], image: ImageInput, name: str) -> PatchedImage:
+    """Return an image cut by somebody's function from pixels to labels; negative ones stay."""
+    found = cut_by(lambda pixels: np.asarray(cutter(pixels)), image.pixels, name)
+    shape = image.pixels.shape[:2]
     if found.shape != shape or found.dtype.kind not in "bui" or not (found >= 0).any():
         raise InputError(
             f"the cutter {name} must give a whole number from 0 for every pixel, {shape[0]} × "
@@ -452,4 +452,4 @@ def segments(cutter: Callable[[np.ndarray], Any], picture: Picture, name: str) -
     for k in range(labels.max() + 1):
         y, x = np.nonzero(labels == k)
         boxes.append((int(x.min()), int(y.min()), int(x.max()) + 1, int(y.max()) + 1))
-    return Pictured(picture, tuple(boxes), labels)
+    return PatchedImage(image, tuple(boxes), labels)

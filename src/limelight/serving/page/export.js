@@ -1,4 +1,4 @@
-// What a reading shows, as one picture: words where the page has them, as text and rectangles of SVG.
+// What a reading shows, as one image file: words where the page has them, as text and rectangles of SVG.
 
 import { drawn } from "../../pages/elements/nodes.js";
 
@@ -22,7 +22,7 @@ const textNode = (x, y, text, style) => drawn("text", { x: x.toFixed(1), y: y.to
   "font-weight": style.fontWeight, fill: style.color }, text);
 
 /** The prediction and the coloured words of a reading, as an SVG element. */
-export function readingPicture(reading) {
+export function drawReading(reading) {
   const rows = reading.querySelector(".overview"), frame = rows.getBoundingClientRect(), page = getComputedStyle(document.documentElement);
   const said = [...reading.querySelectorAll(".outcome")].map((one) => [...one.querySelectorAll("dt, dd b")].map((node) => node.textContent).join(" ")).join(" · ");
   const left = MARGIN - frame.left, top = MARGIN + 2 * LINE - frame.top;
@@ -39,7 +39,7 @@ export function readingPicture(reading) {
 }
 
 /** The same as the text of an SVG file. */
-export const svgFile = (reading) => new XMLSerializer().serializeToString(readingPicture(reading));
+export const svgFile = (reading) => new XMLSerializer().serializeToString(drawReading(reading));
 
 /** The same as a PNG file, of twice as many pixels. */
 export async function pngFile(reading) {
