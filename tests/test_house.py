@@ -32,10 +32,12 @@ ALLOWED_FORK = '        return has(self.model, "tables")'
 # Functions and members that say what a model can do, and how many places outside
 # limelight.models ask that. The number may only fall.
 QUESTION_FUNCTIONS = {
-    "has", "reason_missing", "require", "get_property", "query_kind",
+    "has", "reason_missing", "require", "get_property", "query_kind", "has_exact_game",
 }  # fmt: skip
-QUESTION_MEMBERS = {"capabilities", *DEFAULTS} - {"documents_per_batch"}
-MOST_QUESTIONS = 37
+# Properties that pass the answer on are counted wherever they are used.
+PASSED_ON = {"has_tables", "has_exact_game", "remembers"}
+QUESTION_MEMBERS = {"capabilities", *PASSED_ON, *DEFAULTS} - {"documents_per_batch"}
+MOST_QUESTIONS = 36
 SEARCHED = ("explainers", "cli", "checks", "judging", "runs", "serving", "live", "pages")
 
 
@@ -148,6 +150,7 @@ def test_few_places_outside_models_ask_what_a_model_can_do():
     [
         ('if has(model, "spans"): pass', 1),
         ("why = reason_missing(self.model, needs)", 1),
+        ("tables = reading.collapsed if reading.has_tables else None", 1),
         ('images = model.reads_images or model.capabilities["spans"]', 2),
         ('kept = method.needs == "spans"', 0),
     ],

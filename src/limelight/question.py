@@ -26,16 +26,14 @@ import numpy as np
 from limelight.errors import InputError, nearest, told
 from limelight.models import (
     SCALES,
-    Capability,
     Model,
     checked_model,
     class_probabilities,
     class_weights,
     compare_classes,
-    require,
 )
 from limelight.models.loading import from_same_source
-from limelight.models.protocol import adapt_model, query_kind
+from limelight.models.protocol import Needs, adapt_model, query_kind
 from limelight.shapes import Float, Int
 from limelight.text import SIDES, QueriedText, Unit, unit_name
 from limelight.theory.path_quadrature import Outer
@@ -313,13 +311,14 @@ class Question:
         ]
 
 
-def prepare_model(model: Any, question: Question) -> tuple[Model, Question]:
+def prepare_model(model: Any, question: Question, *, needs: Needs = ()) -> tuple[Model, Question]:
     """Return ``model`` as it answers ``question``, and the question with its defaults filled in.
 
     Every function of the package does this once, before it chooses methods and reads texts. The
     model that is returned reads texts in windows, names single tags, or is called about every mask,
     if the question needs that. The defaults are the features of the model's own kind, and the scale
-    "score" for outputs that are not log-odds.
+    "score" for outputs that are not log-odds. ``needs`` has a row for whatever else needs a
+    capability: the option or function, the capability, and what to do without it.
 
     Raises
     ------
@@ -336,14 +335,11 @@ def prepare_model(model: Any, question: Question) -> tuple[Model, Question]:
         question.scale,
         classes=(question.target, question.against),
         window=question.window,
+        needs=[*(row for row in _NEEDS if getattr(question, row[0]) is not None), *needs],
     )
     scale = "score" if (question.scale, prepared.link) == ("logit", "none") else question.scale
     if scale not in (scales := model_scales(prepared)):
         raise InputError(nearest("scale", scale, scales))
-    needed: tuple[tuple[str, Capability], ...] = (("at", "spans"), ("answer", "generation"))
-    for name, needs in needed:
-        if getattr(question, name) is not None:
-            require(prepared, needs, name, f" Leave {name} out.")
     if question.protect and kind == "images":
         raise InputError(
             "protect keeps words of a text; of an image, give groups of patches as features, "
@@ -425,6 +421,11 @@ def split(
     return Question(all_classes=all_classes, **asked), rest
 
 
+# Fields that name a query, the capability that each needs, and what to do without it.
+_NEEDS: Needs = (
+    ("at", "spans", " Leave at out."),
+    ("answer", "generation", " Leave answer out."),
+)
 _DEFAULT_FEATURES = {"images": "patches", "answers": "sentences"}
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 

@@ -28,12 +28,11 @@ from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading
 from limelight.explainers.registry import METHODS, method_table
 from limelight.models import (
-    Capability,
     Model,
     checked_model,
-    require,
 )
 from limelight.models.prediction import predict_rows
+from limelight.models.protocol import Needs
 from limelight.models.queries import expand_queries, join_queries
 from limelight.models.text_game import TextGame
 from limelight.progress import ProgressCallback, open_progress
@@ -84,11 +83,12 @@ def _prepare_call(
     *,
     all_classes: bool = False,
     several: bool = False,
+    needs: Needs = (),
 ) -> PreparedCall:
     """Return the call that the keywords of a function describe; it takes none of ``without``."""
     budget, progress = (keywords.pop(name, None) for name in _SPENT)
     question, settings = split(keywords, without, all_classes=all_classes)
-    prepared, question = prepare_model(model, question)
+    prepared, question = prepare_model(model, question, needs=needs)
     methods, spent = configure_with_budget(prepared, method, settings, budget, several=several)
     return PreparedCall(prepared, question, methods, spent, progress)
 
@@ -269,8 +269,8 @@ def explain_spans(
     for each. A list of texts gives a list; the arguments are those of :func:`explain`. Where no
     ``target`` is named, each span is explained for its own tag.
     """
-    call = _prepare_call(model, method, settings, _SPAN)
-    return _explain_queries(call, text, "spans", "explain_spans")
+    call = _prepare_call(model, method, settings, _SPAN, needs=[("explain_spans", "spans", "")])
+    return _explain_queries(call, text)
 
 
 @overload
@@ -292,8 +292,9 @@ def explain_sentences(
     remove parts of the text ask the model as often as for one sentence. A list of texts gives a
     list; the arguments are those of :func:`explain`.
     """
-    call = _prepare_call(model, method, settings, _SENTENCE)
-    return _explain_queries(call, text, "generation", "explain_sentences")
+    needs: Needs = [("explain_sentences", "generation", "")]
+    call = _prepare_call(model, method, settings, _SENTENCE, needs=needs)
+    return _explain_queries(call, text)
 
 
 def _list_warning(question: Question, count: int, queries: Sequence[Query]) -> str:
@@ -308,14 +309,8 @@ def _list_warning(question: Question, count: int, queries: Sequence[Query]) -> s
     )
 
 
-def _explain_queries(
-    call: PreparedCall, text: Any, capability: Capability, name: str
-) -> SpanExplanations | list[SpanExplanations]:
-    """Return the explanations of all queries of each text: its spans, or sentences.
-
-    The function that is called by ``name`` needs a model with ``capability``.
-    """
-    require(call.model, capability, name)
+def _explain_queries(call: PreparedCall, text: Any) -> SpanExplanations | list[SpanExplanations]:
+    """Return the explanations of all queries of each text: its spans, or sentences."""
 
     def explain_all(methods: list[ConfiguredMethod], reading: Reading) -> list[list[Explanation]]:
         return [[e for aimed in reading.aims() for e in explanations(methods[0], aimed)]]

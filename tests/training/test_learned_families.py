@@ -12,6 +12,7 @@ import limelight
 from limelight.errors import InputError
 from limelight.explainers.learned import Learned
 from limelight.explainers.reading import reading_of
+from limelight.models.queries import distinct_queries
 from limelight.question import Question, prepare_model
 from limelight.text import Answer, ImageInput, Place, QueriedText, features_of
 from limelight.training import fitting, learning
@@ -173,7 +174,7 @@ def reference(kind, seed=2):
     count = {"places": 6, "answers": 20, "images": 12}[kind]
     given = items_of(kind, count, seed)
     _, question = prepare_model(model, Question(**asked))
-    given = learning.different_queries(model, given, question)
+    given = distinct_queries(model, question.attach_queries(given))
     given = list(chain(*learning.expand_texts(model, given)))
     if kind == "places":  # some words at least are not asked about
         given = [one for one in given if one.queries[0].end - one.queries[0].start < len(one.text)]
@@ -220,7 +221,7 @@ def test_shuffled_values_of_another_family_teach_nothing(kind):
 def test_all_that_is_asked_of_a_text_is_kept_aside_together():
     model = model_of("places")
     _, question = prepare_model(model, Question())
-    given = learning.different_queries(model, items_of("places", 30, 4), question)
+    given = distinct_queries(model, question.attach_queries(items_of("places", 30, 4)))
     held = learning.Plan(given, 2, 0).held_out.held
     assert len(given) > 60
     sides = {}

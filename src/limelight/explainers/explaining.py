@@ -10,8 +10,8 @@ from limelight import __version__
 from limelight.errors import DomainError, InputError, about_text
 from limelight.explainers.method import ConfiguredMethod
 from limelight.explainers.reading import Reading, advising, read_batches
-from limelight.models import Model, has
-from limelight.models.protocol import batch_size
+from limelight.models import Model
+from limelight.models.protocol import announce_calls, batch_size
 from limelight.models.text_game import NO_BASE
 from limelight.progress import ProgressCallback, ProgressTracker
 from limelight.question import Question, prepare_model, split
@@ -144,21 +144,24 @@ def track_progress(
     total
         The number of all texts, those of other readings included.
     """
-    writer = reading.model if has(reading.model, "generation") else None
-    if callback is None and writer is None:
+
+    def expected_calls(size: int) -> int:
+        # Methods ask anew about each class, and what the model has answered is counted again.
+        classes = len(reading.model.classes) if reading.question.all_classes else 1
+        return classes * sum(method.expected_calls(size) for method in methods)
+
+    # A text of d features has 2^d versions, and all methods share the answer to each.
+    announce_calls(
+        reading.model,
+        lambda: sum(min(expected_calls(d), 2**d) for d in map(len, reading.features)),
+    )
+    if callback is None:
         return _UNTRACKED
-    sizes = [len(features) for features in reading.features]
-    # Methods ask anew about each class, and what the model has answered is counted again.
-    classes = len(reading.model.classes) if reading.question.all_classes else 1
-    calls = [classes * sum(method.expected_calls(d) for method in methods) for d in sizes]
-    expected = sum(calls)
-    if writer is not None and expected:
-        # A text of d features has 2^d versions, and all methods share the answer to each.
-        writer.announce_calls(sum(min(count, 2**d) for count, d in zip(calls, sizes, strict=True)))
-    if callback is None or not expected:
+    calls = sum(map(expected_calls, map(len, reading.features)))
+    if not calls:
         return _UNTRACKED
     tracker = ProgressTracker(callback, total=total)
-    return tracker.track(reading.first or 0, texts=len(sizes), calls=expected)
+    return tracker.track(reading.first or 0, texts=len(reading.features), calls=calls)
 
 
 Texts = list[str] | list[Pair] | list[Given] | list[Any]

@@ -337,7 +337,8 @@ class Learned:
     def _explained(self, settings: "LearnedSettings", reading: Reading) -> list[Finding]:
         units: list[Features | None] = [None] * len(reading.documents)
         if reading.targets.parts > 1:  # words of other places may be removed, as they were learned
-            reading = reading.of_one_part()
+            needs_states = not set(STATES).isdisjoint(self.record["signals"])
+            reading = reading.of_one_part(signals=needs_states)
             units = list(reading.features)
         several = list(reading.apart()) if settings.check else []
         findings = []

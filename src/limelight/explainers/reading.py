@@ -7,32 +7,31 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from limelight.errors import DomainError, InputError, about_text, nearest
+from limelight.errors import DomainError, InputError, about_text
 from limelight.models import (
-    PROPERTIES,
-    Capability,
     Capable,
     Model,
-    get_property,
     has,
-    reason_missing,
-    require,
     resolved_replacement,
 )
 from limelight.models.attention.collapsed import CollapsedDocuments
-from limelight.models.protocol import HiddenStates
-from limelight.models.queries import fallback_reason, read_inputs, split_tokens
+from limelight.models.protocol import HiddenStates, describe_pooling
+from limelight.models.queries import (
+    compute_hidden_states,
+    fallback_reason,
+    read_inputs,
+    reads_subwords,
+    split_tokens,
+)
 from limelight.models.text_game import TextGame
 from limelight.question import Question, Targets, prepare_model, target_indices
 from limelight.results import BoundKind, Finding
 from limelight.shapes import Float
 from limelight.text import (
-    FEATURES,
     Document,
     Features,
     QueriedText,
     features_of,
-    is_unit,
     unit_spans,
 )
 from limelight.text.document import Windows
@@ -40,8 +39,6 @@ from limelight.theory.namespace import array_like, host_array
 from limelight.theory.ratio_game import RatioGame, empty_value, full_value, of_outputs
 from limelight.threads import cached_property
 
-# Asked of a model as it reads these texts: one in windows, say, shows less.
-_LEARNED: tuple[Capability, str] = ("hidden_states", "a learned method")
 _SAME = 1e-6  # of the largest output, or of 1 where nothing is known of rounding
 
 
@@ -109,12 +106,14 @@ class Reading:
             several = [targets_of(*asked, part) for part in range(parts)]
         return [replace(self, targets=targets) for targets in several]
 
-    def of_one_part(self) -> "Reading":
-        """Return a reading of texts that are asked about the place of the targets alone."""
+    def of_one_part(self, *, signals: bool) -> "Reading":
+        """Return a reading of texts that are asked about the place of the targets alone.
+
+        ``signals`` says whether the pass that gives the outputs also gives the hidden states.
+        """
         part = self.targets.part
         texts = [QueriedText(one.given, one.asked[part : part + 1]) for one in self.documents]
-        shown = has(self.model, "hidden_states")
-        found = reading_of(self.model, texts, self.question, first=self.first, signals=shown)
+        found = reading_of(self.model, texts, self.question, first=self.first, signals=signals)
         return replace(found, targets=replace(self.targets, part=0, parts=1))
 
     @cached_property
@@ -128,11 +127,6 @@ class Reading:
         return not has(self.model, "exact_game")
 
     @property
-    def exact(self) -> bool:
-        """Whether ``ratio_game`` is the game itself; see :func:`has_exact_game`."""
-        return has_exact_game(self.model, self.targets.scale)
-
-    @property
     def collapsed(self) -> CollapsedDocuments:
         """The documents as arrays, for models that collapse into tables."""
         if self.shared.collapsed is None:
@@ -143,8 +137,7 @@ class Reading:
     def signals(self) -> HiddenStates:
         """What the model holds of every feature, asked once for all classes."""
         if self.shared.signalled is None:
-            model = require(self.model, *_LEARNED)
-            self.shared.signalled = model.hidden_states(self.documents, self.features)
+            self.shared.signalled = compute_hidden_states(self.model, self.documents, self.features)
         return self.shared.signalled
 
     def attention_matrices(self) -> Float[np.ndarray, "K T T"] | None:
@@ -273,7 +266,7 @@ class Reading:
         windows = self.documents[i].windows
         return {
             "features": self.features[i].unit,
-            "aggregation": self._pooling(self.features[i].unit),
+            "aggregation": describe_pooling(self.model, self.features[i].unit),
             "replacement": resolved_replacement(self.model, "auto"),
             "protect": sorted({word.lower() for word in self.question.protect}),
             **({} if self.question.side is None else {"side": self.question.side}),
@@ -293,31 +286,10 @@ class Reading:
         named = self.model.classes[-len(outputs) :]
         return dict(zip(named, map(float, outputs), strict=True))
 
-    def _pooling(self, unit: str) -> str:
-        """Return how scores of tokens or pieces become the score of a feature."""
-        if get_property(self.model, "has_subwords"):
-            if unit == "tokens":
-                return "sum over pieces of one character"
-            return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
-        inside: tuple[Capability, ...] = ("tables", "attention", "gradients")
-        known = self.model.capabilities
-        shown = any(known.get(name, "") is None for name in inside)
-        if not shown or unit == "positions":
-            return "none"
-        return "sum over occurrences" if unit == "words" else "sum over tokens"
-
 
 def bound_kind(document: Document) -> BoundKind:
     """Return what bounds and ceilings of a text that a model has read rest on."""
     return "checked" if document.checked else "proven"
-
-
-def has_exact_game(model: Model, scale: str) -> bool:
-    """Whether the explained number of ``model`` is a ratio game, words replaced as it does itself.
-
-    Probabilities of such a model are functions of games, and are asked.
-    """
-    return has(model, "exact_game") and scale != "probability"
 
 
 def read(model: Model, texts: Sequence[Any], **asked: Any) -> Reading:
@@ -413,7 +385,7 @@ def _read(
     signals: bool,
 ) -> tuple[list[Document], list[Features]]:
     """Return every text as the model reads it, and its features."""
-    pieces = _reads_pieces(model, question.features)
+    pieces = reads_subwords(model, question.features)
     protect = _protected(model, question) if question.protect else frozenset[str]()
     documents, scored = list[Document](), list[Features]()
     inputs = read_inputs(model, texts, hidden_states=signals, pieces=pieces)
@@ -520,19 +492,6 @@ def _checked_outputs(
             f"outputs; {type(model).__name__} returned shape {found.shape}."
         )
     return found
-
-
-def _reads_pieces(model: Model, unit: Any) -> bool:
-    """Whether the units are the model's own tokens; refuse those that it has not."""
-    if is_unit(unit):
-        return False
-    why = reason_missing(model, "has_subwords")
-    if unit != "tokens":
-        known = FEATURES if why is not None else (*FEATURES, "tokens")
-        raise InputError(nearest("features", unit, known))
-    if why is not None:
-        raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {why}.")
-    return True
 
 
 def _protected(model: Model, question: Question) -> frozenset[str]:

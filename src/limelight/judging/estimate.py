@@ -26,7 +26,7 @@ _SETS = 256  # of words, which additivity and lds ask about
 
 def estimated(setup: Setup, texts: list[Any]) -> Estimate | None:
     """Return what judging ``texts`` will take, from a few of them; None where nothing is asked."""
-    if setup.exact and not any(one.asks and one.asks(10) for one in setup.candidates):
+    if setup.has_exact_game and not any(one.asks and one.asks(10) for one in setup.candidates):
         return None
     tried = list(tried_readings(setup.model, texts, setup.question))
     if not tried:
@@ -65,7 +65,7 @@ def _questions(setup: Setup, d: int) -> tuple[int, int]:
         for one in setup.candidates
         if one.asks is not None
     )
-    curves = len(setup.replacements) if not setup.exact else 0
+    curves = len(setup.replacements) if not setup.has_exact_game else 0
     needed = (1 + ("sanity" in setup.columns)) * explained
     needed += _SETS * len({"additivity", "lds"} & setup.columns) + d * ("loo_tau" in setup.columns)
     # At most ten sets of words of each method, each once without them and once without the others.
@@ -84,10 +84,11 @@ def _questions(setup: Setup, d: int) -> tuple[int, int]:
 def track_outcomes(setup: Setup, texts: list[Any], callback: ProgressCallback) -> list[Outcome]:
     """Judge the texts, and report parts of them to ``callback``."""
     outcomes, judged = setup.outcomes(texts), list[Outcome]()
-    tried = [] if setup.exact else tried_readings(setup.model, texts, setup.question)
-    counts = [sum(_questions(setup, len(reading.features[0]))) for reading in tried]
-    # Where areas are sums, texts are too quick for parts.
-    calls = 0.0 if setup.exact else float(np.mean(counts or [1]))
+    calls = 0.0  # where areas are sums, texts are too quick for parts
+    if not setup.has_exact_game:
+        tried = tried_readings(setup.model, texts, setup.question)
+        counts = [sum(_questions(setup, len(reading.features[0]))) for reading in tried]
+        calls = float(np.mean(counts or [1]))
     # The expected calls may be too few, and a bar that runs backwards tells nobody anything.
     tracker = ProgressTracker(callback, total=len(texts), estimated=True)
     for start in range(0, len(texts), setup.in_flight):

@@ -12,6 +12,7 @@ import numpy as np
 from limelight.errors import InputError
 from limelight.explainers.reading import Reading, bound_kind
 from limelight.explainers.target_game import TargetGame
+from limelight.models.protocol import has_exact_game
 from limelight.sampling.masks import text_rng
 from limelight.shapes import Bool, Float, Int
 from limelight.theory.faithfulness import (
@@ -409,8 +410,7 @@ def removals_of(
     """
     # By the text: its chance is the same alone, among others, and when a judgement is run again.
     rng = text_rng(seed, one.documents[0].text)
-    own_way = replacement == one.model.replacements[0]
-    if one.exact and own_way:
+    if has_exact_game(one.model, one.targets.scale, replacement):
         reading, i = (one, 0) if among is None else among
         # NumPy's arrays: orders are sorted and drawn here.
         game = mapped(one_document(reading.ratio_game, i), host_array)

@@ -12,7 +12,7 @@ import numpy as np
 
 from limelight.errors import InputError
 from limelight.explainers.explaining import together
-from limelight.explainers.reading import Reading, has_exact_game, reading_of
+from limelight.explainers.reading import Reading, reading_of
 from limelight.judging.candidates import Candidate, ScoredText, scored_texts
 from limelight.judging.measures import TextAgreement, text_agreement, text_columns
 from limelight.judging.plausibility import Rationales, marked_text
@@ -27,6 +27,7 @@ from limelight.judging.removals import (
     tied_groups,
 )
 from limelight.models import Capable, Model, class_probabilities, require
+from limelight.models.protocol import has_exact_game
 from limelight.models.text_game import TextGame
 from limelight.question import Question, target_indices
 from limelight.results.judgement import JudgedText, MarkedText, Measure, RemovalCurve, TextColumn
@@ -181,14 +182,13 @@ class Setup:
     def in_flight(self) -> int:
         """How many texts are judged together."""
         # More would hold more answers in memory, and 32 searches fill the batches of a device.
-        return max(together(self.model), 1 if self.exact else _IN_FLIGHT)
+        return max(together(self.model), 1 if self.has_exact_game else _IN_FLIGHT)
 
     @property
-    def exact(self) -> bool:
+    def has_exact_game(self) -> bool:
         """Whether areas are sums over tables, so that nothing has to be asked."""
-        # The tables' game replaces words the model's own way, and is of its outputs themselves.
-        own_way = self.replacements == (self.model.replacements[0],)
-        return own_way and has_exact_game(self.model, self.question.scale)
+        name, *others = self.replacements
+        return not others and has_exact_game(self.model, self.question.scale, name)
 
     @cached_property
     def _twin(self) -> Model | None:

@@ -42,6 +42,8 @@ Capability = Literal[
     "attention", "attention_only", "gradients", "lrp", "tables", "exact_game", "hidden_states",
     "generation", "spans",
 ]  # fmt: skip
+# Rows of an option or function, the capability that it needs, and what to do without it.
+Needs = Sequence[tuple[str, Capability, str]]
 # What each capability is called in an error: "needs …".
 CAPABILITIES: Mapping[Capability, str] = {
     "attention": "the attention weights of the model",
@@ -373,6 +375,16 @@ def has(model: Model, capability: Capability) -> TypeGuard[Capable]:
     return model.capabilities.get(capability, "") is None
 
 
+def has_exact_game(model: Model, scale: str, replacement: str) -> bool:
+    """Tell whether the explained output of ``model`` is a ratio game under ``replacement``.
+
+    Probabilities are functions of such games. For them the model is called, as for replacements
+    other than its first, which the games use.
+    """
+    own = replacement == model.replacements[0]
+    return own and scale != "probability" and has(model, "exact_game")
+
+
 def get_property(model: Model, name: str) -> Any:
     """Return a property of ``model``, or its default if the model does not have that member."""
     try:
@@ -414,10 +426,35 @@ def query_kind(model: Model) -> str:
     return "answers" if known.get("generation", "") is None else "texts"
 
 
-def announce_calls(model: Model, calls: int) -> None:
-    """Tell a model that writes how often it is about to be called."""
-    if has(model, "generation"):
-        model.announce_calls(calls)
+def announce_calls(model: Model, count_calls: Callable[[], int]) -> None:
+    """Tell a language model how often it is about to be called; other models are not told.
+
+    ``count_calls`` returns the number of calls. If it is 0, nothing is announced.
+    """
+    capabilities = model.capabilities  # looked up, for every explanation comes here
+    if capabilities.get("generation", "") is None and (calls := count_calls()):
+        cast(Capable, model).announce_calls(calls)
+
+
+def generation_settings(model: Model) -> dict[str, Any] | None:
+    """Return how ``model`` generates answers, by name; None if it generates none."""
+    return dict(model.generation_settings) if has(model, "generation") else None
+
+
+def describe_pooling(model: Model, unit: str) -> str:
+    """Describe how scores of tokens or subword tokens become the score of a feature.
+
+    ``unit`` is the name of the features, such as "words".
+    """
+    if get_property(model, "has_subwords"):
+        if unit == "tokens":
+            return "sum over pieces of one character"
+        return "sum over pieces and occurrences" if unit == "words" else "sum over pieces"
+    capabilities = model.capabilities
+    inside: tuple[Capability, ...] = ("tables", "attention", "gradients")
+    if unit == "positions" or all(capabilities.get(name, "") is not None for name in inside):
+        return "none"
+    return "sum over occurrences" if unit == "words" else "sum over tokens"
 
 
 def batch_size(model: Model, *, is_joint: bool) -> int:
@@ -438,6 +475,7 @@ def adapt_model(
     *,
     classes: Collection[Any] = (),
     window: str | int | None = None,
+    needs: Needs = (),
 ) -> Model:
     """Return ``model`` as it answers one request; most models answer every request as they are.
 
@@ -453,11 +491,13 @@ def adapt_model(
         Classes that the request names. A tagger may have more of them than it shows.
     window
         Number of tokens of a window in which texts are read, or "auto"; None for no windows.
+    needs
+        Each option or function that needs a capability, the capability, and what to do without it.
 
     Raises
     ------
     InputError
-        If the model does not read texts in windows.
+        If the model does not read texts in windows, or lacks a capability that is needed.
     """
     capabilities = model.capabilities  # looked up, for every explanation comes here
     if capabilities.get("spans", "") is None:
@@ -467,6 +507,8 @@ def adapt_model(
     if window is not None:
         reader = require(model, "max_tokens", "window", " Leave window out.")
         model = reader.in_windows(window)
+    for use, capability, advice in needs:
+        require(model, capability, use, advice)
     return model
 
 

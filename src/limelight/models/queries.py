@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-from limelight.errors import InputError
+from limelight.errors import InputError, nearest
 from limelight.models.protocol import (
     PROPERTIES,
+    Capability,
     Capable,
+    HiddenStates,
     Model,
     get_property,
     query_kind,
@@ -19,8 +21,10 @@ from limelight.models.protocol import (
     require,
 )
 from limelight.text import (
+    FEATURES,
     Answer,
     Document,
+    Features,
     PatchedImage,
     Place,
     QueriedText,
@@ -28,14 +32,18 @@ from limelight.text import (
     Span,
     checked_text_or_pair,
     is_image,
+    is_unit,
     joined,
     one_line,
     place_at,
+    read_image,
     which_place,
 )
+from limelight.text.features import IMAGE_FEATURES
 
 # Kinds of models that say something about a span or an answer, and not about a whole text.
 _QUERIED = ("places", "answers")
+_HIDDEN_STATES: tuple[Capability, str] = ("hidden_states", "a learned method")
 
 
 def expand_queries(
@@ -117,6 +125,17 @@ def _expand_readable(
         raise InputError("the model finds no span in these texts, so there is nothing to explain.")
 
 
+def distinct_queries(model: Model, texts: Iterable[Any]) -> list[Any]:
+    """Return every different text once for each of its queries.
+
+    An answer that is not given is generated later.
+    """
+    if get_property(model, "reads_images"):  # arrays of pixels cannot be compared
+        texts = [read_image(text) for text in texts]
+    distinct = dict.fromkeys(texts)
+    return [queried for row in expand_texts(model, distinct, generate=False) for queried in row]
+
+
 def join_queries(expanded: Sequence[QueriedText]) -> QueriedText:
     """Return one text with the queries of all of ``expanded``, which are about the same text."""
     queries = tuple(query for queried in expanded for query in queried.queries)
@@ -171,13 +190,21 @@ def read_inputs(
     """
     if query_kind(model) in _QUERIED:
         if hidden_states:
-            require(model, "hidden_states", "a learned method")
+            require(model, *_HIDDEN_STATES)
         return map(partial(read_input, model, pieces=pieces), texts)
     plain = [text.text if isinstance(text, QueriedText) else text for text in texts]
     if not hidden_states:
         return map(partial(_read_plain, model, pieces=pieces), plain)
-    reader = require(model, "hidden_states", "a learned method")
+    reader = require(model, *_HIDDEN_STATES)
     return _read_in_turn(model, plain, reader.read_together(plain, pieces=pieces))
+
+
+def compute_hidden_states(
+    model: Model, documents: Sequence[Document], features: Sequence[Features]
+) -> HiddenStates:
+    """Return the hidden states of all features of ``documents``; raise an error without any."""
+    # Not only when a method is selected: a model that reads in windows, say, has none.
+    return require(model, *_HIDDEN_STATES).hidden_states(documents, features)
 
 
 def _read_plain(model: Model, text: Any, *, pieces: bool) -> Document:
@@ -212,6 +239,30 @@ def check_kind(model: Model, text: Any) -> None:
     elif isinstance(text, tuple):
         checked_text_or_pair(text)
         require(model, "reads_pairs", "a pair of texts")
+
+
+def feature_names(model: Model) -> tuple[str, ...]:
+    """Return the names of the features that may be scored in inputs of ``model``."""
+    if get_property(model, "reads_images"):
+        return IMAGE_FEATURES
+    return (*FEATURES, "tokens") if get_property(model, "has_subwords") else FEATURES
+
+
+def reads_subwords(model: Model, features: Any) -> bool:
+    """Tell whether ``model`` must split its inputs into subword tokens to score ``features``.
+
+    Raises
+    ------
+    InputError
+        If there are no such features, or the model has no subword tokens.
+    """
+    if is_unit(features):
+        return False
+    if features != "tokens":
+        raise InputError(nearest("features", features, feature_names(model)))
+    if (why := reason_missing(model, "has_subwords")) is not None:
+        raise InputError(f"features 'tokens' need {PROPERTIES['has_subwords']}, and {why}.")
+    return True
 
 
 def split_tokens(model: Model, document: Document, cut: Sequence[Span] | PatchedImage) -> Document:

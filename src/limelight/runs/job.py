@@ -25,10 +25,11 @@ from limelight.explainers.budget import Budget, BudgetGiven, configure_with_budg
 from limelight.explainers.explaining import readings
 from limelight.explainers.learned import Learned
 from limelight.explainers.method import ConfiguredMethod
-from limelight.models import Capability, Model, has, require
+from limelight.models import Capability, Model, has
 from limelight.models.fingerprints import model_identity, object_fingerprint, unchecked_parts
 from limelight.models.functions import is_sent
 from limelight.models.loading import ModelSource, source_of
+from limelight.models.protocol import generation_settings
 from limelight.models.queries import expand_texts
 from limelight.progress import Estimate, ProgressDisplay, RunProgress
 from limelight.question import Asked, Question, prepare_model, spelled_out, split
@@ -240,7 +241,7 @@ def planned(
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
         # Also where answers are given: room for what the model may write is kept of its input.
-        writing=dict(model.generation_settings) if has(model, "generation") else None,
+        writing=generation_settings(model),
     )
 
 
@@ -357,7 +358,14 @@ def explain_data(
         Settings of the methods, such as ``tolerance``.
     """
     question, own = split(settings, all_classes=all_classes)
-    model, question = prepare_model(model, question)
+    needs: list[tuple[str, Capability, str]] = []
+    if at_column is not None:
+        needs.append(("at_column", "spans", " Leave it out."))
+    if answer_column is not None:
+        needs.append(("answer_column", "generation", " Leave it out."))
+    if sentences:
+        needs.append(("sentences", "generation", " Leave it out."))
+    model, question = prepare_model(model, question, needs=needs)
     if not isinstance(question.features, str) and not callable(question.features):
         raise InputError(
             "spans and groups of tokens are for one text; over many, name the features or give a "
@@ -367,14 +375,6 @@ def explain_data(
         other = "answer" if question.answer is not None else "at_column"
         raise InputError(f"give {other} or answer_column, not both.")
     asked_column = at_column if answer_column is None else answer_column
-    needed: tuple[tuple[str, bool, Capability], ...] = (
-        ("at_column", at_column is not None, "spans"),
-        ("answer_column", answer_column is not None, "generation"),
-        ("sentences", sentences, "generation"),
-    )
-    for name, given, needs in needed:
-        if given:
-            require(model, needs, name, " Leave it out.")
     # None and True mean the line here; False means nothing, and must not be called.
     report: _Report = _report_nothing
     display, live = None, bool(progress)

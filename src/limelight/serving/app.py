@@ -22,7 +22,9 @@ from limelight.explainers.explaining import together
 from limelight.explainers.learned import LEARNED, Learned
 from limelight.explainers.method import select_implementation
 from limelight.explainers.registry import METHODS, default_method, exactness_on
-from limelight.models import Model, get_property, has, resolved_replacement
+from limelight.models import Model, resolved_replacement
+from limelight.models.protocol import query_kind
+from limelight.models.queries import feature_names
 from limelight.pages.bundle import ENTRIES, bundled
 from limelight.pages.judgement import judgement_page
 from limelight.pages.markup import data_block, part, rendered, style_sheet
@@ -52,8 +54,8 @@ from limelight.serving.texts import (
     shown_text,
     shown_texts,
 )
-from limelight.text import FEATURES, Cutter, name_of_one, plural, unit_name
-from limelight.text.features import IMAGE_FEATURES
+from limelight.text import Cutter, name_of_one, plural, unit_name
+from limelight.threads import cached_property
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -87,10 +89,15 @@ class ServedModel:
     model: Model
     learned: Learned | None = None
 
+    @cached_property
+    def query_kind(self) -> str:
+        """What queries to the model are about, by which the page differs."""
+        return query_kind(self.model)
+
     @property
     def shows_images(self) -> bool:
         """Whether the model reads images, and no texts."""
-        return bool(get_property(self.model, "reads_images"))
+        return self.query_kind == "images"
 
     def methods(self, names: Sequence[str]) -> list[Any]:
         """Return the methods that a page names; it names no folder of this machine."""
@@ -150,19 +157,17 @@ def model_facts(served: ServedModel, unit: str | Cutter | None = None) -> dict[s
     is_deep = _AT_ONCE in implementations and implementations["shapley"].cost.calls is not None
     first = (_AT_ONCE, own) if is_deep or own not in _FIRST_SHOWN else _FIRST_SHOWN
     first = first if served.learned is None else _FIRST_SHOWN_LEARNED
-    pieces = ["tokens"] if get_property(model, "has_subwords") else []
-    units = IMAGE_FEATURES if served.shows_images else (*FEATURES, *pieces)
     return {
         "name": served.name,
         "classes": list(model.classes),
         "methods": rows,
         "first": [name for name in first if name in implementations],
-        "features": [*units, *([unit_name(unit)] if callable(unit) else [])],
+        "features": [*feature_names(model), *([unit_name(unit)] if callable(unit) else [])],
         "images": served.shows_images,
         "unit": unit_name(unit),
         "scales": list(model_scales(model)),
         "replacement": resolved_replacement(model, "auto"),
-        "spans": has(model, "spans"),
+        "spans": served.query_kind == "places",
         "heads": any("per_head" in used.settings for used in implementations.values()),
     }
 

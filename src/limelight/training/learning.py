@@ -29,7 +29,9 @@ from limelight.explainers.learned import (
     Learned,
     inputs_of,
 )
+from limelight.explainers.method import select_implementation
 from limelight.explainers.reading import Reading, reading_of
+from limelight.explainers.registry import METHODS
 from limelight.files import alone_in, bounded_bytes, remove_abandoned_parts, write_whole
 from limelight.judging import judge
 from limelight.judging.estimate import seconds_of_one, tried_readings
@@ -37,12 +39,11 @@ from limelight.models import (
     Model,
     are_opposite,
     class_weights,
-    get_property,
     has,
     resolved_replacement,
 )
 from limelight.models.protocol import announce_calls, query_kind
-from limelight.models.queries import expand_texts
+from limelight.models.queries import distinct_queries, expand_texts
 from limelight.models.text_game import TextGame
 from limelight.progress import Estimate, ProgressCallback, ProgressTracker, open_progress
 from limelight.question import Question, prepare_model
@@ -50,7 +51,7 @@ from limelight.results import Explanation
 from limelight.sampling.masks import text_rng
 from limelight.sampling.orders import order_draws, random_orders
 from limelight.shapes import Bool, Float
-from limelight.text import QueriedText, joined, name_of_one, plural, read_image
+from limelight.text import QueriedText, joined, name_of_one, plural
 from limelight.threads import cached_property
 from limelight.training.fitting import HELD, Examples, HeldOut, fit_examples
 from limelight.training.state import make_writable_folder
@@ -129,11 +130,13 @@ def learn(
             raise InputError(f"{name} must be a whole number, {least}{most}; got {told(value)}.")
     question = Question(features=features, answer=answer)
     model, question = prepare_model(model, question)
-    if has(model, "exact_game"):
+    implementation = select_implementation(METHODS["shapley"], model)
+    if implementation is not None and implementation.exactness != "sampled":
         raise InputError(
             "Shapley values of this model are exact and take milliseconds, so there is nothing to "
             "learn; use the method 'shapley'."
         )
+    plan = Plan([], int(pairs), int(seed), query_kind(model))
     known = _explanations(texts)
     folder = None if output is None else Path(output)
     if folder is not None:
@@ -145,12 +148,12 @@ def learn(
             remove_abandoned_parts(folder)
             remove_abandoned_parts(folder / "drawn")
         if known is not None:
-            learned = _from_explanations(model, known, question, int(seed), judged)
+            learned = _from_explanations(model, known, question, replace(plan, pairs=2), judged)
         else:
             stored = isinstance(texts, os.PathLike) or is_table(texts)
             given = read_texts(texts) if stored else listed(texts)
-            given = different_queries(model, given, question)
-            plan = Plan(given, int(pairs), int(seed))
+            given = distinct_queries(model, question.attach_queries(given))
+            plan = replace(plan, texts=given)
             plan = _planned(model, plan, question, budget, folder, estimate)
             # An answer is generated once, however often the text is read.
             plan = replace(plan, texts=list(chain(*expand_texts(model, plan.texts))))
@@ -163,17 +166,6 @@ def learn(
         if folder is not None:
             learned.save(folder)
     return learned
-
-
-def different_queries(model: Model, texts: Sequence[Any], question: Question) -> list[Any]:
-    """Return every different text once for each of its queries.
-
-    An answer that is not given is generated later.
-    """
-    if get_property(model, "reads_images"):
-        texts = [read_image(text) for text in texts]
-    texts = list(dict.fromkeys(question.attach_queries(texts)))
-    return list(chain(*expand_texts(model, texts, generate=False)))
 
 
 def _explanations(texts: Any) -> list[Explanation] | None:
@@ -192,9 +184,12 @@ def _explanations(texts: Any) -> list[Explanation] | None:
 
 
 def _from_explanations(
-    model: Model, found: list[Explanation], question: Question, seed: int, judged: int | None
+    model: Model, found: list[Explanation], question: Question, plan: "Plan", judged: int | None
 ) -> Learned:
-    """Return the method learned from values that were sampled before, of one class."""
+    """Return the method learned from values that were sampled before, of one class.
+
+    ``plan`` has no texts yet: they come from the explanations.
+    """
     known = {(one.text, one.asked): one for one in found if one.method == "shapley"}
     if any(one.image is not None for one in known.values()):
         raise InputError(
@@ -238,7 +233,7 @@ def _from_explanations(
     columns = np.flatnonzero(weights)  # log-odds are shared out evenly between two outputs
     shares = weights[columns, None] / len(columns)
     drawn = [one if one is None else one * shares for one in drawn]
-    plan = Plan(texts, 2, seed)
+    plan = replace(plan, texts=texts)
     learned = fitted(model, plan, drawn, question, judged=judged, aim=(target, columns.tolist()))
     if spread_known:
         return learned
@@ -248,11 +243,15 @@ def _from_explanations(
 
 @dataclass(frozen=True)
 class Plan:
-    """Which texts are drawn, how many pairs of each, and which of them are kept aside."""
+    """Which texts are drawn, how many pairs of each, and which of them are kept aside.
+
+    ``query_kind`` is that of the model: what is explained of each text.
+    """
 
     texts: list[Any]
     pairs: int
     seed: int
+    query_kind: str = "texts"
 
     @cached_property
     def held_out(self) -> HeldOut:
@@ -339,11 +338,11 @@ def _planned(
                 f"about {d:.0f} {plural(tried[0].features[0].noun)} take {calls(1, FEWEST):,}; "
                 "give more, or shorter texts."
             )
-    announce_calls(model, calls(pairs, count))
+    announce_calls(model, lambda: calls(pairs, count))
     if estimate is not None:
         some = f"{count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
         takes = Estimate.from_calls(calls(pairs, count), calls(pairs, count) * each)
-        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {query_kind(model)}"
+        what = f"{pairs} pair{'s' * (pairs > 1)} of orders of {some} {wanted.query_kind}"
         estimate(f"Drawing {what} takes {takes}")
     if file is not None:
         file.parent.mkdir(exist_ok=True)
@@ -498,7 +497,7 @@ def fitted(
         if tracker is not None:
             tracker.report(len(drawn) + share * -(-len(drawn) // 4))
 
-    of = query_kind(model)
+    of = plan.query_kind
     learned = fit_examples(examples, held_out, seed=plan.seed, of=of, heard=heard)
     learned = replace(
         learned,

@@ -22,6 +22,7 @@ from limelight.explainers import (
     one_reading,
     settings_class,
 )
+from limelight.models.protocol import has_exact_game
 from limelight.text import Given, side_names
 from limelight.theory.lime import lime
 from limelight.theory.lime_weights import lime_design, size_weight
@@ -107,7 +108,9 @@ def plan(
     regression: _Regression = made(_Regression, **settings, error=error, pilot=pilot)
     feasible = partial(_check_features, bandwidth=regression.bandwidth)
     reading = one_reading("plan", model, text, request, feasible=feasible)
-    overhead, exact = _overhead(len(reading.features[0]), regression), reading.exact
+    overhead = _overhead(len(reading.features[0]), regression)
+    replacement = reading.model.replacements[0]
+    exact = has_exact_game(reading.model, reading.targets.scale, replacement)
     limit = (
         _computed_limit(reading, regression)
         if exact
@@ -115,7 +118,7 @@ def plan(
     )
     # Nothing is enumerated, so there are standard errors.
     assert limit.stderr is not None and limit.intercept is not None  # noqa: S101, PT018
-    replacement, common = reading.model.replacements[0], reading.common(0)
+    common = reading.common(0)
     text_facts = ("text", "features", "target", "against", "scale", "model")
     full_value = float(reading.targets.value(reading.outputs)[0])
     return SamplingPlan(
