@@ -554,7 +554,7 @@ NOT_TRIED = {
     "no text was given": "takes a terminal as standard input",
     "standard output is closed": "takes a closed stream: tests/cli/test_closed_streams.py",
     "standard input is closed": "takes a closed stream: tests/cli/test_closed_streams.py",
-    "has no effect on a text": "takes a text that is sampled: tests/models/test_checked_pipelines.py",
+    "has no effect on a text": "takes a sampled text: tests/models/test_checked_pipelines.py",
     "does not apply to --against": "takes a run: tests/cli/test_summarize.py",
     "train learns from a file of texts": "training takes seconds: tests/cli/test_train.py",
 }

@@ -370,7 +370,7 @@ class ConfiguredMethod(NamedTuple):
         implementation = select_implementation(self.method, model, replacement)
         if implementation is self.implementation:
             return self
-        defaults = setting_defaults(self.method) | self.implementation.defaults
+        defaults = {**setting_defaults(self.method), **self.implementation.defaults}
         # The tolerance of an exact implementation says nothing about how much to sample.
         values = {
             name: getattr(self.settings, name)

@@ -267,7 +267,7 @@ class Reading:
         return {
             "features": self.features[i].unit,
             "aggregation": describe_pooling(self.model, self.features[i].unit),
-            "replacement": resolved_replacement(self.model, "auto"),
+            "replacement": self.model.replacements[0],
             "protect": sorted({word.lower() for word in self.question.protect}),
             **({} if self.question.side is None else {"side": self.question.side}),
             **({"protect_span": self.question.protect_span} if self.documents[i].asked else {}),

@@ -1,6 +1,7 @@
 """What a model is: three methods for every classifier, and capabilities that bring more methods."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -540,6 +541,7 @@ def class_probabilities(
     return weight / weight.sum(axis=1, keepdims=True)
 
 
+@lru_cache(maxsize=64)
 def class_weights(
     classes: int, outputs: int, link: str = "softmax", scale: str = "logit"
 ) -> Float[np.ndarray, "classes outputs"]:
@@ -560,12 +562,19 @@ def class_weights(
         How outputs become probabilities.
     scale
         "logit", or "score" for the output of each class as it is.
+
+    Returns
+    -------
+    An array that cannot be written to, since later calls return the same one.
     """
     if (classes, outputs) == (2, 1):
-        return np.array([[-1.0], [1.0]])
-    if (classes, outputs, link, scale) == (2, 2, "softmax", "logit"):
-        return np.array([[1.0, -1.0], [-1.0, 1.0]])
-    return np.eye(classes)
+        weights = np.array([[-1.0], [1.0]])
+    elif (classes, outputs, link, scale) == (2, 2, "softmax", "logit"):
+        weights = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    else:
+        weights = np.eye(classes)
+    weights.setflags(write=False)
+    return weights
 
 
 def are_opposite(weights: Float[np.ndarray, "classes outputs"]) -> bool:
