@@ -87,11 +87,11 @@ def test_columns_of_the_data_may_bear_the_names_of_ours(tmp_path):
     data = {"text": ["a good film", "a bad film"], **columns}
     run = limelight.explain_data(limelight.load(), data, "gxi", output=tmp_path / "run")
     assert run.failed == 0
-    found = run.texts().to_pydict()
-    assert (found["data.row"], found["data.data.row"]) == ([3, 4], [5, 6])
-    assert (found["data.error"], found["data.pair"]) == (["x", "y"], ["p", "q"])
-    assert {one["slice"] for one in run.slices("row").to_pylist()} == {"3", "4"}
-    assert {one["slice"] for one in run.slices("data.row").to_pylist()} == {"5", "6"}
+    result = run.texts().to_pydict()
+    assert (result["data.row"], result["data.data.row"]) == ([3, 4], [5, 6])
+    assert (result["data.error"], result["data.pair"]) == (["x", "y"], ["p", "q"])
+    assert {slice_row["slice"] for slice_row in run.slices("row").to_pylist()} == {"3", "4"}
+    assert {slice_row["slice"] for slice_row in run.slices("data.row").to_pylist()} == {"5", "6"}
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])

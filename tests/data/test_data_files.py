@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="data sets are read with pyarrow (extra da
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limelight.data.columns import opened_data, read_texts
+from limelight.data.columns import open_data, read_texts
 from written_tables import write_table
 
 ROWS = [
@@ -33,14 +33,14 @@ def shards(data, size=1000, wanted=range(100), limit=None):
     return list(data.shards(record, size, wanted))
 
 
-def rows_of(data):
+def read_all_rows(data):
     return [row for table in shards(data) for row in table.to_pylist()]
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "tsv", "jsonl"])
 def test_every_format_says_the_same(tmp_path, ending):
-    data = opened_data(write(tmp_path / f"data.{ending}"))
-    assert rows_of(data) == [
+    data = open_data(write(tmp_path / f"data.{ending}"))
+    assert read_all_rows(data) == [
         {**row, "row": number, "error": None, "pair": None, "at": None}
         for number, row in enumerate(ROWS)
     ]
@@ -52,18 +52,18 @@ def test_packed_files_are_unpacked(tmp_path, ending):
     plain = write(tmp_path / f"data.{ending}")
     packed = tmp_path / f"packed.{ending}.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert rows_of(opened_data(packed)) == rows_of(opened_data(plain))
+    assert read_all_rows(open_data(packed)) == read_all_rows(open_data(plain))
     packed.write_bytes(packed.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"packed\.\w+\.gz' is not a whole gzip file"):
-        rows_of(opened_data(packed))
+        read_all_rows(open_data(packed))
 
 
 def test_several_files_and_a_folder_are_one_data_set_in_order(tmp_path):
     for name in ("b.csv", "a.parquet"):
         write(tmp_path / name)
     (tmp_path / "notes.txt").write_text("no data")
-    inside = rows_of(opened_data(tmp_path))
-    listed = rows_of(opened_data([tmp_path / "a.parquet", str(tmp_path / "b.csv")]))
+    inside = read_all_rows(open_data(tmp_path))
+    listed = read_all_rows(open_data([tmp_path / "a.parquet", str(tmp_path / "b.csv")]))
     assert inside == listed
     assert [row["row"] for row in inside] == list(range(6))
 
@@ -71,11 +71,11 @@ def test_several_files_and_a_folder_are_one_data_set_in_order(tmp_path):
 def test_a_table_in_memory_is_data_too(tmp_path):
     pd = pytest.importorskip("pandas")
     columns = {name: [row[name] for row in ROWS] for name in ROWS[0]}
-    expected = rows_of(opened_data(write(tmp_path / "data.parquet")))
+    expected = read_all_rows(open_data(write(tmp_path / "data.parquet")))
     for table in (columns, pa.table(columns), pd.DataFrame(columns)):
-        assert rows_of(opened_data(table)) == expected
-    one, two = (opened_data({"text": [text]}).record(texts_kept=True) for text in "ab")
-    assert one.files[0].sha256 != two.files[0].sha256
+        assert read_all_rows(open_data(table)) == expected
+    first_record, two = (open_data({"text": [text]}).record(texts_kept=True) for text in "ab")
+    assert first_record.files[0].sha256 != two.files[0].sha256
 
 
 @given(st.integers(1, 40), st.lists(st.integers(1, 30), min_size=1, max_size=4), st.data())
@@ -84,39 +84,41 @@ def test_shards_are_cut_as_planned_whatever_the_batches_are(size, files, data):
     limit = data.draw(st.none() | st.integers(1, sum(files) + 2))
     every = [text for table in tables for text in table["text"]][:limit]
     total = len(every)
-    opened = opened_data(tables[0])
-    opened.files = [opened_data(table).files[0] for table in tables]
+    opened = open_data(tables[0])
+    opened.files = [open_data(table).files[0] for table in tables]
     wanted = data.draw(st.sets(st.integers(0, (total - 1) // size)))
-    found = shards(opened, size, wanted, limit)
-    assert [table.column("text").to_pylist() for table in found] == [
+    result = shards(opened, size, wanted, limit)
+    assert [table.column("text").to_pylist() for table in result] == [
         every[number * size : (number + 1) * size] for number in sorted(wanted)
     ]
-    assert [table.column("row")[0].as_py() for table in found] == [n * size for n in sorted(wanted)]
+    assert [table.column("row")[0].as_py() for table in result] == [
+        n * size for n in sorted(wanted)
+    ]
 
 
 def test_columns_of_usual_names_are_found_and_others_are_named(tmp_path):
     table = {"Review": ["a"], "sentiment": [1], "uid": [7], "stars": [2.5]}
-    columns = opened_data(table).columns
+    columns = open_data(table).columns
     assert (columns.text, columns.label, columns.id) == ("Review", "sentiment", "uid")
     assert columns.carried == ["stars"]
-    assert opened_data({"words": ["a"], "n": [1]}).columns.text == "words"  # the only one of texts
-    assert opened_data({"Text": ["a"], "text": ["b"]}).columns.text == "Text"  # the first
-    assert opened_data({"text1": ["a"], "text2": ["b"], "text": ["c"]}).columns.pair is None
+    assert open_data({"words": ["a"], "n": [1]}).columns.text == "words"  # the only one of texts
+    assert open_data({"Text": ["a"], "text": ["b"]}).columns.text == "Text"  # the first
+    assert open_data({"text1": ["a"], "text2": ["b"], "text": ["c"]}).columns.pair is None
     with pytest.raises(
         InputError, match=r"has no column 'text'; it has 'one', 'two'. Name the one"
     ):
-        opened_data({"one": ["a"], "two": ["b"]})
+        open_data({"one": ["a"], "two": ["b"]})
     with pytest.raises(InputError, match="has no column 'body'; it has 'id', 'text', 'label'"):
-        opened_data(write(tmp_path / "data.csv"), text="body")
+        open_data(write(tmp_path / "data.csv"), text="body")
     with pytest.raises(
         InputError, match="the column 'n' of 'memory' must hold texts; it holds int"
     ):
-        opened_data({"text": ["a"], "n": [1]}, text="n")
+        open_data({"text": ["a"], "n": [1]}, text="n")
 
 
 def test_labels_and_ids_of_any_type_become_strings():
     table = {"text": ["a", "b", "c"], "label": [True, False, None], "id": [1.5, 2.0, None]}
-    rows = rows_of(opened_data(table))
+    rows = read_all_rows(open_data(table))
     assert [row["label"] for row in rows] == ["1", "0", None]
     assert [row["id"] for row in rows] == ["1.5", "2.0", "2"]  # the last has the row's number
 
@@ -125,7 +127,7 @@ def test_texts_that_cannot_be_used_have_their_sentence_and_the_others_stay(tmp_p
     no_text = "there is no text in this row; it must be a string."
     bad_csv = tmp_path / "bad.csv"
     bad_csv.write_bytes(b"text,x\ngood,1\nbad \xff byte,2\n,3\n")
-    assert [(row["text"], row["error"]) for row in rows_of(opened_data(bad_csv))] == [
+    assert [(row["text"], row["error"]) for row in read_all_rows(open_data(bad_csv))] == [
         ("good", None),
         (None, "a text must be UTF-8; byte 4 of this one is not."),
         ("", None),
@@ -134,13 +136,13 @@ def test_texts_that_cannot_be_used_have_their_sentence_and_the_others_stay(tmp_p
     lines = [b'{"text": "good"}', b"no json", b'{"text": null}', b'{"text": ["a", "b"]}']
     lines += [b'{"text": "half \\ud83d of one"}', b"", b'{"other": 3}', b'{"text": "\xff"}']
     bad_jsonl.write_bytes(b"\n".join(lines))
-    found = [row["error"] for row in rows_of(opened_data(bad_jsonl))]
+    result = [row["error"] for row in read_all_rows(open_data(bad_jsonl))]
     half, byte = (f"a text must be UTF-8; byte {n} of this one is not." for n in (5, 0))
-    assert found == [None, no_text, no_text, no_text, half, no_text, byte]
+    assert result == [None, no_text, no_text, no_text, half, no_text, byte]
     raw = pa.array([b"good", b"\xff", None], pa.binary())
     pq.write_table(pa.table({"text": raw.view(pa.string())}), tmp_path / "bad.parquet")
-    found = rows_of(opened_data(tmp_path / "bad.parquet"))
-    assert [row["error"] for row in found] == [None, byte, no_text]
+    result = read_all_rows(open_data(tmp_path / "bad.parquet"))
+    assert [row["error"] for row in result] == [None, byte, no_text]
 
 
 def test_carried_columns_keep_their_types():
@@ -153,17 +155,17 @@ def test_carried_columns_keep_their_types():
             "kind": pa.array(["k", "l"]).dictionary_encode(),
         }
     )
-    data = opened_data(table)
-    (found,) = shards(data)
-    types = dict(zip(found.column_names, found.schema.types, strict=True))
+    data = open_data(table)
+    (result,) = shards(data)
+    types = dict(zip(result.column_names, result.schema.types, strict=True))
     assert [types[name] for name in ("stars", "scores", "tags", "kind")] == [
         pa.int8(),
         pa.float64(),
         pa.list_(pa.string()),
         pa.string(),
     ]
-    assert found.column("tags").to_pylist() == [["x"], []]
-    assert found.column("kind").to_pylist() == ["k", "l"]
+    assert result.column("tags").to_pylist() == [["x"], []]
+    assert result.column("kind").to_pylist() == ["k", "l"]
 
 
 @pytest.mark.parametrize(
@@ -181,23 +183,23 @@ def test_carried_columns_keep_their_types():
 def test_a_file_that_is_no_data_is_refused_in_a_sentence(tmp_path, name, content, sentence):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=sentence):
-        rows_of(opened_data(tmp_path / name))
+        read_all_rows(open_data(tmp_path / name))
 
 
 def test_what_is_no_file_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(InputError, match=r"there is no data at '.*gone\.csv'; check the path"):
-        opened_data(tmp_path / "gone.csv")
+        open_data(tmp_path / "gone.csv")
     with pytest.raises(InputError, match=r"has no \.parquet, \.csv, \.tsv or \.jsonl file"):
-        opened_data(tmp_path)
+        open_data(tmp_path)
     with pytest.raises(InputError, match=r"Texts in memory are written {'text': \[…\]}"):
-        opened_data(3)
+        open_data(3)
     with pytest.raises(InputError, match="no data were given"):
-        opened_data([])
+        open_data([])
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
     path = write(tmp_path / "data.csv")
-    data = opened_data(path)
+    data = open_data(path)
     record = data.record(texts_kept=True)
     write(path, ROWS[:2])
     with pytest.raises(InputError, match=r"was changed while it was read \(2 rows, not 3\)"):
@@ -210,8 +212,8 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
 
 
 def test_a_text_of_many_megabytes_is_refused_alone(monkeypatch):
-    monkeypatch.setattr("limelight.data.columns._LONGEST_TEXT", 100)
-    rows = rows_of(opened_data({"text": ["short", "long " * 30]}))
+    monkeypatch.setattr("limelight.data.columns._MAX_TEXT_BYTES", 100)
+    rows = read_all_rows(open_data({"text": ["short", "long " * 30]}))
     assert [row["error"] for row in rows] == [
         None,
         "a text must have at most 100 bytes; this one has 150.",
@@ -232,7 +234,7 @@ def test_a_large_file_is_never_in_memory(tmp_path, ending):
         line = json.dumps({"text": text}) if ending == "jsonl" else text
         path.write_text(("" if ending == "jsonl" else "text\n") + f"{line}\n" * rows)
     size, before, most, seen = path.stat().st_size, pa.total_allocated_bytes(), 0, 0
-    data = opened_data(path)
+    data = open_data(path)
     for table in data.shards(data.record(texts_kept=True), 500, range(rows)):
         most, seen = max(most, pa.total_allocated_bytes() - before), seen + len(table)
     assert seen == rows
@@ -241,17 +243,17 @@ def test_a_large_file_is_never_in_memory(tmp_path, ending):
 
 
 def test_a_mistyped_path_among_paths_is_not_taken_for_a_text(tmp_path):
-    there = str(write(tmp_path / "a.csv"))
+    existing = str(write(tmp_path / "a.csv"))
     with pytest.raises(InputError, match=r"there is no data at 'b.cvs'; check the path"):
-        opened_data([there, "b.cvs"])
+        open_data([existing, "b.cvs"])
 
 
 def test_a_column_is_never_both_sides_of_a_pair_nor_text_and_label():
     table = {"sentence": ["a", "c"], "other": ["x", "y"]}
     with pytest.raises(InputError, match="two texts of a pair stand in two columns"):
-        opened_data(table, pair="sentence")
+        open_data(table, pair="sentence")
     with pytest.raises(InputError, match="has no column 'text'"):
-        opened_data({"label": ["1", "0"]})
+        open_data({"label": ["1", "0"]})
 
 
 def test_what_is_judged_may_have_an_empty_text(tmp_path):
@@ -264,4 +266,4 @@ def test_a_header_that_is_not_utf8_is_said(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("text,label\ngood,1\n".encode("utf-16"))
     with pytest.raises(InputError, match="must be UTF-8 text"):
-        opened_data(path)
+        open_data(path)

@@ -18,10 +18,15 @@ def test_confusion_precision_and_recall_by_hand():
     result = evaluate(limelight.wrap(parrot, classes=list("abc"), multi_label=True), data)
     np.testing.assert_array_equal(result.confusion, [[2, 1, 0], [1, 2, 0], [0, 0, 0]])
     assert result.accuracy == pytest.approx(4 / 6)
-    told = result.to_dict()
-    assert told["classes"][0] == {"class": "a", "count": 3, "precision": 2 / 3, "recall": 2 / 3}
-    assert told["classes"][2] == {"class": "c", "count": 0, "precision": None, "recall": None}
-    assert (told["texts"], told["data"]) == (6, "hand")
+    json_dict = result.to_dict()
+    assert json_dict["classes"][0] == {
+        "class": "a",
+        "count": 3,
+        "precision": 2 / 3,
+        "recall": 2 / 3,
+    }
+    assert json_dict["classes"][2] == {"class": "c", "count": 0, "precision": None, "recall": None}
+    assert (json_dict["texts"], json_dict["data"]) == (6, "hand")
 
 
 def test_chunks_and_progress_cover_every_text_once():

@@ -24,9 +24,9 @@ def test_the_archive_arrives_whole_and_can_be_read(tmp_path):
 
 def test_what_is_there_is_not_fetched_again(tmp_path):
     (tmp_path / "aclImdb").mkdir()
-    with served(GOOD) as (url, asked):
+    with served(GOOD) as (url, requests):
         fetch_imdb(tmp_path, archive=described(url))
-    assert asked == []
+    assert requests == []
 
 
 @pytest.mark.parametrize("ranges", [True, False])
@@ -37,9 +37,9 @@ def test_a_broken_download_continues(tmp_path, ranges):
         f"the download stopped at 100 of {len(GOOD)} bytes; run the same command to continue."
     )
     assert not (tmp_path / "aclImdb").exists()
-    with served(GOOD, ranges=ranges) as (url, asked):
+    with served(GOOD, ranges=ranges) as (url, requests):
         fetch_imdb(tmp_path, archive=described(url))
-    assert asked == ["bytes=100-"]
+    assert requests == ["bytes=100-"]
     assert (tmp_path / "aclImdb" / "train" / "pos" / "0_9.txt").read_bytes() == b"fine"
 
 

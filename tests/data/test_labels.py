@@ -9,7 +9,7 @@ import pytest
 import limelight
 from limelight.cli import main
 from limelight.data import LabelledTexts, read_labelled, wilson_interval
-from limelight.data.labels import ClassLabels, below_chance, label_classes
+from limelight.data.labels import ClassLabels, below_chance_warning, label_classes
 from limelight.errors import InputError
 
 NEWS = ["World", "Sports", "Business", "Sci/Tech"]  # in the order of the numbers of AG News
@@ -66,7 +66,7 @@ def test_whoever_says_which_is_which_is_believed(given):
     assert [CLASSES[named.number(i)] for i in range(4)] == NEWS
     assert named.number("3.0") == CLASSES.index("Sci/Tech")
     assert named.number("Business") == 0  # names stay names
-    assert named.unmatched([0, 1, "World"]) is None
+    assert named.describe_unmatched([0, 1, "World"]) is None
     with pytest.raises(InputError, match=r"no class 'Worlds'."):
         ClassLabels(CLASSES, ["Worlds"])
 
@@ -87,13 +87,13 @@ def test_a_label_or_a_class_that_is_named_twice_is_refused(given, sentence):
 
 def test_labels_that_become_one_class_bring_a_notice(model):
     data = {"text": TEXTS, "label": [NEWS[i].lower()[:1] + str(i) for i in NUMBERS]}
-    apart = {"w0": "World", "s1": "Sports", "b2": "Business", "s3": "Sci/Tech"}
-    assert not limelight.evaluate(model, data, labels=apart).notices
-    found = limelight.evaluate(model, data, labels=apart | {"s3": "sports"})
-    said = "--labels (labels= in Python) makes the labels 's1', 's3' one class, 'Sports'."
-    assert found.notices == (said,)
-    labelled = read_labelled(data, labels=apart | {"s3": "Sports"})
-    assert labelled.notices == (said,)
+    separate_labels = {"w0": "World", "s1": "Sports", "b2": "Business", "s3": "Sci/Tech"}
+    assert not limelight.evaluate(model, data, labels=separate_labels).notices
+    judgment = limelight.evaluate(model, data, labels=separate_labels | {"s3": "sports"})
+    message = "--labels (labels= in Python) makes the labels 's1', 's3' one class, 'Sports'."
+    assert judgment.notices == (message,)
+    labelled = read_labelled(data, labels=separate_labels | {"s3": "Sports"})
+    assert labelled.notices == (message,)
 
 
 def test_classes_that_are_exchanged_are_exchanged_once(model):
@@ -103,23 +103,25 @@ def test_classes_that_are_exchanged_are_exchanged_once(model):
 
 
 def test_what_matches_no_class_is_listed_with_the_classes():
-    said = ClassLabels(("negative", "positive")).unmatched(["pos", "neg", "positive", None])
-    assert said == (
+    message = ClassLabels(("negative", "positive")).describe_unmatched(
+        ["pos", "neg", "positive", None]
+    )
+    assert message == (
         "the labels 'neg', 'pos' match no class of the model (its classes are 'negative', "
         "'positive'); say which is which by --labels (labels= in Python): LABEL=CLASS, separated "
         "by commas"
     )
-    assert "'0', '2', '10' match" in ClassLabels(CLASSES).unmatched([10, 2, 0])
-    assert "and 12 others match" in ClassLabels(CLASSES).unmatched(range(20))
+    assert "'0', '2', '10' match" in ClassLabels(CLASSES).describe_unmatched([10, 2, 0])
+    assert "and 12 others match" in ClassLabels(CLASSES).describe_unmatched(range(20))
 
 
 def test_below_chance_takes_more_than_bad_luck():
-    assert below_chance(0, 3, 2) is None
-    assert below_chance(13, 1000, 4).endswith(
+    assert below_chance_warning(0, 3, 2) is None
+    assert below_chance_warning(13, 1000, 4).endswith(
         "are the labels in another order? Say which is which by --labels (labels= in Python)."
     )
-    assert below_chance(250, 1000, 4) is None
-    assert below_chance(0, 0, 4) is None
+    assert below_chance_warning(250, 1000, 4) is None
+    assert below_chance_warning(0, 0, 4) is None
 
 
 def test_numbers_are_no_places_of_classes_in_any_verb(model, tmp_path):
@@ -136,13 +138,13 @@ def test_numbers_are_no_places_of_classes_in_any_verb(model, tmp_path):
 
     heard = []
     run = limelight.explain_data(model, data, "loo", output=tmp_path / "run", progress=heard.append)
-    assert any(one.notice and "match no class" in one.notice for one in heard)
-    found = run.summary()
-    assert [view["right"] for view in found.views.records()] == [None] * 4
-    assert "'3' match no class of the model (its classes are 'Business'" in found.notices[0]
-    known = limelight.Run(run.path, labels=NEWS).summary()
-    assert known.notices == ()
-    assert sum(view["right"] for view in known.views.records()) == 60
+    assert any(warning.notice and "match no class" in warning.notice for warning in heard)
+    judgment = run.summary()
+    assert [view["right"] for view in judgment.views.records()] == [None] * 4
+    assert "'3' match no class of the model (its classes are 'Business'" in judgment.notices[0]
+    summary = limelight.Run(run.path, labels=NEWS).summary()
+    assert summary.notices == ()
+    assert sum(view["right"] for view in summary.views.records()) == 60
     (doubt,) = limelight.Run(run.path, labels=CLASSES).summary().notices
     assert "right on 0.0% of 60 texts" in doubt
     again = limelight.explain_data(model, data, "loo", output=tmp_path / "said", labels=NEWS)
@@ -169,18 +171,20 @@ def test_labels_of_judged_data_are_compared_with_the_classes(model, tmp_path, ca
     data = {"text": TEXTS, "label": NUMBERS}
 
     def said(labels=None, **changed):
-        found = limelight.judge(model, data | changed, ["loo"], columns=[], labels=labels)
-        return [one for one in found.notices if "label" in one]
+        judgment = limelight.judge(model, data | changed, ["loo"], columns=[], labels=labels)
+        return [warning for warning in judgment.notices if "label" in warning]
 
-    (unmatched,) = said()
-    assert unmatched.startswith("The labels '0', '1', '2', '3' match no class of the model (its ")
+    (describe_unmatched,) = said()
+    assert describe_unmatched.startswith(
+        "The labels '0', '1', '2', '3' match no class of the model (its "
+    )
     assert said(NEWS) == said(label=[NEWS[i] for i in NUMBERS]) == []
     (doubt,) = said(CLASSES)
     assert "right on 0.0% of 60 texts" in doubt
     assert said(dict(enumerate(NEWS)) | {4: "World"})[0].endswith("one class, 'World'.")
     # Whichever class is judged, the one that is predicted is compared.
-    found = limelight.judge(model, data, ["loo"], columns=[], labels=NEWS, target="World")
-    assert not any("label" in one for one in found.notices)
+    judgment = limelight.judge(model, data, ["loo"], columns=[], labels=NEWS, target="World")
+    assert not any("label" in warning for warning in judgment.notices)
     with pytest.raises(InputError, match="they have no labels"):
         limelight.judge(model, TEXTS, ["loo"], labels=NEWS)
 
@@ -197,8 +201,10 @@ def test_the_command_judge_reads_labels_too(tmp_path, capsys, marked):
         with pytest.raises(SystemExit) as ended:
             main([*command, "--label-column", "sentiment", *more])
         assert ended.value.code == 0
-        told = json.loads(capsys.readouterr().out)["notices"]
-        assert any("'neg', 'pos' match no class" in one for one in told) == (not matched)
+        warnings = json.loads(capsys.readouterr().out)["notices"]
+        assert any("'neg', 'pos' match no class" in warning for warning in warnings) == (
+            not matched
+        )
 
 
 def test_a_model_of_one_output_has_no_classes_to_match(tmp_path):
@@ -208,7 +214,9 @@ def test_a_model_of_one_output_has_no_classes_to_match(tmp_path):
     data = {"text": ["a film", "a good film"], "label": [1.5, 4.0]}
     run = limelight.explain_data(stars, data, "loo", output=tmp_path / "run")
     assert run.summary().notices == ()
-    assert not any("--labels" in one for one in limelight.judge(stars, data, ["loo"]).notices)
+    assert not any(
+        "--labels" in warning for warning in limelight.judge(stars, data, ["loo"]).notices
+    )
     with pytest.raises(InputError, match="one label of a text cannot name what this model says"):
         limelight.evaluate(stars, data)
 
@@ -230,20 +238,20 @@ def test_a_classifier_without_probabilities_is_evaluated_by_its_largest_output(m
 def test_labels_that_are_true_or_false_are_so_in_every_table(tmp_path, kind, classes, right):
     model = limelight.wrap(lambda texts: [[0.9 - 0.8 * ("g" in t)] for t in texts], classes=classes)
     table = {"text": ["good", "bad"], "label": [True, False]}
-    given = {
+    tables = {
         "list": table,
         "arrow": pa.table(table),
         "numpy": {name: np.array(values) for name, values in table.items()},
     }[kind]
-    run = limelight.explain_data(model, given, "loo", output=tmp_path / "run", progress=False)
+    run = limelight.explain_data(model, tables, "loo", output=tmp_path / "run", progress=False)
     (view,) = run.summary().views.records()
     if right is None:
         with pytest.raises(InputError, match="match no class of the model"):
-            limelight.evaluate(model, given)
+            limelight.evaluate(model, tables)
         assert view["right"] is None
-        assert limelight.evaluate(model, given, labels=["yes", "no"]).accuracy == 1
+        assert limelight.evaluate(model, tables, labels=["yes", "no"]).accuracy == 1
     else:
-        assert limelight.evaluate(model, given).accuracy == 0
+        assert limelight.evaluate(model, tables).accuracy == 0
         assert view["right"] == 0
 
 

@@ -19,7 +19,7 @@ from limelight.data import (
     read_rows,
     read_texts,
 )
-from limelight.data.columns import opened_data
+from limelight.data.columns import open_data
 from limelight.errors import InputError, MissingExtraError
 
 pytest.importorskip("pyarrow", reason="one of the formats is Parquet (extra data)")
@@ -161,7 +161,7 @@ def test_a_text_that_cannot_be_used_is_named_by_its_row(
     tmp_path, monkeypatch, read_by, command, content, sentence
 ):
     """A run has the same sentences in its rows: see test_data_files."""
-    monkeypatch.setattr("limelight.data.columns._LONGEST_TEXT", 50)
+    monkeypatch.setattr("limelight.data.columns._MAX_TEXT_BYTES", 50)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "a", "label": "bad"}\n' + content)
     with pytest.raises(InputError) as refused:
@@ -202,8 +202,8 @@ def read_in_python(verb, model, data, tmp_path, monkeypatch):
         pytest.importorskip("torch")
     place, read, call = {
         "explain_data": (
-            "limelight.runs.job.opened_data",
-            opened_data,
+            "limelight.runs.job.open_data",
+            open_data,
             lambda: limelight.explain_data(model, data, output=tmp_path / "run"),
         ),
         "judge": (
@@ -243,10 +243,10 @@ def test_what_is_computed_of_a_table_is_what_is_computed_of_its_texts(tmp_path):
 
 
 def test_a_list_of_texts_asks_the_disk_about_each_once(monkeypatch):
-    asked = []
-    monkeypatch.setattr(Path, "exists", lambda path: bool(asked.append(str(path))))
-    opened_data(["a b", "c.csv d", "e"])
-    assert asked == ["a b", "c.csv d", "e"]
+    paths = []
+    monkeypatch.setattr(Path, "exists", lambda path: bool(paths.append(str(path))))
+    open_data(["a b", "c.csv d", "e"])
+    assert paths == ["a b", "c.csv d", "e"]
 
 
 def test_lists_are_texts_pairs_or_paths(tmp_path):
@@ -260,20 +260,20 @@ def test_lists_are_texts_pairs_or_paths(tmp_path):
     assert read_texts(["see a.csv", "or b.csv, perhaps"]) == ["see a.csv", "or b.csv, perhaps"]
     with pytest.raises(InputError, match=r"there is no data at 'gone\.csv'"):
         read_texts(["gone.csv"])
-    for nothing in (["a", 3], {3}, 7, [("a", "b", "c")]):
+    for invalid in (["a", 3], {3}, 7, [("a", "b", "c")]):
         with pytest.raises(InputError, match="a table, or a list of texts; got"):
-            read_texts(nothing)
-    same = (opened_data(data).record(texts_kept=True) for data in (TEXTS, {"text": TEXTS}))
+            read_texts(invalid)
+    same = (open_data(data).record(texts_kept=True) for data in (TEXTS, {"text": TEXTS}))
     assert len({record.files[0].sha256 for record in same}) == 1
 
 
 def test_a_folder_of_files_is_read_in_the_order_of_their_names(tmp_path):
     for name in ("b.tsv", "a.jsonl.gz"):
         write_table(tmp_path / name, SINGLE[0])
-    found = read_labelled(tmp_path)
-    assert (found.texts, found.source) == (tuple(TEXTS * 2), tmp_path.name)
-    found = read_labelled([tmp_path / "b.tsv", tmp_path / "a.jsonl.gz"])
-    assert (found.texts, found.source) == (tuple(TEXTS * 2), "b.tsv, a.jsonl.gz")
+    result = read_labelled(tmp_path)
+    assert (result.texts, result.source) == (tuple(TEXTS * 2), tmp_path.name)
+    result = read_labelled([tmp_path / "b.tsv", tmp_path / "a.jsonl.gz"])
+    assert (result.texts, result.source) == (tuple(TEXTS * 2), "b.tsv, a.jsonl.gz")
 
 
 @pytest.mark.parametrize("ending", [one for one in ENDINGS if one != "parquet"])
@@ -288,7 +288,7 @@ def test_lines_are_read_without_pyarrow(tmp_path, monkeypatch, ending):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.csv.gz"])
 def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("limelight.data.files._LONGEST", 1000)
+    monkeypatch.setattr("limelight.data.files._MAX_CHARACTERS", 1000)
     content = b"text\n" + b"x" * 5000
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     with pytest.raises(InputError, match=r"line 2 of '.*' must have at most 1,000 characters"):
@@ -327,7 +327,7 @@ def test_a_damaged_file_has_rows_or_one_sentence(tmp_path_factory, ending, cuts)
     for read in (
         lambda: read_labelled(path),
         lambda: read_rationales(path),
-        lambda: data.append(opened_data(path)),
+        lambda: data.append(open_data(path)),
         lambda: list(data[0].shards(data[0].record(texts_kept=True), 2, range(99))) if data else [],
     ):
         with contextlib.suppress(InputError):

@@ -30,7 +30,7 @@ def test_a_csv_file_spells_them_as_json(tmp_path):
     path.write_text('body,why,tokens\na fine film,"[[2, 6]]",a fine film\n')
     assert read_rationales(path, "why").rationales == [[[2, 6]]]  # no tokens are counted
     tokens = [{"start": 1, "end": 2}], ["a", "fine", "film"]
-    cells = (json.dumps(one).replace('"', '""') for one in tokens)
+    cells = (json.dumps(record).replace('"', '""') for record in tokens)
     path.write_text('body,why,tokens\na fine film,"{}","{}"\n'.format(*cells))
     assert read_rationales(path, "why").rationales == [[(2, 6)]]
     path.write_text("body,why\na fine film,2-6\n")
@@ -42,8 +42,8 @@ def test_records_count_tokens(tmp_path):
     row = {"text": TEXT, "tokens": TEXT.split(), "rationales": [{"start": 1, "end": 3}]}
     other = {"text": TEXT, "tokens": TEXT.split(), "rationales": None}
     empty = {"text": TEXT, "tokens": TEXT.split(), "rationales": [{"start": 7, "end": 7}]}
-    found = read_rationales(jsonl(tmp_path / "a.jsonl", row, other, empty))
-    assert found.rationales == [[(2, 12)], None, []]
+    rationale_texts = read_rationales(jsonl(tmp_path / "a.jsonl", row, other, empty))
+    assert rationale_texts.rationales == [[(2, 12)], None, []]
     assert TEXT[2:12] == "fine  film"
 
 
@@ -93,10 +93,10 @@ def test_erasers_own_files_are_read_with_their_documents(tmp_path):
         },
         {"annotation_id": "neg_2.txt", "evidences": [], "classification": "NEG"},
     )
-    found = read_rationales(path, "evidences")
-    assert found.texts == [TEXT, "dull"]
-    assert [TEXT[a:b] for a, b in found.rationales[0]] == ["a fine", "it bores me"]
-    assert found.rationales[1] == []
+    rationale_texts = read_rationales(path, "evidences")
+    assert rationale_texts.texts == [TEXT, "dull"]
+    assert [TEXT[a:b] for a, b in rationale_texts.rationales[0]] == ["a fine", "it bores me"]
+    assert rationale_texts.rationales[1] == []
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,11 @@ def test_erasers_files_that_do_not_fit_are_one_sentence(tmp_path, evidences, sen
 @pytest.mark.skipif(not MOVIES.exists(), reason="needs ../shared/data/eraser_movies")
 def test_the_movies_of_eraser_have_their_rationales_where_they_say():
     pq = pytest.importorskip("pyarrow.parquet")
-    found = read_rationales(MOVIES / "test.parquet")
+    rationale_texts = read_rationales(MOVIES / "test.parquet")
     rows = pq.read_table(MOVIES / "test.parquet").to_pylist()
-    assert len(found.texts) == 199
-    for text, spans, row in zip(*found, rows, strict=True):
-        said = [one["text"] for one in row["rationales"] if one["start"] < one["end"]]
-        assert [" ".join(text[a:b].split()) for a, b in spans] == said
+    assert len(rationale_texts.texts) == 199
+    for text, spans, row in zip(*rationale_texts, rows, strict=True):
+        texts_marked = [
+            record["text"] for record in row["rationales"] if record["start"] < record["end"]
+        ]
+        assert [" ".join(text[a:b].split()) for a, b in spans] == texts_marked

@@ -131,8 +131,8 @@ def test_a_number_beyond_the_classes(tmp_path):
 
 def test_numbers_that_a_table_wrote_as_fractions_are_numbers(tmp_path):
     (tmp_path / "d.csv").write_text("text,label\na,1.0\nb,0.0\nc,1.0\n")
-    found = read_labelled(tmp_path / "d.csv")
-    assert (found.labels.tolist(), found.classes) == ([1, 0, 1], None)
+    labelled = read_labelled(tmp_path / "d.csv")
+    assert (labelled.labels.tolist(), labelled.classes) == ([1, 0, 1], None)
 
 
 def test_numbers_with_gaps(tmp_path):
@@ -190,8 +190,8 @@ def test_files_that_are_not_what_their_name_says(tmp_path):
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "d.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    said = r"^reading parquet files needs pyarrow; .*run: pip install .*\[data\]"
-    with pytest.raises(MissingExtraError, match=said):
+    message = r"^reading parquet files needs pyarrow; .*run: pip install .*\[data\]"
+    with pytest.raises(MissingExtraError, match=message):
         read_labelled(tmp_path / "d.parquet")
 
 

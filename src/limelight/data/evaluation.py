@@ -1,4 +1,4 @@
-"""How well a model does on labelled texts, and what it noticed on the way."""
+"""Measure a model on labeled texts: confusion matrix, accuracy and warnings."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limelight.data.labelled import LabelledTexts, read_labelled
-from limelight.data.labels import Labels, below_chance, wilson_interval
+from limelight.data.labels import Labels, below_chance_warning, wilson_interval
 from limelight.errors import InputError
 from limelight.models import Model, checked_model, class_probabilities
 from limelight.models.protocol import has
@@ -21,7 +21,10 @@ _CHUNK = 500  # texts at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """``confusion[i, j]`` texts of class i were given class j; ``notices`` sums up the texts'."""
+    """The result of :func:`evaluate`: ``confusion[i, j]`` texts of class i were predicted as j.
+
+    ``notices`` summarizes the warnings of all texts.
+    """
 
     classes: tuple[str, ...]
     confusion: Int[np.ndarray, "classes classes"]
@@ -31,12 +34,12 @@ class Evaluation:
 
     @property
     def texts(self) -> int:
-        """How many texts were classified."""
+        """The number of classified texts."""
         return int(self.confusion.sum())
 
     @property
     def accuracy(self) -> float:
-        """The share of texts given their own class."""
+        """The share of texts that were predicted as their own class."""
         return float(np.trace(self.confusion)) / self.texts
 
     @property
@@ -44,14 +47,14 @@ class Evaluation:
         """95 % Wilson interval of the accuracy."""
         return wilson_interval(int(np.trace(self.confusion)), self.texts)
 
-    def of_class(self, number: int) -> dict[str, Any]:
-        """Return name, count, precision and recall of a class; ``None`` where one is undefined."""
+    def class_scores(self, number: int) -> dict[str, Any]:
+        """Return name, count, precision and recall of a class; undefined ones are ``None``."""
         right = int(self.confusion[number, number])
-        count, given = self.confusion[number].sum(), self.confusion[:, number].sum()
+        count, predicted_count = self.confusion[number].sum(), self.confusion[:, number].sum()
         return {
             "class": self.classes[number],
             "count": int(count),
-            "precision": right / int(given) if given else None,
+            "precision": right / int(predicted_count) if predicted_count else None,
             "recall": right / int(count) if count else None,
         }
 
@@ -62,7 +65,7 @@ class Evaluation:
             "texts": self.texts,
             "accuracy": self.accuracy,
             "interval_95": list(self.interval),
-            "classes": [self.of_class(number) for number in range(len(self.classes))],
+            "classes": [self.class_scores(number) for number in range(len(self.classes))],
             "confusion": self.confusion.tolist(),
             "seconds": self.seconds,
             "texts_per_second": self.texts / self.seconds if self.seconds else None,
@@ -77,11 +80,29 @@ def evaluate(
     labels: Labels | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Return how ``model`` does on ``data``; ``progress`` hears texts done and texts in all.
+    """Measure ``model`` on labeled texts.
 
-    ``data`` are labelled texts, or what :func:`read_labelled` makes them of: a path or a table.
-    Labels are matched with the classes of the model by name; ``labels`` says which is which where
-    they are numbers or other names, as :func:`read_labelled` does.
+    Parameters
+    ----------
+    model
+        A classifier.
+    data
+        Labeled texts, or a path or table that :func:`read_labelled` reads.
+    labels
+        The class of each label, if labels are numbers or differ from the class names, as in
+        :func:`read_labelled`. By default labels are matched with the classes by name.
+    progress
+        Called with the number of texts done and the number of all texts.
+
+    Returns
+    -------
+    Evaluation
+        The confusion matrix, with accuracy, warnings and time.
+
+    Raises
+    ------
+    InputError
+        If the model is no classifier, or if a label or a text cannot be used.
     """
     if len(checked_model(model).classes) < 2 or has(model, "spans"):
         raise InputError(
@@ -93,11 +114,14 @@ def evaluate(
         labels = None  # they have been heeded: the labels are names of classes now
     if not len(data):
         raise InputError(f"'{data.source}' has no rows.")
-    data, size = data.in_classes(model.classes, labels), len(model.classes)
+    data, size = data.with_classes(model.classes, labels), len(model.classes)
     confusion, counts = np.zeros((size, size), dtype=np.int64), NoticeCounts()
     start = time.perf_counter()
     for first in range(0, len(data), _CHUNK):
-        texts, true = data.texts[first : first + _CHUNK], data.labels[first : first + _CHUNK]
+        texts, true_classes = (
+            data.texts[first : first + _CHUNK],
+            data.labels[first : first + _CHUNK],
+        )
         documents = []
         for row, text in enumerate(texts, start=first + 1):
             try:
@@ -105,17 +129,17 @@ def evaluate(
             except InputError as error:
                 raise InputError(f"row {row} of '{data.source}' cannot be read: {error}") from None
             counts.add(f"row {row}", documents[-1].notices)
-        # By whichever link, the class of the largest output is the one that a model predicts.
+        # With every link, the predicted class is that of the largest output.
         predicted = class_probabilities(model.outputs(documents)).argmax(axis=1)
-        np.add.at(confusion, (true, predicted), 1)
+        np.add.at(confusion, (true_classes, predicted), 1)
         if progress:
             progress(first + len(texts), len(data))
     seconds = time.perf_counter() - start
-    doubt = below_chance(int(np.trace(confusion)), len(data), size)
+    warning = below_chance_warning(int(np.trace(confusion)), len(data), size)
     return Evaluation(
         classes=model.classes,
         confusion=confusion,
         seconds=seconds,
         source=data.source,
-        notices=(*data.notices, *counts.sentences(), *([doubt] if doubt else [])),
+        notices=(*data.notices, *counts.sentences(), *([warning] if warning else [])),
     )

@@ -24,11 +24,11 @@ from limelight.threads import cached_property
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz")
 _BATCH = 1000  # rows
-_LONGEST = 1 << 28  # characters of a line or of a cell
-_SAMPLED = 1000  # lines of JSON that say which columns there are
-_OF_TEXT = re.compile(r"(dictionary<values=)?(large_)?(string|binary)(_view)?(,|$)")
+_MAX_CHARACTERS = 1 << 28  # characters of a line or of a cell
+_SAMPLE_LINES = 1000  # lines of JSON that say which columns there are
+_TEXT_TYPE = re.compile(r"(dictionary<values=)?(large_)?(string|binary)(_view)?(,|$)")
 _IMAGE_TYPE = re.compile(r"struct<(path: (large_)?string, )?bytes: (large_)?binary\b")
-# Cells of some columns as Python values, column by column, and other columns as Arrow arrays.
+# Columns as lists of Python values, and stored columns as Arrow arrays.
 Batch = tuple[list[list[Any]], list[Any]]
 _Row = dict[str, Any]
 
@@ -38,22 +38,22 @@ def is_text(kind: str) -> bool:
 
     Or images, which come as strings too.
     """
-    return (_OF_TEXT.match(kind) or _IMAGE_TYPE.match(kind)) is not None
+    return (_TEXT_TYPE.match(kind) or _IMAGE_TYPE.match(kind)) is not None
 
 
-def repaired(text: str) -> str:
-    """Return ``text`` with what is not UTF-8 replaced."""
+def replace_invalid_utf8(text: str) -> str:
+    """Replace lone surrogates, which stand for bytes that are not UTF-8, by U+FFFD."""
     if text.isascii() or not LONE_SURROGATE.search(text):
         return text
     try:
-        found = text.encode("utf-8", "surrogateescape")
+        raw = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # half a character that JSON has spelled
-        found = text.encode("utf-8", "surrogatepass")
-    return found.decode("utf-8", "replace")
+        raw = text.encode("utf-8", "surrogatepass")
+    return raw.decode("utf-8", "replace")
 
 
-def whole_text(path: Path) -> str:
-    """Return a file that is one text."""
+def read_text_file(path: Path) -> str:
+    """Read a file that contains one text."""
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
@@ -64,10 +64,10 @@ class Source(ABC):
     """Rows of one file, or of a table in memory.
 
     Bytes that are not UTF-8 come as lone surrogates: whoever uses such a text refuses it, and the
-    other rows are not touched by it. ``spelled`` is an id or a label that is not a string as one.
+    other rows are not touched by it. ``format_cell`` writes an id or a label that is not a string.
     """
 
-    spelled: Callable[[Any], str] = staticmethod(str)
+    format_cell: Callable[[Any], str] = staticmethod(str)
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,7 +75,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def columns(self) -> dict[str, str]:
-        """The columns that there are, with the names of their Arrow types."""
+        """The columns, with the names of their Arrow types."""
 
     @abstractmethod
     def count(self) -> int:
@@ -97,15 +97,17 @@ class Source(ABC):
     def strings(self, cells: Iterable[Any]) -> list[str | None]:
         """Return ids, labels or a carried column of text as strings that can be stored."""
         return [
-            one if one is None else repaired(one if isinstance(one, str) else self.spelled(one))
-            for one in cells
+            cell
+            if cell is None
+            else replace_invalid_utf8(cell if isinstance(cell, str) else self.format_cell(cell))
+            for cell in cells
         ]
 
 
 class _Arrow(Source):
-    """What Arrow reads: columns have types, which carried ones keep."""
+    """Rows that Arrow reads: columns have types, and stored columns keep them."""
 
-    spelled = staticmethod(lambda cell: str(int(cell) if isinstance(cell, bool) else cell))
+    format_cell = staticmethod(lambda cell: str(int(cell) if isinstance(cell, bool) else cell))
     schema: Any
 
     @abstractmethod
@@ -114,17 +116,22 @@ class _Arrow(Source):
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        if (twice := repeated(self.schema.names)) is not None:
-            raise InputError(f"'{self.path}' has two columns {twice!r}; rename one of them.")
+        """The columns, with the names of their Arrow types."""
+        if (duplicate := find_duplicate(self.schema.names)) is not None:
+            raise InputError(f"'{self.path}' has two columns {duplicate!r}; rename one of them.")
         return {field.name: str(field.type) for field in self.schema}
 
     def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
+        """Yield all rows in order as cells of ``names`` and arrays of ``carried`` columns."""
         # Each once: Arrow may refuse a column that is asked for twice, as one that is text and id.
         for batch in self.read(list(dict.fromkeys([*names, *carried]))):
-            cells = [_cells(_plain(batch.column(name))) for name in names]
-            yield cells, [self._carried(_plain(batch.column(name))) for name in carried]
+            cells = [_cells(_decode_dictionary(batch.column(name))) for name in names]
+            yield (
+                cells,
+                [self._carried_array(_decode_dictionary(batch.column(name))) for name in carried],
+            )
 
-    def _carried(self, column: Any) -> Any:
+    def _carried_array(self, column: Any) -> Any:
         if str(column.type) not in ("string", "large_string"):
             return column
         return _pyarrow().array(self.strings(_cells(column)), column.type)
@@ -136,12 +143,15 @@ class _Table(_Arrow):
         self._table, self.schema = table, table.schema
 
     def count(self) -> int:
+        """Return the number of rows."""
         return len(self._table)
 
     def size(self) -> int:
+        """Return the number of bytes in memory."""
         return int(self._table.nbytes)
 
     def digest(self) -> str:
+        """Return the SHA-256 of the values."""
         # Of values, not of Arrow's buffers, which differ where the same table was cut or joined.
         types = dict(zip(self.schema.names, self.schema.types, strict=True))
         digest = hashlib.sha256(repr(types).encode())
@@ -150,25 +160,29 @@ class _Table(_Arrow):
         return digest.hexdigest()
 
     def read(self, names: list[str]) -> Iterator[Any]:
+        """Yield the columns as record batches."""
         yield from self._table.select(names).to_batches(max_chunksize=_BATCH)
 
 
 class _Parquet(_Arrow):
     @cached_property
     def schema(self) -> Any:
-        with self._opened() as file:
+        """The Arrow schema of the file."""
+        with self._open_file() as file:
             return file.schema_arrow
 
     def count(self) -> int:
-        with self._opened() as file:
+        """Return the number of rows."""
+        with self._open_file() as file:
             return int(file.metadata.num_rows)
 
     def read(self, names: list[str]) -> Iterator[Any]:
-        with self._opened() as file:
+        """Yield the columns as record batches."""
+        with self._open_file() as file:
             yield from file.iter_batches(batch_size=_BATCH, columns=names)
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _open_file(self) -> Iterator[Any]:
         pa = _pyarrow("reading parquet files")
         import pyarrow.parquet as pq
 
@@ -183,15 +197,15 @@ class _Parquet(_Arrow):
             raise InputError(f"'{self.path}' is not a whole parquet file ({reason}).") from None
 
 
-def _pyarrow(what: str = "a table in memory") -> Any:
+def _pyarrow(purpose: str = "a table in memory") -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise MissingExtraError(f"{what} needs pyarrow", "data") from None
+        raise MissingExtraError(f"{purpose} needs pyarrow", "data") from None
     return pyarrow
 
 
-def _plain(column: Any) -> Any:
+def _decode_dictionary(column: Any) -> Any:
     return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
 
@@ -207,49 +221,59 @@ def _cells(column: Any) -> list[Any]:
     except ValueError:  # Arrow's and Python's way to say that bytes are not UTF-8
         from limelight.data.images import decode_cell
 
-        return [decode_cell(one) for one in column.cast("large_binary").to_pylist()]
+        return [decode_cell(cell) for cell in column.cast("large_binary").to_pylist()]
 
 
 class _Lines(Source):
     """A file of lines, packed or not, whose columns are strings."""
 
-    spelled = staticmethod(json.dumps)
+    format_cell = staticmethod(json.dumps)
 
     def __init__(
-        self, path: Path, parsed: Callable[[Iterator[str]], Iterator[_Row]], newline: str
+        self, path: Path, parse: Callable[[Iterator[str]], Iterator[_Row]], newline: str
     ) -> None:
         super().__init__(path)
-        self._parsed, self._newline = parsed, newline
+        self._parse_cell, self._newline = parse, newline
 
     @cached_property
     def columns(self) -> dict[str, str]:
+        """The columns, all of them strings; for JSON those of the first lines."""
         with closing(self._rows()) as rows:
-            sample = list(itertools.islice(rows, 1 + _SAMPLED))
+            sample = list(itertools.islice(rows, 1 + _SAMPLE_LINES))
         if not any(sample):
-            wrong = "must hold one JSON object per line" if len(sample) > 1 else "has no rows"
-            raise InputError(f"'{self.path}' {wrong}.")
+            problem = "must hold one JSON object per line" if len(sample) > 1 else "has no rows"
+            raise InputError(f"'{self.path}' {problem}.")
         return {name: "string" for row in sample for name in row}
 
     def count(self) -> int:
+        """Return the number of rows."""
         with closing(self._rows()) as rows:
             return sum(1 for _ in rows) - 1
 
     def batches(self, names: Sequence[str], carried: Sequence[str] = ()) -> Iterator[Batch]:
+        """Yield all rows in order as cells of ``names`` and arrays of ``carried`` columns."""
         with closing(self._rows()) as rows:
             next(rows)
             while part := list(itertools.islice(rows, _BATCH)):
-                cells, others = (
-                    [[row.get(name) for row in part] for name in some] for some in (names, carried)
+                cells, carried_columns = (
+                    [[row.get(name) for row in part] for name in group]
+                    for group in (names, carried)
                 )
-                yield cells, [_pyarrow().array(self.strings(one), "string") for one in others]
+                yield (
+                    cells,
+                    [
+                        _pyarrow().array(self.strings(column), "string")
+                        for column in carried_columns
+                    ],
+                )
 
     def _rows(self) -> Generator[_Row, None, None]:
-        """Yield what the file says about its columns, then its rows."""
+        """Yield a row that names the columns, then the rows of the file."""
         try:
             with gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb") as raw:
                 file: Any = raw
                 text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", self._newline)
-                yield from self._parsed(self._lines(text))
+                yield from self._parse_cell(self._lines(text))
         except (gzip.BadGzipFile, EOFError, zlib.error):
             raise InputError(f"'{self.path}' is not a whole gzip file.") from None
         except csv.Error as error:
@@ -257,34 +281,35 @@ class _Lines(Source):
 
     def _lines(self, text: io.TextIOBase) -> Iterator[str]:
         # Not the file's own iterator, which would take in a line without an end whole.
-        lines = iter(partial(text.readline, _LONGEST + 1), "")
+        lines = iter(partial(text.readline, _MAX_CHARACTERS + 1), "")
         for number, line in enumerate(lines, start=1):
-            if len(line) > _LONGEST:  # some have no end
+            if len(line) > _MAX_CHARACTERS:  # some have no end
                 raise InputError(
-                    f"line {number} of '{self.path}' must have at most {_LONGEST:,} characters."
+                    f"line {number} of '{self.path}' must have at most {_MAX_CHARACTERS:,} "
+                    "characters."
                 )
             yield line
 
 
-def repeated(names: Sequence[str]) -> str | None:
-    """Return the first name that occurs twice; None where each is there once."""
+def find_duplicate(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs twice, or None."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _separated(
-    lines: Iterator[str], records: Callable[[Iterator[str]], Iterator[tuple[int, list[str]]]]
+def _parse_separated(
+    lines: Iterator[str], read_records: Callable[[Iterator[str]], Iterator[tuple[int, list[str]]]]
 ) -> Iterator[_Row]:
     """Yield the names of the columns, then the rows that are not blank.
 
-    A short row lacks cells; what a long one has beyond the columns would be lost.
+    A short row lacks cells. A row with more cells than columns raises an error.
     """
     # The limit is the module's own, for the whole program: it is put back.
-    limit = csv.field_size_limit(_LONGEST)  # the module's own is shorter than some documents
+    limit = csv.field_size_limit(_MAX_CHARACTERS)  # the module's own is shorter than some documents
     try:
-        rows = ((line, cells) for line, cells in records(lines) if cells)
+        rows = ((line, cells) for line, cells in read_records(lines) if cells)
         _, names = next(rows, (1, []))
-        if (twice := repeated(names)) is not None:
-            raise csv.Error(f"it has two columns {twice!r}; rename one of them")
+        if (duplicate := find_duplicate(names)) is not None:
+            raise csv.Error(f"it has two columns {duplicate!r}; rename one of them")
         yield dict.fromkeys(names)
         for line, cells in rows:
             if any(cells[len(names) :]):
@@ -297,11 +322,11 @@ def _separated(
         csv.field_size_limit(limit)
 
 
-def _record(reader: Any, line: int) -> list[str] | None:
-    """Return the cells of the record that begins in this line; None at the end."""
+def _read_record(reader: Any, line: int) -> list[str] | None:
+    """Read the cells of the record that begins in this line; None at the end."""
     try:
-        found: list[str] | None = next(reader, None)
-        return found
+        cells: list[str] | None = next(reader, None)
+        return cells
     except csv.Error as error:
         raise csv.Error(
             f"the row that begins in line {line} has a quote that is not closed, or text behind "
@@ -309,10 +334,12 @@ def _record(reader: Any, line: int) -> list[str] | None:
         ) from None
 
 
-def _quoted_records(lines: Iterator[str], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+def _read_quoted_records(
+    lines: Iterator[str], delimiter: str = ","
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the line in which each record begins, and its cells, which may be quoted."""
     reader, line = csv.reader(lines, delimiter=delimiter, strict=True), 1
-    while (cells := _record(reader, line)) is not None:
+    while (cells := _read_record(reader, line)) is not None:
         yield line, cells
         line = reader.line_num + 1
 
@@ -320,7 +347,7 @@ def _quoted_records(lines: Iterator[str], delimiter: str = ",") -> Iterator[tupl
 _WHOLLY_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
-def _tabbed_records(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+def _read_tabbed_records(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the line in which each record begins, and its cells.
 
     Quotes are part of a text here, unless a writer of csv put them there: all cells are quoted,
@@ -333,34 +360,34 @@ def _tabbed_records(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
             return
         number, header = number + 1, line.rstrip("\r\n").split("\t")
     if all(map(_WHOLLY_QUOTED.fullmatch, header)):
-        yield from _quoted_records(itertools.chain(["\t".join(header) + "\n"], lines), "\t")
+        yield from _read_quoted_records(itertools.chain(["\t".join(header) + "\n"], lines), "\t")
         return
     yield number, header
     for line in lines:
-        number, begun = number + 1, number + 1
+        number, first_line = number + 1, number + 1
         cells = line.rstrip("\r\n").split("\t")
         if len(cells) != len(header) and any(cell.startswith('"') for cell in cells):
             reader = csv.reader(itertools.chain([line], lines), delimiter="\t", strict=True)
-            cells = _record(reader, begun) or []
+            cells = _read_record(reader, first_line) or []
             number += reader.line_num - 1
         else:
-            doubled = (_WHOLLY_QUOTED.fullmatch(cell) and '""' in cell[1:-1] for cell in cells)
+            is_quoted = (_WHOLLY_QUOTED.fullmatch(cell) and '""' in cell[1:-1] for cell in cells)
             cells = [
                 cell[1:-1].replace('""', '"') if quoted else cell
-                for cell, quoted in zip(cells, doubled, strict=True)
+                for cell, quoted in zip(cells, is_quoted, strict=True)
             ]
-        yield begun, cells if line.strip("\r\n") else []
+        yield first_line, cells if line.strip("\r\n") else []
 
 
-def _objects(lines: Iterator[str]) -> Iterator[_Row]:
-    """Yield no names, then the objects; a line that is none has no cells, so no text."""
+def _parse_json_lines(lines: Iterator[str]) -> Iterator[_Row]:
+    """Yield an empty row, then the object of each line; a line without one gives no cells."""
     yield {}
     for line in filter(str.strip, lines):
         try:
-            found = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError):
-            found = None
-        yield found if isinstance(found, dict) else {}
+            value = None
+        yield value if isinstance(value, dict) else {}
 
 
 def is_table(data: Any) -> bool:
@@ -368,32 +395,36 @@ def is_table(data: Any) -> bool:
 
     A single column, such as a series, speaks Arrow too; it is a list of texts.
     """
-    streams = hasattr(data, "__arrow_c_stream__") and _lister(data) is None
+    streams = hasattr(data, "__arrow_c_stream__") and _list_method(data) is None
     return isinstance(data, Mapping) or streams or _is_dataset(data)
 
 
-def sources_of(data: Any) -> list[Source]:
-    """Return the data: a path, several, a folder of files by name, a table, or a list of texts."""
+def open_sources(data: Any) -> list[Source]:
+    """Open a path, a list of paths, a folder of files, a table, or a list of texts."""
     if isinstance(data, Source):
         return [data]
     if is_table(data):
-        return [_Table(_table(data))]
+        return [_Table(_make_table(data))]
     if isinstance(data, str | os.PathLike):
-        return _sources_at(Path(data))
-    given = list(data) if isinstance(data, list | tuple) else (_lister(data) or list)()
-    there = {i for i, one in enumerate(given) if _is_there(one)}
-    others = [one for i, one in enumerate(given) if i not in there and not _names_file(one)]
-    if there and others:  # a mistyped path among others is no text
+        return _open_path(Path(data))
+    entries = list(data) if isinstance(data, list | tuple) else (_list_method(data) or list)()
+    existing = {i for i, element in enumerate(entries) if _path_exists(element)}
+    other_entries = [
+        element
+        for i, element in enumerate(entries)
+        if i not in existing and not _is_file_name(element)
+    ]
+    if existing and other_entries:  # a mistyped path among others is no text
         raise InputError(
-            f"there is no data at {others[0]!r}; check the path. If these are texts, though there "
-            f"is a file {os.fspath(given[min(there)])!r}, write {{'text': […]}}."
+            f"there is no data at {other_entries[0]!r}; check the path. If these are texts, though "
+            f"there is a file {os.fspath(entries[min(existing)])!r}, write {{'text': […]}}."
         )
-    if given and not others:
-        return [source for one in given for source in _sources_at(Path(one))]
-    if given and all(isinstance(one, str) for one in given):
-        return sources_of({"text": given})
-    if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):
-        return sources_of(dict(zip(("text1", "text2"), zip(*given, strict=True), strict=True)))
+    if entries and not other_entries:
+        return [source for element in entries for source in _open_path(Path(element))]
+    if entries and all(isinstance(element, str) for element in entries):
+        return open_sources({"text": entries})
+    if entries and all(isinstance(element, tuple) and len(element) == 2 for element in entries):
+        return open_sources(dict(zip(("text1", "text2"), zip(*entries, strict=True), strict=True)))
     if isinstance(data, list | tuple) and not data:
         raise InputError("no data were given; name a file or a folder.")
     raise InputError(
@@ -402,19 +433,21 @@ def sources_of(data: Any) -> list[Source]:
     )
 
 
-def _lister(data: Any) -> Callable[[], list[Any]] | None:
-    """Return what makes a list of a column of a table; None where there is no such thing."""
+def _list_method(data: Any) -> Callable[[], list[Any]] | None:
+    """Return the method that converts a column to a list; None if it has no such method."""
     return getattr(data, "tolist", None) or getattr(data, "to_list", None)
 
 
-def _names_file(given: Any) -> bool:
-    """Return whether an entry of a list can only be meant as a file, whether it is there or not."""
-    return given.endswith(_ENDINGS) if isinstance(given, str) else isinstance(given, os.PathLike)
+def _is_file_name(element: Any) -> bool:
+    """Return whether an element of a list must be the name of a file, which may not exist."""
+    return (
+        element.endswith(_ENDINGS) if isinstance(element, str) else isinstance(element, os.PathLike)
+    )
 
 
-def _is_there(given: Any) -> bool:
+def _path_exists(element: Any) -> bool:
     try:
-        return isinstance(given, str | os.PathLike) and bool(given) and Path(given).exists()
+        return isinstance(element, str | os.PathLike) and bool(element) and Path(element).exists()
     except (OSError, ValueError):  # too long for a name, or with a NUL in it
         return False
 
@@ -424,8 +457,8 @@ def _is_dataset(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] == "datasets" and hasattr(data, "with_format")
 
 
-def _table(data: Any) -> Any:
-    """Return columns by name, or what speaks Arrow, as a table."""
+def _make_table(data: Any) -> Any:
+    """Convert a mapping, a frame or a Dataset to an Arrow table."""
     pa = _pyarrow()
     if isinstance(data, Mapping):
         data = {
@@ -447,23 +480,25 @@ def _table(data: Any) -> Any:
 
 def data_files(folder: Path) -> list[Path]:
     """Return the data files of a folder, in the order of their names."""
-    return sorted(one for one in folder.iterdir() if one.is_file() and one.name.endswith(_ENDINGS))
+    return sorted(
+        file for file in folder.iterdir() if file.is_file() and file.name.endswith(_ENDINGS)
+    )
 
 
-def _sources_at(path: Path) -> list[Source]:
+def _open_path(path: Path) -> list[Source]:
     if not path.is_dir():
-        return [_source(path)]
-    if not (found := data_files(path)):
+        return [_open_source(path)]
+    if not (files := data_files(path)):
         from limelight.data.images import find_images
 
         if (images := find_images(path)) is not None:
             return [images]
         raise InputError(f"'{path}' has no .parquet, .csv, .tsv or .jsonl file, and no images.")
-    return [_source(one) for one in found]
+    return [_open_source(file) for file in files]
 
 
-def _source(path: Path) -> Source:
-    """Return the file at ``path``, by the ending of its name."""
+def _open_source(path: Path) -> Source:
+    """Open the file at ``path`` by its extension."""
     if not path.exists():
         raise InputError(f"there is no data at '{path}'; check the path.")
     if is_device(path):  # a pipe that nobody writes to would be waited for, /dev/zero never ends
@@ -473,10 +508,10 @@ def _source(path: Path) -> Source:
         case ".parquet" if path.suffix != ".gz":
             return _Parquet(path)
         case ".csv" | ".tsv":
-            records = _quoted_records if ending == ".csv" else _tabbed_records
-            return _Lines(path, partial(_separated, records=records), newline="")
+            records = _read_quoted_records if ending == ".csv" else _read_tabbed_records
+            return _Lines(path, partial(_parse_separated, read_records=records), newline="")
         case ".jsonl":
-            return _Lines(path, _objects, newline="\n")
+            return _Lines(path, _parse_json_lines, newline="\n")
         case ".npz":
             from limelight.data.images import read_image_arrays
 

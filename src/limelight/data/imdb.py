@@ -23,7 +23,7 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A file on the network and what it must look like on arrival."""
+    """A file to download, with its size and its MD5 digest."""
 
     url: str
     size: int
@@ -40,10 +40,10 @@ IMDB = Archive(
 def fetch_imdb(
     output: str | os.PathLike[str], *, archive: Archive = IMDB, progress: Report | None = None
 ) -> Path:
-    """Return the folder ``output/aclImdb``, downloaded and unpacked unless it is there already.
+    """Download and unpack the archive into ``output/aclImdb`` unless it exists; return its path.
 
-    What an interrupted download has brought is kept beside it and the next call continues from
-    there. ``progress`` hears a stage ("download", "unpack"), bytes done, and bytes in all.
+    After an interruption, the next call continues the download. ``progress`` is called with the
+    stage ("download", "unpack"), the bytes done and the number of all bytes.
     """
     output = Path(output)
     folder = output / FOLDER
@@ -60,50 +60,52 @@ def fetch_imdb(
 
 
 def _download(archive: Archive, part: Path, report: Report) -> None:
-    """Bring ``part`` to its full size, from wherever an earlier attempt left it."""
-    have = part.stat().st_size if part.exists() else 0
-    if have >= archive.size:
+    """Download the archive to ``part``, continuing an earlier download."""
+    received = part.stat().st_size if part.exists() else 0
+    if received >= archive.size:
         return
     if not archive.url.startswith(("http://", "https://")):
         raise InputError(f"the address must start with http:// or https://; got {archive.url!r}.")
     request = urllib.request.Request(archive.url)  # noqa: S310
-    if have:
-        request.add_header("Range", f"bytes={have}-")
+    if received:
+        request.add_header("Range", f"bytes={received}-")
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-            continued = answer.status == 206
-            have = have if continued else 0  # a server may ignore the range and send everything
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
+            continued = response.status == 206
+            received = (
+                received if continued else 0
+            )  # a server may ignore the range and send everything
             with part.open("ab" if continued else "wb") as file:
-                while have <= archive.size and (block := answer.read(_BLOCK)):
+                while received <= archive.size and (block := response.read(_BLOCK)):
                     file.write(block)
-                    have += len(block)
-                    report("download", have, archive.size)
+                    received += len(block)
+                    report("download", received, archive.size)
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         reason = getattr(error, "reason", None) or error
         raise InputError(f"cannot download {archive.url} ({reason}); try again later.") from None
-    if have < archive.size:
+    if received < archive.size:
         raise InputError(
-            f"the download stopped at {have} of {archive.size} bytes; "
+            f"the download stopped at {received} of {archive.size} bytes; "
             "run the same command to continue."
         )
 
 
 def _check(archive: Archive, part: Path) -> None:
     with part.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != archive.md5 or part.stat().st_size != archive.size:
+        digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if digest != archive.md5 or part.stat().st_size != archive.size:
         size = part.stat().st_size
         part.unlink()
         raise InputError(
             f"the file from {archive.url} is not the IMDB archive: its {size} bytes have the md5 "
-            f"{found}, not {archive.md5}. It was deleted."
+            f"{digest}, not {archive.md5}. It was deleted."
         )
 
 
 def _unpack(part: Path, folder: Path, report: Report) -> None:
-    """Put the archive's folder in place whole: plain files and folders below ``aclImdb`` only."""
+    """Unpack the archive completely or not at all: only plain files and folders in ``aclImdb``."""
     total = part.stat().st_size
     with part.open("rb") as raw, whole_folder(folder) as fresh:
         try:
@@ -121,17 +123,22 @@ def _unpack(part: Path, folder: Path, report: Report) -> None:
 
 
 def _extract(tar: Any, member: Any, fresh: Path) -> None:
-    top, _, rest = member.name.removeprefix("./").partition("/")
-    plain = member.isfile() or member.isdir()
-    if top != FOLDER or not plain or ".." in Path(rest).parts or Path(rest).anchor:
+    top, _, relative_path = member.name.removeprefix("./").partition("/")
+    is_plain = member.isfile() or member.isdir()
+    if (
+        top != FOLDER
+        or not is_plain
+        or ".." in Path(relative_path).parts
+        or Path(relative_path).anchor
+    ):
         raise InputError(
             f"the archive holds {member.name!r}, which is not a plain file or folder below "
             f"{FOLDER}; nothing was unpacked."
         )
-    # By hand: tarfile's own filter came with Python 3.11.4, and Debian 12 has 3.11.2.
+    # Not with the filter of tarfile: it came with Python 3.11.4, and Debian 12 has 3.11.2.
     if member.isdir():
-        (fresh / rest).mkdir(parents=True, exist_ok=True)
-    elif rest:
-        (fresh / rest).parent.mkdir(parents=True, exist_ok=True)
-        with (fresh / rest).open("wb") as file:
+        (fresh / relative_path).mkdir(parents=True, exist_ok=True)
+    elif relative_path:
+        (fresh / relative_path).parent.mkdir(parents=True, exist_ok=True)
+        with (fresh / relative_path).open("wb") as file:
             shutil.copyfileobj(tar.extractfile(member), file)

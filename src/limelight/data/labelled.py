@@ -1,4 +1,4 @@
-"""Labelled texts: what a classifier learns from and is measured on."""
+"""Labeled texts, to train a classifier and to evaluate it."""
 
 import hashlib
 import os
@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limelight.data.columns import check_column, fault, opened_data
-from limelight.data.files import data_files, whole_text
-from limelight.data.labels import ClassLabels, Labels, label_classes, spelled
+from limelight.data.columns import check_column, find_text_fault, open_data
+from limelight.data.files import data_files, read_text_file
+from limelight.data.labels import ClassLabels, Labels, label_classes, normalize_label
 from limelight.errors import InputError
 from limelight.shapes import Int
 from limelight.text import Given, joined
@@ -20,9 +20,9 @@ from limelight.text import Given, joined
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledTexts:
-    """Texts, the class number of each, the names of the classes if known, and where it came from.
+    """Texts, their class numbers, the names of the classes if known, and the name of the source.
 
-    ``notices`` are what a reader must know of how labels were matched with classes.
+    ``notices`` are warnings about the match of labels with classes.
     Labels count from 0; ``classes[label]`` is the name. A text may be a pair, a tuple of two.
     """
 
@@ -33,19 +33,19 @@ class LabelledTexts:
     notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        own = np.array(self.labels, dtype=np.int64)
-        if len(own) != len(self.texts):
+        numbers = np.array(self.labels, dtype=np.int64)
+        if len(numbers) != len(self.texts):
             raise InputError(
-                f"got {len(self.texts)} texts and {len(own)} labels; they must pair up."
+                f"got {len(self.texts)} texts and {len(numbers)} labels; they must pair up."
             )
-        if len(own) and own.min() < 0:
-            raise InputError(f"labels count from 0; got {own.min()}.")
-        if self.classes is not None and len(own) and own.max() >= len(self.classes):
+        if len(numbers) and numbers.min() < 0:
+            raise InputError(f"labels count from 0; got {numbers.min()}.")
+        if self.classes is not None and len(numbers) and numbers.max() >= len(self.classes):
             raise InputError(
-                f"label {own.max()} has no name; the classes are {', '.join(self.classes)}."
+                f"label {numbers.max()} has no name; the classes are {', '.join(self.classes)}."
             )
-        own.setflags(write=False)
-        object.__setattr__(self, "labels", own)
+        numbers.setflags(write=False)
+        object.__setattr__(self, "labels", numbers)
         object.__setattr__(self, "texts", tuple(self.texts))
         if self.classes is not None:
             object.__setattr__(self, "classes", tuple(self.classes))
@@ -55,21 +55,23 @@ class LabelledTexts:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes; their numbers where nobody named them."""
+        """The names of the classes, or their numbers if they have no names."""
         if self.classes is not None:
             return self.classes
         return tuple(str(label) for label in range(int(self.labels.max(initial=0)) + 1))
 
-    def in_classes(self, classes: Sequence[str], labels: Labels | None = None) -> "LabelledTexts":
-        """Return the same texts with labels that count ``classes``, matched by their names."""
-        named, names = ClassLabels(classes, labels), self.class_names
-        number_of = [named.number(name) for name in names]
+    def with_classes(self, classes: Sequence[str], labels: Labels | None = None) -> "LabelledTexts":
+        """Convert the labels to numbers of ``classes``, matched by name."""
+        class_labels, names = ClassLabels(classes, labels), self.class_names
+        number_of = [class_labels.number(name) for name in names]
         numbers = [number_of[label] for label in self.labels]
         if None in numbers:
-            said = named.unmatched(names[label] for label in np.unique(self.labels))
+            clause = class_labels.describe_unmatched(
+                names[label] for label in np.unique(self.labels)
+            )
             first = numbers.index(None) + 1
-            raise InputError(f"in '{self.source}', from row {first} on, {said}.")
-        notices = (*self.notices, *filter(None, [named.merged()]))
+            raise InputError(f"in '{self.source}', from row {first} on, {clause}.")
+        notices = (*self.notices, *filter(None, [class_labels.merged_warning()]))
         return replace(self, labels=np.array(numbers), classes=tuple(classes), notices=notices)
 
     @property
@@ -95,7 +97,7 @@ def read_labelled(
     label_column: str | None = None,
     labels: Labels | None = None,
 ) -> LabelledTexts:
-    """Return the texts and labels stored at ``path``, or of a table in memory.
+    """Read labeled texts from files, a folder or a table in memory.
 
     Files, tables and columns are those of :func:`limelight.explain_data`: without their names,
     columns such as "text" or "review" and "label" or "class" are found. A label is a name or a
@@ -109,50 +111,50 @@ def read_labelled(
     """
     if classes is None and labels is not None:
         classes = list(dict.fromkeys(label_classes(labels).values()))
-    texts, raw = list[Given](), list[Any]()
+    texts, cells = list[Given](), list[Any]()
     if isinstance(path, str | os.PathLike) and _is_archive(folder := Path(path), part):
-        texts, raw = _folder(folder, part)
+        texts, cells = _read_archive(folder, part)
         classes, name = tuple(_IMDB_CLASSES.values()) if classes is None else classes, str(path)
     else:
-        data = opened_data(path, text=text_column, label=label_column, pair=pair_column)
+        data = open_data(path, text=text_column, label=label_column, pair=pair_column)
         check_column(data.files, label_column := data.columns.label or "label")
         for row in data.rows(label_column):
             (label,) = row.cells
-            if isinstance(label, str) and (wrong := fault(label, "label")):
-                raise InputError(f"{row.where}: {wrong}")
+            if isinstance(label, str) and (problem := find_text_fault(label, "label")):
+                raise InputError(f"{row.where}: {problem}")
             texts.append(row.text)
-            raw.append(label)
+            cells.append(label)
         name = data.name
     source = Path(name).name
     if classes is None:
-        return LabelledTexts(texts, *_numbered(raw, name), source)
-    if None in raw:
-        raise InputError(f"row {raw.index(None) + 1} of '{name}' has no label.")
-    names = [label if isinstance(label, str) else spelled(label) for label in raw]
-    place = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    numbers = np.array([place[name] for name in names])
-    found = LabelledTexts(texts, numbers, tuple(place), source)
-    return found.in_classes(classes, labels)
+        return LabelledTexts(texts, *_number_labels(cells, name), source)
+    if None in cells:
+        raise InputError(f"row {cells.index(None) + 1} of '{name}' has no label.")
+    names = [label if isinstance(label, str) else normalize_label(label) for label in cells]
+    number_of = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    numbers = np.array([number_of[name] for name in names])
+    labelled = LabelledTexts(texts, numbers, tuple(number_of), source)
+    return labelled.with_classes(classes, labels)
 
 
 def _is_archive(path: Path, part: str) -> bool:
-    """Return whether a folder is IMDB's; one without any data files can be nothing else."""
+    """Return whether a folder is the IMDB archive: any folder without data files is."""
     if not path.is_dir():
         return False
     from limelight.data.images import find_images
 
-    known = (path / "neg").is_dir() or (path / part / "neg").is_dir()
-    return (known or not data_files(path)) and find_images(path) is None
+    has_reviews = (path / "neg").is_dir() or (path / part / "neg").is_dir()
+    return (has_reviews or not data_files(path)) and find_images(path) is None
 
 
-def _folder(path: Path, part: str) -> tuple[list[Given], list[Any]]:
+def _read_archive(path: Path, part: str) -> tuple[list[Given], list[Any]]:
     home = path if (path / "pos").is_dir() else path / part
     texts, labels = list[Given](), []
     for name, label in _IMDB_CLASSES.items():
         if not (home / name).is_dir():
             raise InputError(f"'{path}' is not an aclImdb folder: '{home / name}' is missing.")
         for file in sorted((home / name).glob("*.txt")):
-            texts.append(text := whole_text(file))
+            texts.append(text := read_text_file(file))
             if not text.strip():
                 raise InputError(f"'{file}' is empty; remove it.")
             labels.append(label)
@@ -161,24 +163,29 @@ def _folder(path: Path, part: str) -> tuple[list[Given], list[Any]]:
     return texts, labels
 
 
-def _numbered(raw: list[Any], path: str) -> tuple[Int[np.ndarray, " n"], tuple[str, ...] | None]:
-    """Return labels as numbers, and the names of the classes where they have any."""
-    whole = [label is not None and re.fullmatch(r"[0-9]{1,18}", spelled(label)) for label in raw]
-    if all(whole):
-        numbers = np.array([int(spelled(label)) for label in raw])
+def _number_labels(
+    labels: list[Any], path: str
+) -> tuple[Int[np.ndarray, " n"], tuple[str, ...] | None]:
+    """Convert labels to class numbers, and return the names of the classes if there are names."""
+    is_number = [
+        label is not None and re.fullmatch(r"[0-9]{1,18}", normalize_label(label))
+        for label in labels
+    ]
+    if all(is_number):
+        numbers = np.array([int(normalize_label(label)) for label in labels])
         if (present := np.unique(numbers)).tolist() != list(range(len(present))):
             raise InputError(
                 f"labels that are numbers must count from 0 without gaps; '{path}' has "
                 f"{', '.join(map(str, present[:10]))}. Name the classes instead."
             )
         return numbers, None
-    nameless = [i for i, one in enumerate(raw) if not isinstance(one, str) or not one.strip()]
-    if nameless:  # where there are no names at all, it is not the numbers that are wrong
-        row = next((i for i in nameless if not whole[i]), nameless[0])
+    nameless = [i for i, cell in enumerate(labels) if not isinstance(cell, str) or not cell.strip()]
+    if nameless:  # report a label that is no number, if there is one
+        row = next((i for i in nameless if not is_number[i]), nameless[0])
         raise InputError(
-            f"row {row + 1} of '{path}' has the label {raw[row]!r}; "
+            f"row {row + 1} of '{path}' has the label {labels[row]!r}; "
             "labels are names, or whole numbers from 0."
         )
-    # Not NumPy's unique, which makes all strings as wide as the longest.
-    place = {name: number for number, name in enumerate(sorted(set(raw)))}
-    return np.array([place[name] for name in raw]), tuple(place)
+    # Not ``numpy.unique``: it makes all strings as wide as the longest.
+    number_of = {name: number for number, name in enumerate(sorted(set(labels)))}
+    return np.array([number_of[name] for name in labels]), tuple(number_of)

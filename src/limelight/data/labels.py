@@ -1,130 +1,154 @@
-"""Which class a label of the data is: by name, and by number only where that is no guess."""
+"""Match labels of the data with classes: by name, and by number only if that is unambiguous."""
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from limelight.data.files import repaired, repeated
+from limelight.data.files import find_duplicate, replace_invalid_utf8
 from limelight.errors import InputError, nearest
 
-# What a caller may say: names of the classes in the order of the numbers, or the class of a label.
+# Names of the classes in the order of the numbers, or a map from labels to classes.
 Labels = str | Sequence[str] | Mapping[Any, str]
-_LISTED = 8  # labels and classes in a sentence
+_MAX_LISTED = 8  # labels and classes in a sentence
 _OPTION = "--labels (labels= in Python)"
 
 
-def label_classes(given: Labels | None) -> dict[str, str]:
-    """Return the class of each label that a caller named.
+def label_classes(label_map: Labels | None) -> dict[str, str]:
+    """Parse a map from labels to classes.
 
     "World,Sports" and ["World", "Sports"] name the labels 0 and 1; "neg=negative,pos=positive" and
     {"neg": "negative", "pos": "positive"} name labels that are words, or any numbers. A label
     stands for one class, and a list names each class once.
     """
-    if isinstance(given, str):
-        parts = [part.strip() for part in given.split(",")]
+    if isinstance(label_map, str):
+        parts = [part.strip() for part in label_map.split(",")]
         pairs = [part.partition("=") for part in parts]
-        paired = all(equals for _, equals, _ in pairs)
-        named = [(label, name) for label, _, name in pairs] if paired else list(enumerate(parts))
-        listed = not paired
-    elif isinstance(given, Mapping):
-        named, listed = list(given.items()), False
+        has_pairs = all(equals for _, equals, _ in pairs)
+        assignments = (
+            [(label, name) for label, _, name in pairs] if has_pairs else list(enumerate(parts))
+        )
+        is_list = not has_pairs
+    elif isinstance(label_map, Mapping):
+        assignments, is_list = list(label_map.items()), False
     else:
-        named, listed = list(enumerate(given or ())), True
-    labels, names = [spelled(one) for one, _ in named], [str(name).strip() for _, name in named]
-    if (twice := repeated(labels)) is not None:
-        raise InputError(f"{_OPTION} must name each label once; {twice!r} is there twice.")
-    if listed and (twice := repeated(names)) is not None:
+        assignments, is_list = list(enumerate(label_map or ())), True
+    labels, names = (
+        [normalize_label(key) for key, _ in assignments],
+        [str(name).strip() for _, name in assignments],
+    )
+    if (duplicate := find_duplicate(labels)) is not None:
+        raise InputError(f"{_OPTION} must name each label once; {duplicate!r} is there twice.")
+    if is_list and (duplicate := find_duplicate(names)) is not None:
         raise InputError(
-            f"{_OPTION} must name each class once; {twice!r} is there twice. To make labels one "
-            "class, write LABEL=CLASS for each."
+            f"{_OPTION} must name each class once; {duplicate!r} is there twice. To make labels "
+            "one class, write LABEL=CLASS for each."
         )
     return dict(zip(labels, names, strict=True))
 
 
 class ClassLabels:
-    """The classes of a model as labels name them.
+    """Match labels with the classes of a model.
 
     A label names a class if it is its name; failing that, if they differ in case or in the space
     around them only. A whole number (0, 0.0 or "0") is no name: it matches a class that is called
     by it, as "0", "LABEL_0" and "class 0" are, and "False" of "False" and "True", never the place
-    of a class. ``given`` comes before all that.
+    of a class. ``label_map`` comes before all
+    these rules.
     """
 
-    def __init__(self, classes: Sequence[str], given: Labels | None = None) -> None:
+    def __init__(self, classes: Sequence[str], label_map: Labels | None = None) -> None:
         self.classes = tuple(classes)
         # Of classes that share a name the first counts.
-        self._exact = {name: number for number, name in reversed(list(enumerate(classes)))}
-        folded = [_folded(name) for name in classes]
-        # Names that differ by case alone are told apart by it.
-        self._folded = {one: i for i, one in enumerate(folded) if folded.count(one) == 1}
+        self._exact_names = {name: number for number, name in reversed(list(enumerate(classes)))}
+        folded_names = [_fold_case(name) for name in classes]
+        # Names that differ only in case are matched with their case.
+        self._folded_names = {
+            folded_name: i
+            for i, folded_name in enumerate(folded_names)
+            if folded_names.count(folded_name) == 1
+        }
         for number, name in enumerate(classes):
-            if called := re.fullmatch(r"(?i:label|class)[ _](\d{1,9})", name, re.ASCII):
-                self._folded.setdefault(str(int(called[1])), number)
-        if self._folded.keys() == {"false", "true"}:  # True and 1 are one number
-            self._folded |= {"0": self._folded["false"], "1": self._folded["true"]}
-        self._given = {label: self._named(name) for label, name in label_classes(given).items()}
+            if match := re.fullmatch(r"(?i:label|class)[ _](\d{1,9})", name, re.ASCII):
+                self._folded_names.setdefault(str(int(match[1])), number)
+        if self._folded_names.keys() == {"false", "true"}:  # True and 1 are one number
+            self._folded_names |= {
+                "0": self._folded_names["false"],
+                "1": self._folded_names["true"],
+            }
+        self._label_numbers = {
+            label: self._class_number(name) for label, name in label_classes(label_map).items()
+        }
 
-    def _named(self, name: str) -> int:
-        found = self._exact.get(name, self._folded.get(_folded(name)))
-        if found is None:
+    def _class_number(self, name: str) -> int:
+        """Return the number of the class ``name``; raise an error if there is none."""
+        number = self._exact_names.get(name, self._folded_names.get(_fold_case(name)))
+        if number is None:
             raise InputError(nearest("class", name, self.classes))
-        return found
+        return number
 
     def number(self, label: Any) -> int | None:
-        """Return the number of the class that ``label`` names; None where it names none."""
+        """Return the number of the class of ``label``; None if it has no class."""
         if label is None:
             return None
-        said = spelled(label)
-        for known, key in (
-            (self._given, said),
-            (self._exact, label),
-            (self._folded, _folded(said)),
+        label_text = normalize_label(label)
+        for numbers, key in (
+            (self._label_numbers, label_text),
+            (self._exact_names, label),
+            (self._folded_names, _fold_case(label_text)),
         ):
-            if isinstance(key, str) and key in known:
-                return known[key]
+            if isinstance(key, str) and key in numbers:
+                return numbers[key]
         return None
 
-    def notices(self, labels: Iterable[Any], then: str = "") -> Iterator[str]:
-        """Yield what a reader must know: labels made one class, and those that are none.
+    def notices(self, labels: Iterable[Any], consequence: str = "") -> Iterator[str]:
+        """Yield warnings about labels that share a class and labels without a class.
 
-        A model of one output has no classes, and what stands in a column of labels is not for it.
+        A model with one output has no classes, so labels without a class are no problem.
         """
-        if (merged := self.merged()) is not None:
-            yield merged
-        if len(self.classes) > 1 and (said := self.unmatched(labels)) is not None:
-            yield f"{said[0].upper()}{said[1:]}.{then}"
+        if (merged_warning := self.merged_warning()) is not None:
+            yield merged_warning
+        if len(self.classes) > 1 and (clause := self.describe_unmatched(labels)) is not None:
+            yield f"{clause[0].upper()}{clause[1:]}.{consequence}"
 
-    def merged(self) -> str | None:
-        """Return the notice that several of the labels given are one class; None without any."""
+    def merged_warning(self) -> str | None:
+        """Return a warning if ``label_map`` assigns several labels to one class, else None."""
         for number, name in enumerate(self.classes):
-            labels = [label for label, given in self._given.items() if given == number]
+            labels = [
+                label
+                for label, label_number in self._label_numbers.items()
+                if label_number == number
+            ]
             if len(labels) > 1:
-                return f"{_OPTION} makes the labels {_list(labels)} one class, {name!r}."
+                return f"{_OPTION} makes the labels {_join_names(labels)} one class, {name!r}."
         return None
 
-    def unmatched(self, labels: Iterable[Any]) -> str | None:
-        """Return the clause that lists labels without a class, the classes, and what to do.
-
-        None comes back where every label has a class.
-        """
-        wrong = {spelled(one) for one in labels if one is not None and self.number(one) is None}
-        if not wrong:
+    def describe_unmatched(self, labels: Iterable[Any]) -> str | None:
+        """Describe labels without a class and how to map them; None if every label has a class."""
+        unmatched_labels = {
+            normalize_label(cell)
+            for cell in labels
+            if cell is not None and self.number(cell) is None
+        }
+        if not unmatched_labels:
             return None
-        numbers = all(one.isascii() and one.isdecimal() for one in wrong)
-        shown = sorted(wrong, key=lambda one: (len(one) if numbers else 0, one))
-        which = "the classes in the order of the numbers" if numbers else "LABEL=CLASS"
+        numbers = all(cell.isascii() and cell.isdecimal() for cell in unmatched_labels)
+        sorted_labels = sorted(
+            unmatched_labels, key=lambda cell: (len(cell) if numbers else 0, cell)
+        )
+        syntax = "the classes in the order of the numbers" if numbers else "LABEL=CLASS"
         return (
-            f"the label{'s' * (len(wrong) > 1)} {_list(shown)} match{'es' * (len(wrong) == 1)} no "
-            f"class of the model (its classes are {_list(self.classes)}); say which is which by "
-            f"{_OPTION}: {which}, separated by commas"
+            f"the label{'s' * (len(unmatched_labels) > 1)} {_join_names(sorted_labels)} "
+            f"match{'es' * (len(unmatched_labels) == 1)} no class of the model (its classes are "
+            f"{_join_names(self.classes)}); say which is which by {_OPTION}: {syntax}, "
+            "separated by commas"
         )
 
 
-def below_chance(right: int, total: int, classes: int) -> str | None:
-    """Return the notice that labels may be in another order; None where nothing says so.
+def below_chance_warning(right: int, total: int, classes: int) -> str | None:
+    """Return a warning that labels may be in another order, if accuracy is below chance, else None.
 
-    It takes more than bad luck: the 95 % interval of the share that is right lies below 1/C.
+    Below chance means that the 95 % interval of the accuracy lies below 1/C.
     """
     if not total or classes < 2 or wilson_interval(right, total)[1] >= 1 / classes:
         return None
@@ -144,21 +168,23 @@ def wilson_interval(right: int, total: int, *, z: float = 1.959963984540054) -> 
     return low if right else 0.0, high if right < total else 1.0
 
 
-def spelled(label: Any) -> str:
-    """Return a label as a string: 1, 1.0, True and "1.0" are one number."""
-    label = label.item() if hasattr(label, "item") else label  # NumPy's are Python's
+def normalize_label(label: Any) -> str:
+    """Convert a label to a string; 1, 1.0, True and "1.0" give the same number."""
+    label = label.item() if hasattr(label, "item") else label  # from NumPy to Python
     if isinstance(label, bool):
         return str(int(label))
-    said = repaired(str(label)).strip()
-    if re.fullmatch(r"\d{1,18}(\.0*)?", said, re.ASCII):
-        return str(int(said.partition(".")[0]))
-    return said
+    text = replace_invalid_utf8(str(label)).strip()
+    if re.fullmatch(r"\d{1,18}(\.0*)?", text, re.ASCII):
+        return str(int(text.partition(".")[0]))
+    return text
 
 
-def _folded(name: str) -> str:
-    return spelled(name).casefold()
+def _fold_case(name: str) -> str:
+    return normalize_label(name).casefold()
 
 
-def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:_LISTED]))
-    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED:,} others"
+def _join_names(names: Sequence[str]) -> str:
+    quoted = ", ".join(map(repr, names[:_MAX_LISTED]))
+    return (
+        quoted if len(names) <= _MAX_LISTED else f"{quoted} and {len(names) - _MAX_LISTED:,} others"
+    )

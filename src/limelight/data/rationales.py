@@ -1,4 +1,4 @@
-"""Texts with what people marked in them."""
+"""Read texts with rationales: the spans that annotators marked."""
 
 import os
 import re
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from limelight.data.columns import check_column, opened_data
-from limelight.data.files import whole_text
+from limelight.data.columns import check_column, open_data
+from limelight.data.files import read_text_file
 from limelight.errors import InputError
 from limelight.files import bounded_json
 from limelight.text import Span, one_line
@@ -16,7 +16,7 @@ _EVIDENCES, _OPTION = "evidences", "column (--rationales)"
 
 
 class RationaleTexts(NamedTuple):
-    """Texts and, for each, the rationale that ``judge`` takes: spans in characters."""
+    """Texts and their rationales for ``judge``: spans in characters."""
 
     texts: list[Any]
     rationales: list[Any]
@@ -29,7 +29,7 @@ def read_rationales(
     text_column: str | None = None,
     limit: int | None = None,
 ) -> RationaleTexts:
-    """Return texts and rationales of a file or a table; ``limit`` rows, evenly spread.
+    """Read texts and rationales from a file or a table; ``limit`` rows, evenly spread.
 
     A rationale is a list of [start, end] in characters, or one such list per annotator; in a file
     of separated values as JSON. Two layouts of the ERASER benchmark are read as well: records
@@ -38,27 +38,27 @@ def read_rationales(
     the file. Files, tables and texts are found as :func:`limelight.explain_data` finds them.
     """
     if column == _EVIDENCES and isinstance(path, str | os.PathLike):
-        return _of_documents(Path(path), limit)
-    data = opened_data(path, text=text_column)
+        return _read_eraser(Path(path), limit)
+    data = open_data(path, text=text_column)
     if data.columns.pair is not None:
         raise InputError("rationales are marked in one text; name its column by --text-column.")
     check_column(data.files, column, _OPTION)
-    counted = all("tokens" in file.columns for file in data.files)
-    found = RationaleTexts([], [])
-    for text, cells, where in data.rows(column, *["tokens"] * counted, limit=limit):
-        marked = _parsed(cells[0], where)
-        if isinstance(marked, list) and any(isinstance(one, Mapping) for one in marked):
-            if not counted:
+    has_tokens = all("tokens" in file.columns for file in data.files)
+    result = RationaleTexts([], [])
+    for text, cells, where in data.rows(column, *["tokens"] * has_tokens, limit=limit):
+        rationale = _parse_cell(cells[0], where)
+        if isinstance(rationale, list) and any(isinstance(span, Mapping) for span in rationale):
+            if not has_tokens:
                 check_column(data.files, "tokens", _OPTION)
-            places = _places(cast(str, text), _parsed(cells[1], where), where)
-            marked = _spans(marked, ("start", "end"), places, where)
-        found.texts.append(text)
-        found.rationales.append(marked)
-    return found
+            places = _token_spans(cast(str, text), _parse_cell(cells[1], where), where)
+            rationale = _character_spans(rationale, ("start", "end"), places, where)
+        result.texts.append(text)
+        result.rationales.append(rationale)
+    return result
 
 
-def _parsed(cell: Any, where: str) -> Any:
-    """Return a cell of separated values, which can only be text, as what it spells."""
+def _parse_cell(cell: Any, where: str) -> Any:
+    """Parse a cell as JSON if it is a string, as in files of separated values."""
     if not isinstance(cell, str):
         return cell
     if not cell.strip():
@@ -72,23 +72,23 @@ def _parsed(cell: Any, where: str) -> Any:
         ) from None
 
 
-def _places(text: str, tokens: Any, where: str) -> list[Span]:
-    """Return where each token stands; between tokens there is nothing but white space."""
-    places, at = [], 0
+def _token_spans(text: str, tokens: Any, where: str) -> list[Span]:
+    """Find the span of each token in the text; only white space may stand between tokens."""
+    token_spans, end = [], 0
     for token in tokens if isinstance(tokens, list) else [tokens]:
-        start = text.find(token, at) if isinstance(token, str) else -1
-        if start < 0 or text[at:start].strip():
+        start = text.find(token, end) if isinstance(token, str) else -1
+        if start < 0 or text[end:start].strip():
             raise InputError(f"the tokens of {where} must spell its text; {token!r} does not fit.")
-        at = start + len(token)
-        places.append((start, at))
-    return places
+        end = start + len(token)
+        token_spans.append((start, end))
+    return token_spans
 
 
-def _spans(
+def _character_spans(
     records: Sequence[Any], names: tuple[str, str], places: Sequence[Span], where: str
 ) -> list[Span]:
-    """Return records of tokens as spans of characters; empty ones occur and are left out."""
-    found = []
+    """Convert records of token positions to spans of characters; empty ones are left out."""
+    spans = []
     for record in records:
         try:
             first, last = (int(record[name]) for name in names)
@@ -103,19 +103,19 @@ def _spans(
                 f"{last}."
             )
         if first < last:
-            found.append((places[first][0], places[last - 1][1]))
-    return found
+            spans.append((places[first][0], places[last - 1][1]))
+    return spans
 
 
-def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
-    """Read ERASER's own files: each line has groups of evidence in a document of its own."""
-    data, found = opened_data(path, text="annotation_id"), RationaleTexts([], [])
+def _read_eraser(path: Path, limit: int | None) -> RationaleTexts:
+    """Read files of the ERASER benchmark: each line has groups of evidence in its own document."""
+    data, result = open_data(path, text="annotation_id"), RationaleTexts([], [])
     check_column(data.files, _EVIDENCES, _OPTION)
     for name, (groups,), _ in data.rows(_EVIDENCES, limit=limit):
         where = f"{one_line(str(name), 40)!r} in '{path}'"
         try:
-            evidence = [one for group in _parsed(groups, where) for one in group]
-            documents = {str(one["docid"]) for one in evidence} or {str(name)}
+            evidence = [span for group in _parse_cell(groups, where) for span in group]
+            documents = {str(span["docid"]) for span in evidence} or {str(name)}
         except (KeyError, TypeError):
             raise InputError(
                 f"{where} must have evidences that are groups of evidence in documents."
@@ -130,9 +130,11 @@ def _of_documents(path: Path, limit: int | None) -> RationaleTexts:
             raise InputError(
                 f"the document {document!r} of {where} must be a file in '{path.parent / 'docs'}'."
             )
-        text = whole_text(file)
-        # ERASER's tokens are what spaces and line breaks leave.
+        text = read_text_file(file)
+        # ERASER separates tokens by spaces and line breaks.
         places = [match.span() for match in re.finditer(r"[^ \n\r]+", text)]
-        found.texts.append(text)
-        found.rationales.append(_spans(evidence, ("start_token", "end_token"), places, where))
-    return found
+        result.texts.append(text)
+        result.rationales.append(
+            _character_spans(evidence, ("start_token", "end_token"), places, where)
+        )
+    return result
