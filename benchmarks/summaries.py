@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 import limelight
 from limelight.runs import Run
-from limelight.runs.rows import OWN_COLUMNS, shard_bytes
+from limelight.runs.rows import SHARD_COLUMNS, shard_bytes
 from limelight.runs.run import RunFolder
 from measuring import process
 from results import Measure, command_line, report
@@ -96,10 +96,10 @@ def made_up_run(folder: Path, texts: int, methods: tuple[str, ...], *, seed: int
     names = np.array([f"w{i}" for i in range(_WORDS)], dtype=object)
     effect = rng.normal(0, 0.05, _WORDS) * (rng.random(_WORDS) < 0.3)
     chance = 1 / (np.arange(_WORDS) + 3.0)
-    with place.locked():
+    with place.lock_folder():
         place.begin(record)
         for number in range(record.shards.count):
-            part = record.texts_of(number)
+            part = record.text_numbers(number)
             rows = _shard(rng, part, record, names, effect, np.cumsum(chance / chance.sum()))
             place.write(number, shard_bytes(rows))
     return Run(place.path)
@@ -127,7 +127,7 @@ def _shard(
     logit = np.bincount(key // words, weights=score, minlength=n)
     label = (logit + rng.normal(0, 0.3, n) > 0).astype(int)
     text = [" ".join(names[token[a : a + size]]) for a, size in zip(first, sizes, strict=True)]
-    inner = OWN_COLUMNS["starts"].value_type
+    inner = SHARD_COLUMNS["starts"].value_type
     starts, ends = (
         _lists(_lists(pa.array(x[by_feature].astype(np.uint32)), times, inner), own, "starts")
         for x in (start, start + width)
@@ -154,11 +154,11 @@ def _shard(
             "method": [method.id] * n,
             "scores": _lists(pa.array(noisy), own, "scores"),
         }
-        arrays = {name: columns.get(name, [None] * n) for name in OWN_COLUMNS}
+        arrays = {name: columns.get(name, [None] * n) for name in SHARD_COLUMNS}
         tables.append(
             pa.table(
                 {
-                    name: one if isinstance(one, pa.Array) else pa.array(one, OWN_COLUMNS[name])
+                    name: one if isinstance(one, pa.Array) else pa.array(one, SHARD_COLUMNS[name])
                     for name, one in arrays.items()
                 }
             )
@@ -169,7 +169,7 @@ def _shard(
 
 def _lists(flat: pa.Array, sizes: Any, kind: str | pa.DataType) -> pa.Array:
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-    of = OWN_COLUMNS[kind] if isinstance(kind, str) else kind
+    of = SHARD_COLUMNS[kind] if isinstance(kind, str) else kind
     return pa.ListArray.from_arrays(offsets, flat, type=of)
 
 

@@ -26,7 +26,7 @@ import limelight
 from limelight.errors import InputError
 from limelight.explainers.learned import _record_digest
 from limelight.runs import Run
-from limelight.runs.columns import text_columns, texts_with
+from limelight.runs.columns import find_texts, text_columns
 from limelight.runs.record import _digest as plan_digest
 from limelight.runs.record import plan_identity
 from limelight.runs.rows import shard_bytes, stamp_shard
@@ -330,7 +330,7 @@ READERS = (
     lambda run: run.slices("label"), lambda run: run.slices(), lambda run: run.representative(),
     lambda run: run.sql("SELECT * FROM texts"), lambda run: run.sql("SELECT * FROM words"),
     lambda run: run.dataset.to_table(), lambda run: run.failed, text_columns,
-    lambda run: texts_with(run, "w1"), lambda run: run.compare(Run(run.path)),
+    lambda run: find_texts(run, "w1"), lambda run: run.compare(Run(run.path)),
     lambda run: [one.to_json() for one in run],
 )  # fmt: skip
 

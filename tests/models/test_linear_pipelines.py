@@ -524,7 +524,7 @@ def test_a_run_of_several_processes_is_that_of_one(tmp_path, monkeypatch):
     told = []
     settings["progress"] = lambda progress: told.append(progress.estimate)
     one = limelight.explain_data(model, texts, output=tmp_path / "one", **settings)
-    monkeypatch.setattr(job, "_START", -1.0)
+    monkeypatch.setattr(job, "_START_SECONDS", -1.0)
     two = limelight.explain_data(model, texts, output=tmp_path / "two", **settings)
     assert [one.workers for one in told if one is not None] == [1, 2]
     for first, second in zip(one, two, strict=True):

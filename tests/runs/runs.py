@@ -19,7 +19,7 @@ from limelight.runs.statistics import WordMoments
 from tiny_models import tiny_model
 
 
-def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
+def make_record(model, methods, texts, *, shard=3, texts_kept=True, **question):
     chosen = [configure_method(name, model, {}) for name in methods]
     return RunRecord(
         schema="limelight.run/2",
@@ -33,12 +33,12 @@ def record_of(model, methods, texts, *, shard=3, texts_kept=True, **question):
         ),
         methods=[
             MethodRecord(
-                id=one.method.id,
-                label=one.method.label,
-                signed=one.method.signed,
-                settings=one.settings_used(),
+                id=configured.method.id,
+                label=configured.method.label,
+                signed=configured.method.signed,
+                settings=configured.settings_used(),
             )
-            for one in chosen
+            for configured in chosen
         ],
         question=prepare_model(model, Question(**question))[1],
         data=DataRecord(
@@ -64,16 +64,16 @@ def texts_table(texts, first=0):
     return pa.table(columns, schema=pa.schema(list(INPUT.items())))
 
 
-def run_of(folder, texts, *, model=None, methods=("gxi",), labels=None, name="run", **asked):
+def make_run(folder, texts, *, model=None, methods=("gxi",), labels=None, name="run", **options):
     """Explain ``texts``, with ids, labels and other ``columns``, seven to a shard."""
     model = tiny_model(outputs=2) if model is None else model
     columns = {"text": texts, "id": [f"t{i}" for i in range(len(texts))]}
     columns |= {"label": labels} if labels is not None else {}
-    columns |= asked.pop("columns", {})
+    columns |= options.pop("columns", {})
     path = folder / f"{name}.parquet"
     pq.write_table(pa.table(columns), path)
-    asked = {"shard_texts": 7, **asked}
-    return limelight.explain_data(model, path, list(methods), output=folder / name, **asked)
+    options = {"shard_texts": 7, **options}
+    return limelight.explain_data(model, path, list(methods), output=folder / name, **options)
 
 
 def moments(*samples):
@@ -85,6 +85,6 @@ def moments(*samples):
     return WordMoments(*np.array(rows, dtype=float).T)
 
 
-def words_of(summary, *kinds):
+def select_words(summary, *kinds):
     """Return the rows of the words of these kinds: "for", "against", "size" or "phrase"."""
     return [word for word in summary.words.records() if word["kind"] in kinds]

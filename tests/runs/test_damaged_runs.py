@@ -25,19 +25,19 @@ from limelight.runs import Run
 DATA = {"text": ["a good film", "a bad film", "fine work"] * 4, "label": ["positive"] * 12}
 
 
-def explained(folder):
-    asked = {"output": folder, "shard_texts": 4}
-    return limelight.explain_data(limelight.load(), DATA, ["lime", "gxi"], **asked)
+def explain_run(folder):
+    options = {"output": folder, "shard_texts": 4}
+    return limelight.explain_data(limelight.load(), DATA, ["lime", "gxi"], **options)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return explained(tmp_path_factory.mktemp("whole") / "run").path
+def finished_run(tmp_path_factory):
+    return explain_run(tmp_path_factory.mktemp("whole") / "run").path
 
 
 @pytest.fixture
-def copied(whole, tmp_path):
-    return shutil.copytree(whole, tmp_path / "run")
+def copied_run(finished_run, tmp_path):
+    return shutil.copytree(finished_run, tmp_path / "run")
 
 
 ASKED = (
@@ -61,37 +61,37 @@ def foreign(shard):
     pq.write_table(pa.table({"x": [1]}), shard)
 
 
-def renamed(shard):
+def renamed_shard(shard):
     table = pq.read_table(shard)
     names = ["errxr" if name == "error" else name for name in table.column_names]
     pq.write_table(table.rename_columns(names), shard)
 
 
-@pytest.mark.parametrize("harm", [loop, foreign, renamed])
-def test_a_shard_that_is_none_is_named_and_made_anew(copied, whole, harm):
-    harm(copied / "shards" / "00001.parquet")
+@pytest.mark.parametrize("harm", [loop, foreign, renamed_shard])
+def test_a_shard_that_is_none_is_named_and_made_anew(copied_run, finished_run, harm):
+    harm(copied_run / "shards" / "00001.parquet")
     refused = []
     for ask in ASKED:  # nothing but sentences; some need nothing that is missing
         with contextlib.suppress(InputError):
-            ask(Run(copied))
+            ask(Run(copied_run))
             continue
         refused.append(ask)
     assert len(refused) >= len(ASKED) - 1
     with pytest.raises(InputError, match=r"00001.parquet' is damaged \(.*\); start the run"):
-        list(Run(copied))
-    explained(copied)
-    shard = copied / "shards" / "00001.parquet"
-    assert shard.read_bytes() == (whole / "shards" / "00001.parquet").read_bytes()
+        list(Run(copied_run))
+    explain_run(copied_run)
+    shard = copied_run / "shards" / "00001.parquet"
+    assert shard.read_bytes() == (finished_run / "shards" / "00001.parquet").read_bytes()
 
 
-def test_the_first_shard_lacks_what_only_an_explanation_needs(copied):
-    shard = copied / "shards" / "00000.parquet"
+def test_the_first_shard_lacks_what_only_an_explanation_needs(copied_run):
+    shard = copied_run / "shards" / "00000.parquet"
     table = pq.read_table(shard)
     pq.write_table(
         table.rename_columns([n.replace("bound", "bouxd") for n in table.column_names]), shard
     )
     with pytest.raises(InputError, match=r"00000.parquet' is damaged \(it has no column 'bound'\)"):
-        Run(copied).summary()
+        Run(copied_run).summary()
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_the_first_shard_lacks_what_only_an_explanation_needs(copied):
         (["data", "files", 0, "rows"], 11, r"00002.parquet' is damaged \(it has 8 rows\)"),
     ],
 )
-def test_a_plan_that_contradicts_itself_or_the_shards_is_refused(copied, at, value, sentence):
-    plan = copied / "run.json"
+def test_a_plan_that_contradicts_itself_or_the_shards_is_refused(copied_run, at, value, sentence):
+    plan = copied_run / "run.json"
     record = inner = json.loads(plan.read_text())
     del record["sha256"]  # whoever changes a plan by hand is asked to
     for step in at[:-1]:
@@ -113,45 +113,48 @@ def test_a_plan_that_contradicts_itself_or_the_shards_is_refused(copied, at, val
     inner[at[-1]] = value
     plan.write_text(json.dumps(record))
     with pytest.raises(InputError, match=sentence):
-        Run(copied).summary()
+        Run(copied_run).summary()
 
 
-def test_a_shard_in_the_place_of_another_is_not_taken_for_it(copied):
-    first, second = (copied / "shards" / f"0000{n}.parquet" for n in (0, 1))
+def test_a_shard_in_the_place_of_another_is_not_taken_for_it(copied_run):
+    first, second = (copied_run / "shards" / f"0000{n}.parquet" for n in (0, 1))
     shutil.copy(second, first)
     with pytest.raises(InputError, match=r"00000.parquet' is damaged \(it is a copy of shard 1\)"):
-        Run(copied).explanation(0)
+        Run(copied_run).explanation(0)
 
 
-def answers(folder):
+def collect_outputs(folder):
     """Return all that a run is asked for."""
     run = Run(folder)
     tables = (run.errors(), run.texts(), run.words(), run.mistakes(), run.dataset.to_table())
-    asked = (run.sql(f"SELECT * FROM {name} ORDER BY ALL") for name in ("texts", "words"))
-    told = [repr(run), run.summary(by="label").to_json(), *(one.to_json() for one in run)]
-    return told + [repr(one.to_pylist()) for one in (*tables, *asked)]
+    views = (run.sql(f"SELECT * FROM {name} ORDER BY ALL") for name in ("texts", "words"))
+    outputs = [repr(run), run.summary(by="label").to_json(), *(value.to_json() for value in run)]
+    return outputs + [repr(value.to_pylist()) for value in (*tables, *views)]
 
 
-def test_every_flipped_bit_of_a_run_is_one_sentence_or_changes_nothing(copied):
+def test_every_flipped_bit_of_a_run_is_one_sentence_or_changes_nothing(copied_run):
     """FLIPS=200 tries so many; where numbers stand uncompressed, a wrong one looks like others."""
-    files = [file for file in copied.rglob("*") if file.is_file()]
-    rng, told = random.Random(23), answers(copied)
+    files = [file for file in copied_run.rglob("*") if file.is_file()]
+    rng, outputs = random.Random(23), collect_outputs(copied_run)
     sizes = [file.stat().st_size for file in files]
     for _ in range(int(os.environ.get("FLIPS", "40"))):
         (file,) = rng.choices(files, sizes)
-        whole = file.read_bytes()
-        content = bytearray(whole)
-        content[place := rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        finished_run = file.read_bytes()
+        content = bytearray(finished_run)
+        content[place := rng.randrange(len(finished_run))] ^= 1 << rng.randrange(8)
         file.write_bytes(content)
         with contextlib.suppress(InputError):
-            assert answers(copied) == told, (file.name, place)
-        file.write_bytes(whole)
-    assert answers(copied) == told
+            assert collect_outputs(copied_run) == outputs, (file.name, place)
+        file.write_bytes(finished_run)
+    assert collect_outputs(copied_run) == outputs
 
 
-def test_a_number_that_rotted_is_named_though_it_can_be_read(copied):
-    shard = copied / "shards" / "00001.parquet"
-    content, number = bytearray(shard.read_bytes()), np.float32(Run(copied).explanation(4).bound)
+def test_a_number_that_rotted_is_named_though_it_can_be_read(copied_run):
+    shard = copied_run / "shards" / "00001.parquet"
+    content, number = (
+        bytearray(shard.read_bytes()),
+        np.float32(Run(copied_run).explanation(4).bound),
+    )
     place = content.find(number.tobytes())
     assert place > 0  # in the footer, which no page covers
     content[place] ^= 1
@@ -159,27 +162,27 @@ def test_a_number_that_rotted_is_named_though_it_can_be_read(copied):
     pq.read_table(shard, page_checksum_verification=True)  # nothing is noticed by these
     for ask in ASKED:
         with pytest.raises(InputError, match=r"'.*00001.parquet' is damaged .its contents have ch"):
-            ask(Run(copied))
+            ask(Run(copied_run))
 
 
-def test_runs_without_digests_are_read_as_before(copied):
-    told = answers(copied)
-    plan = copied / "run.json"
+def test_runs_without_digests_are_read_as_before(copied_run):
+    outputs = collect_outputs(copied_run)
+    plan = copied_run / "run.json"
     record = json.loads(plan.read_text())
     assert len(record.pop("sha256")) == 64
     plan.write_text(json.dumps(record))
-    for shard in (copied / "shards").iterdir():
+    for shard in (copied_run / "shards").iterdir():
         pq.write_table(pq.read_table(shard).replace_schema_metadata(None), shard)
-    assert answers(copied) == told
+    assert collect_outputs(copied_run) == outputs
     record["model"]["classes"][0] = "nice"  # a change by hand, which no digest contradicts
     plan.write_text(json.dumps(record | {"sha256": "0" * 64}))
     with pytest.raises(InputError, match=r"run.json' is not a .*or take its sha256 out if the cha"):
-        Run(copied)
+        Run(copied_run)
 
 
 @pytest.mark.parametrize(("count", "rows"), [(10**30, 12), (3, 10**30), (10**30, 4 * 10**30)])
-def test_a_plan_of_more_shards_than_there_can_be_ends_soon(copied, count, rows):
-    plan = copied / "run.json"
+def test_a_plan_of_more_shards_than_there_can_be_ends_soon(copied_run, count, rows):
+    plan = copied_run / "run.json"
     record = json.loads(plan.read_text())
     del record["sha256"]
     record["shards"]["count"], record["data"]["files"][0]["rows"] = count, rows
@@ -188,10 +191,10 @@ def test_a_plan_of_more_shards_than_there_can_be_ends_soon(copied, count, rows):
         with pytest.raises(
             InputError, match=rf"{count} shards of 4 texts are not its {rows} texts"
         ):
-            Run(copied)
+            Run(copied_run)
     else:
-        assert f"12 of {rows:,} texts" in repr(Run(copied))
-        assert Run(copied).summary().texts == 12
+        assert f"12 of {rows:,} texts" in repr(Run(copied_run))
+        assert Run(copied_run).summary().texts == 12
 
 
 @pytest.mark.slow

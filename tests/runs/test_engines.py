@@ -26,10 +26,10 @@ import pyarrow as pa
 
 from limelight.models.loading import ModelSource
 from limelight.runs import Run, RunProgress, estimate
-from limelight.runs.engines import SpawnedProcess, finished_by_workers
-from limelight.runs.work import ShardWork, Task, explain_shard, packed
+from limelight.runs.engines import SpawnedProcess, run_on_workers
+from limelight.runs.work import ShardWork, Task, explain_shard, pickle_job
 
-from runs import record_of, texts_table
+from runs import make_record, texts_table
 from tiny_models import random_texts, tiny_model
 
 TEXTS = [*random_texts(30, seed=5), "", "w1"]
@@ -49,27 +49,27 @@ def model(folder):
     return limelight.load(folder)
 
 
-def explained(model, output, **options):
+def explain_run(model, output, **options):
     return limelight.explain_data(model, DATA, METHODS, output=output, shard_texts=4, **options)
 
 
 @pytest.fixture(scope="module")
-def whole(model, tmp_path_factory):
-    return kill_runs.contents(explained(model, tmp_path_factory.mktemp("whole") / "run").path)
+def finished_run(model, tmp_path_factory):
+    return kill_runs.contents(explain_run(model, tmp_path_factory.mktemp("whole") / "run").path)
 
 
-def test_threads_use_the_model_in_memory(model, whole, tmp_path):
+def test_threads_use_the_model_in_memory(model, finished_run, tmp_path):
     live = tiny_model(outputs=3)
     with ThreadPoolExecutor(2) as threads:
-        run = explained(live, tmp_path / "run", executor=threads)
-    found = kill_runs.contents(run.path)
-    del found["run.json"]  # which says where the other model was loaded from
-    assert found.items() <= whole.items()
-    assert len(found) == len(whole) - 1
+        run = explain_run(live, tmp_path / "run", executor=threads)
+    store_run = kill_runs.contents(run.path)
+    del store_run["run.json"]  # which says where the other model was loaded from
+    assert store_run.items() <= finished_run.items()
+    assert len(store_run) == len(finished_run) - 1
 
 
 @pytest.mark.slow
-def test_processes_write_the_same_and_a_killed_one_is_replaced(model, whole, tmp_path):
+def test_processes_write_the_same_and_a_killed_one_is_replaced(model, finished_run, tmp_path):
     killed = []
 
     def kill_one(progress):
@@ -78,17 +78,19 @@ def test_processes_write_the_same_and_a_killed_one_is_replaced(model, whole, tmp
             killed.append(worker.pid)
             os.kill(worker.pid, signal.SIGKILL)
 
-    run = explained(model, tmp_path / "run", workers=2, progress=kill_one)
+    run = explain_run(model, tmp_path / "run", workers=2, progress=kill_one)
     assert killed
-    assert kill_runs.contents(run.path) == whole
+    assert kill_runs.contents(run.path) == finished_run
     assert mp.active_children() == []
 
 
 @pytest.mark.slow
-def test_an_executor_of_processes_writes_the_same_and_says_when_it_ends(model, whole, tmp_path):
+def test_an_executor_of_processes_writes_the_same_and_says_when_it_ends(
+    model, finished_run, tmp_path
+):
     with ProcessPoolExecutor(2, mp_context=mp.get_context("spawn")) as pool:
-        run = explained(model, tmp_path / "run", executor=pool)
-        assert kill_runs.contents(run.path) == whole
+        run = explain_run(model, tmp_path / "run", executor=pool)
+        assert kill_runs.contents(run.path) == finished_run
 
         def kill_one(progress):
             if progress.shard:  # a second shard may come before the pool has noticed
@@ -96,15 +98,15 @@ def test_an_executor_of_processes_writes_the_same_and_says_when_it_ends(model, w
                     os.kill(next(iter(pool._processes)), signal.SIGKILL)
 
         with pytest.raises(InputError, match="the executor ProcessPoolExecutor has ended"):
-            explained(model, tmp_path / "again", executor=pool, progress=kill_one)
+            explain_run(model, tmp_path / "again", executor=pool, progress=kill_one)
     assert 0 < len(Run(tmp_path / "again")) < len(TEXTS)
-    explained(model, tmp_path / "again")
-    assert kill_runs.contents(tmp_path / "again") == whole
+    explain_run(model, tmp_path / "again")
+    assert kill_runs.contents(tmp_path / "again") == finished_run
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # dask's own
-def test_dask_writes_the_same(model, whole, tmp_path):
+def test_dask_writes_the_same(model, finished_run, tmp_path):
     pytest.importorskip("distributed", reason="needs dask[distributed]")
     from dask.distributed import Client, LocalCluster
 
@@ -113,8 +115,8 @@ def test_dask_writes_the_same(model, whole, tmp_path):
         Client(cluster) as client,
         client.get_executor() as executor,
     ):
-        run = explained(model, tmp_path / "run", executor=executor)
-    assert kill_runs.contents(run.path) == whole
+        run = explain_run(model, tmp_path / "run", executor=executor)
+    assert kill_runs.contents(run.path) == finished_run
 
 
 @pytest.mark.slow
@@ -123,26 +125,24 @@ def test_a_run_that_is_killed_at_random_moments_ends_up_equal(tmp_path):
     data = kill_runs.synthetic(tmp_path / "texts.csv", 600, words=20)
     kill_runs.run(kill_runs.command("here", data, tmp_path / "whole", 4))
     for engine in ("here", "pool"):
-        asked = kill_runs.command(engine, data, tmp_path / engine, 4)
-        moments = kill_runs.killed(asked, tmp_path / engine, kills=2, seed=len(engine))
+        command = kill_runs.command(engine, data, tmp_path / engine, 4)
+        moments = kill_runs.killed(command, tmp_path / engine, kills=2, seed=len(engine))
         assert len(moments) == 2
         assert kill_runs.contents(tmp_path / engine) == kill_runs.contents(tmp_path / "whole")
 
 
 def test_a_worker_refuses_another_model_in_a_sentence(folder, model):
 
-    record = record_of(model, ["gxi"], TEXTS)
+    record = make_record(model, ["gxi"], TEXTS)
     task = Task(0, texts_table(TEXTS[:2]))
     source = ModelSource(str(folder), None)
-    good = explain_shard(packed(record, source, {}), task)
-    assert (good.refused, good.texts, good.failed) == (None, 2, 0)
-    other = record_of(tiny_model(1, outputs=3), ["gxi"], TEXTS)
-    bad = explain_shard(packed(other, source, {}), task)
-    assert (
-        bad.refused == f"the model at '{folder}' is not the one of this run any more; put it back."
-    )
-    gone = explain_shard(packed(record, ModelSource(str(folder / "gone"), None), {}), task)
-    assert gone.refused.startswith(f"there is no model folder at '{folder / 'gone'}'")
+    good = explain_shard(pickle_job(record, source, {}), task)
+    assert (good.error, good.texts, good.failed) == (None, 2, 0)
+    other = make_record(tiny_model(1, outputs=3), ["gxi"], TEXTS)
+    bad = explain_shard(pickle_job(other, source, {}), task)
+    assert bad.error == f"the model at '{folder}' is not the one of this run any more; put it back."
+    gone = explain_shard(pickle_job(record, ModelSource(str(folder / "gone"), None), {}), task)
+    assert gone.error.startswith(f"there is no model folder at '{folder / 'gone'}'")
 
 
 def test_the_estimate_names_what_would_be_quicker(monkeypatch, model, tmp_path):
@@ -151,10 +151,10 @@ def test_the_estimate_names_what_would_be_quicker(monkeypatch, model, tmp_path):
     seconds = {"gxi": 60.0, "alpha-avg": 1.0}
     monkeypatch.setattr(
         "limelight.runs.estimate._seconds",
-        lambda work, _: seconds.get(work.chosen[0].method.id, 300.0),
+        lambda work, _: seconds.get(work.methods[0].method.id, 300.0),
     )
     heard = []
-    explained(model, tmp_path / "run", progress=heard.append)
+    explain_run(model, tmp_path / "run", progress=heard.append)
     assert heard[0].estimate is None  # it has begun
     assert heard[1].estimate.sentence == (  # a fifth is not worth naming
         "About 3 hours for 32 texts with 1 worker. The method 'alpha-avg' would take about "
@@ -163,25 +163,25 @@ def test_the_estimate_names_what_would_be_quicker(monkeypatch, model, tmp_path):
 
 
 def test_the_estimate_of_a_slow_method_asks_about_two_texts(monkeypatch):
-    asked = []
-    monkeypatch.setattr(ShardWork, "__call__", lambda _, table: asked.append(len(table)))
+    calls = []
+    monkeypatch.setattr(ShardWork, "__call__", lambda _, table: calls.append(len(table)))
     work = object.__new__(ShardWork)
     sample = pa.table({"text": [str(i) for i in range(5)]})
     estimate._seconds(work, sample)
     monkeypatch.setattr(estimate, "_PATIENCE", -1.0)
     estimate._seconds(work, sample)
-    assert asked == [1, 4, 1, 1]
+    assert calls == [1, 4, 1, 1]
 
 
 def test_progress_counts_texts_and_failures(model, tmp_path):
     heard = []
-    explained(model, tmp_path / "run", progress=heard.append)
-    assert [one.done for one in heard] == sorted(one.done for one in heard)
+    explain_run(model, tmp_path / "run", progress=heard.append)
+    assert [event.done for event in heard] == sorted(event.done for event in heard)
     last = heard[-1]
     assert (last.done, last.total, last.left) == (32, 32, 0)
     assert last.failed == sum(len(set(text.split())) < 2 for text in TEXTS) > 2  # no LIME of one
     assert last.per_second > 0
-    assert sum(one.shard is not None for one in heard) == 8
+    assert sum(event.shard is not None for event in heard) == 8
 
 
 def test_python_shows_a_line_on_a_terminal_and_notices_everywhere(
@@ -189,10 +189,10 @@ def test_python_shows_a_line_on_a_terminal_and_notices_everywhere(
 ):
     data = {"text": ["w1 w2", "w3"] * 15, "label": ["good"] * 30}
     limelight.explain_data(model, data, "gxi", output=tmp_path / "a", shard_texts=10)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("The label 'good' matches no class of the model")
-    assert told.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("The label 'good' matches no class of the model")
+    assert output.err.count("\n") == 1
     limelight.explain_data(model, data, "gxi", output=tmp_path / "b", progress=False)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
@@ -210,18 +210,18 @@ def length_scores(texts):
 def test_functions_that_can_be_pickled_use_processes_and_others_say_why(tmp_path):
     texts = ["a good film", "a bad film", "fine"] * 4
 
-    def explained(function, name, **options):
+    def explain_run(function, name, **options):
         model = limelight.wrap(function, classes=["n", "p"], scale="logit")
-        found = limelight.explain_data(
+        result = limelight.explain_data(
             model, texts, "loo", output=tmp_path / name, shard_texts=4, **options
         )
-        return [path.read_bytes() for path in found.paths]
+        return [path.read_bytes() for path in result.paths]
 
-    assert explained(length_scores, "two", workers=2) == explained(length_scores, "one")
+    assert explain_run(length_scores, "two", workers=2) == explain_run(length_scores, "one")
     with pytest.raises(InputError, match=r"one cannot be pickled \(.*<lambda>"):
-        explained(lambda texts: length_scores(texts), "none", workers=2)
+        explain_run(lambda texts: length_scores(texts), "none", workers=2)
     lost = explain_shard(b"cnowhere\nfound\n.", Task(0, texts_table([])))
-    assert lost.refused.startswith("a worker cannot unpickle what it needs (ModuleNotFoundError: ")
+    assert lost.error.startswith("a worker cannot unpickle what it needs (ModuleNotFoundError: ")
 
 
 def commas(text):
@@ -233,19 +233,21 @@ def test_a_cutter_travels_to_processes_with_its_job_and_another_one_resumes_noth
     model = limelight.wrap(length_scores, classes=["n", "p"], scale="logit")
     texts = ["a good film, a bad one, fine", "no comma", "one, two, three and four"] * 4
 
-    def explained(cutter, name, **options):
+    def explain_run(cutter, name, **options):
         return limelight.explain_data(
             model, texts, "loo", output=tmp_path / name, shard_texts=4, features=cutter, **options
         )
 
-    two, one = explained(commas, "two", workers=2), explained(commas, "one")
-    assert [path.read_bytes() for path in two.paths] == [path.read_bytes() for path in one.paths]
+    two, single_worker = explain_run(commas, "two", workers=2), explain_run(commas, "one")
+    assert [path.read_bytes() for path in two.paths] == [
+        path.read_bytes() for path in single_worker.paths
+    ]
     assert next(iter(two)).features == ("a good film", "a bad one", "fine")
     assert two.record.question.features == f"{__name__}:commas"
     with pytest.raises(InputError, match="one cannot be pickled"):
-        explained(lambda text: commas(text), "none", workers=2)
+        explain_run(lambda text: commas(text), "none", workers=2)
     with pytest.raises(InputError, match="features"):
-        explained("sentences", "two")
+        explain_run("sentences", "two")
 
 
 @pytest.mark.slow
@@ -270,7 +272,7 @@ def test_a_cutter_that_the_program_defines_is_found_by_its_processes(tmp_path):
 def test_a_cutter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_path):
     model = limelight.wrap(length_scores, classes=["n", "p"], scale="logit")
 
-    def explained(name, stop):
+    def explain_run(name, stop):
         def cutter(text):
             return [match.span() for match in re.finditer(f"[^{stop}]+", text)]
 
@@ -278,12 +280,12 @@ def test_a_cutter_of_the_same_name_that_cuts_otherwise_resumes_nothing(tmp_path)
             model, ["one, two; three"], "loo", output=tmp_path / name, features=cutter
         )
 
-    commas = explained("run", ",")
-    assert next(iter(explained("run", ","))).features == next(iter(commas)).features
+    commas = explain_run("run", ",")
+    assert next(iter(explain_run("run", ","))).features == next(iter(commas)).features
     with pytest.raises(InputError, match=r"its cutter \(by fingerprint\) is "):
-        explained("run", ";")
+        explain_run("run", ";")
     with pytest.raises(InputError, match=r"cut in another way; only runs over the same features"):
-        commas.compare(explained("other", ";"))
+        commas.compare(explain_run("other", ";"))
 
 
 def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):
@@ -297,14 +299,14 @@ def test_ray_is_asked_for_in_a_sentence_where_it_is_missing(monkeypatch):
 
 
 def test_an_executor_that_is_none_or_has_ended_is_refused_in_a_sentence(model, tmp_path):
-    asked = {"output": tmp_path / "run", "progress": False, "shard_texts": 2}
+    options = {"output": tmp_path / "run", "progress": False, "shard_texts": 2}
     with pytest.raises(InputError, match=r"executor must be .*; got 'ray'"):
-        limelight.explain_data(model, {"text": TEXTS}, "gxi", **asked, executor="ray")
+        limelight.explain_data(model, {"text": TEXTS}, "gxi", **options, executor="ray")
     assert not (tmp_path / "run").exists()
     with ThreadPoolExecutor(1) as ended:
         pass
     with pytest.raises(InputError, match=r"ThreadPoolExecutor has ended \(cannot schedule new"):
-        limelight.explain_data(model, {"text": TEXTS}, "gxi", **asked, executor=ended)
+        limelight.explain_data(model, {"text": TEXTS}, "gxi", **options, executor=ended)
 
 
 @pytest.mark.parametrize(
@@ -317,9 +319,9 @@ def test_how_far_a_run_is_says_how_quick_it_is_also_where_a_text_takes_minutes(r
 
 def tear():
     """End this process in the middle of whatever it writes to another."""
-    for one in gc.get_objects():
-        if isinstance(one, Connection) and one.writable:
-            os.write(one.fileno(), struct.pack("!i", 10**6) + b"the rest never comes")
+    for candidate in gc.get_objects():
+        if isinstance(candidate, Connection) and candidate.writable:
+            os.write(candidate.fileno(), struct.pack("!i", 10**6) + b"the rest never comes")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -334,7 +336,7 @@ class Torn:
 def test_a_process_that_ends_in_the_middle_of_its_answer_is_lost_and_nobody_waits_for_the_rest():
     start = partial(SpawnedProcess, pickle.dumps(Torn()), 1)
     with pytest.raises(InputError, match=r"each of 3 workers has ended \(exit code -9\) at shard"):
-        list(finished_by_workers(start, 1, iter([Task(0, texts_table(["w1"]))])))
+        list(run_on_workers(start, 1, iter([Task(0, texts_table(["w1"]))])))
     assert mp.active_children() == []
 
 

@@ -11,8 +11,8 @@ from limelight.errors import InputError
 
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
-from limelight.runs.engines import finished_by_workers
-from limelight.runs.work import Finished, Task
+from limelight.runs.engines import run_on_workers
+from limelight.runs.work import ShardResult, Task
 
 
 class LostError(Exception):
@@ -31,7 +31,7 @@ class Workers:
 
 
 class _Worker:
-    lost, tries, given_up = (LostError,), 3, ("each of 3 workers", "Use fewer.")
+    loss_errors, max_losses, failure_message = (LostError,), 3, ("each of 3 workers", "Use fewer.")
 
     def __init__(self, started):
         self.started, self.closed = started, False
@@ -47,12 +47,12 @@ class _Worker:
 
 
 def answer(task, *, lost=False):
-    found = Future()
+    future = Future()
     if lost:
-        found.set_exception(LostError("a process ended early.\nIn detail"))
+        future.set_exception(LostError("a process ended early.\nIn detail"))
     else:
-        found.set_result(Finished(task.number, task.texts, 1, 0, 0.0))
-    return found
+        future.set_result(ShardResult(task.number, task.texts, 1, 0, 0.0))
+    return future
 
 
 def tasks(count):
@@ -66,9 +66,9 @@ def tasks(count):
 )
 def test_every_task_is_finished_once_whatever_is_lost(count, workers, losses):
     started = Workers(losses)
-    found = list(finished_by_workers(started.start, workers, tasks(count)))
-    assert sorted(shard.number for shard in found) == list(range(count))
-    assert all(shard.content == b"%d" % shard.number for shard in found)
+    shards = list(run_on_workers(started.start, workers, tasks(count)))
+    assert sorted(shard.number for shard in shards) == list(range(count))
+    assert all(shard.content == b"%d" % shard.number for shard in shards)
     assert started.open == 0
 
 
@@ -77,7 +77,7 @@ def test_a_shard_that_ends_every_worker_is_named():
     with pytest.raises(
         InputError, match=r"3 workers has ended \(a process ended early\) at shard 0"
     ):
-        list(finished_by_workers(started.start, 1, tasks(4)))
+        list(run_on_workers(started.start, 1, tasks(4)))
     assert started.open == 0
 
 
@@ -86,22 +86,22 @@ def test_an_error_of_the_data_reaches_the_one_who_asks():
         yield Task(0, b"0")
         raise InputError("the file has vanished")
 
-    started, found = Workers(), []
+    started, shards = Workers(), []
     with pytest.raises(InputError, match="the file has vanished"):
-        found.extend(finished_by_workers(started.start, 2, broken()))
+        shards.extend(run_on_workers(started.start, 2, broken()))
     assert started.open == 0
 
 
 def test_who_stops_listening_lets_the_workers_go_and_tasks_are_not_read_ahead():
     taken = []
 
-    def watched():
+    def watch_calls():
         for task in tasks(1000):
             taken.append(task.number)
             yield task
 
     started = Workers()
-    shards = finished_by_workers(started.start, 2, watched())
+    shards = run_on_workers(started.start, 2, watch_calls())
     next(shards)
     shards.close()
     assert started.open == 0
@@ -112,8 +112,8 @@ def test_the_others_finish_and_leave_their_place_to_a_worker_that_finds_none():
     """Two workers, one of which is lost; the next one begins only when the other has gone."""
     numbers, waiting = itertools.count(), []
 
-    class Placed:
-        lost, tries = (LostError,), 3
+    class PlacedWorker:
+        loss_errors, max_losses = (LostError,), 3
 
         def __init__(self):
             self.number = next(numbers)
@@ -126,8 +126,8 @@ def test_the_others_finish_and_leave_their_place_to_a_worker_that_finds_none():
 
         def close(self):
             if self.number == 0 and waiting:
-                task, found = waiting.pop()
-                found.set_result(answer(task).result())
+                task, shards = waiting.pop()
+                shards.set_result(answer(task).result())
 
-    found = list(finished_by_workers(Placed, 2, tasks(9)))
-    assert sorted(shard.number for shard in found) == list(range(9))
+    shards = list(run_on_workers(PlacedWorker, 2, tasks(9)))
+    assert sorted(shard.number for shard in shards) == list(range(9))

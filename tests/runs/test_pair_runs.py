@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import limelight
-from limelight.data.columns import opened_data
+from limelight.data.columns import open_data
 from limelight.errors import InputError
 from written_tables import write_table
 
-from runs import words_of
+from runs import select_words
 
 PREMISES = ["a dog runs here", "no dog", "a cat sleeps", "the dog sleeps", "a dog"]
 HYPOTHESES = ["a dog sleeps", "a dog", "no cat", "no dog sleeps", "dog"]
@@ -46,9 +46,9 @@ def test_a_run_over_two_columns_explains_pairs(tmp_path):
     assert (columns.text, columns.pair, columns.label) == ("premise", "hypothesis", "label")
     assert columns.carried == ["kind"]
     for row, pair in enumerate(zip(PREMISES, HYPOTHESES, strict=True)):
-        e, alone = run.explanation(row), limelight.explain(model(), pair, "loo")
-        assert (e.text, e.parts, e.features) == (alone.text, alone.parts, alone.features)
-        np.testing.assert_allclose(e.scores, alone.scores, rtol=1e-6)
+        e, direct = run.explanation(row), limelight.explain(model(), pair, "loo")
+        assert (e.text, e.parts, e.features) == (direct.text, direct.parts, direct.features)
+        np.testing.assert_allclose(e.scores, direct.scores, rtol=1e-6)
 
 
 def test_words_of_a_run_are_kept_apart_by_column(tmp_path):
@@ -61,7 +61,7 @@ def test_words_of_a_run_are_kept_apart_by_column(tmp_path):
     assert means["premise: dog"] == pytest.approx((0.0, 4))
     assert "dog" not in means
     summary = run.summary("loo", representatives=2)
-    words = {word["word"] for word in words_of(summary, "for", "against")}
+    words = {word["word"] for word in select_words(summary, "for", "against")}
     assert {"hypothesis: no", "hypothesis: dog"} <= words
     page = summary.as_html()
     assert "hypothesis: no" in page
@@ -79,9 +79,9 @@ def test_no_phrase_goes_from_one_side_to_the_other(tmp_path):
             [[0.0, sum(w in a + " " + b for w in ("good", "bad", "no"))] for a, b in given]
         )
 
-    both = limelight.wrap(score, classes=["x", "y"], scale="logit", pairs=True)
-    run = limelight.explain_data(both, pairs, "loo", output=tmp_path / "run")
-    phrases = words_of(run.summary("loo"), "phrase")
+    pair_model = limelight.wrap(score, classes=["x", "y"], scale="logit", pairs=True)
+    run = limelight.explain_data(pair_model, pairs, "loo", output=tmp_path / "run")
+    phrases = select_words(run.summary("loo"), "phrase")
     assert [phrase["word"] for phrase in phrases] == ["hypothesis: bad no"]
 
 
@@ -107,8 +107,10 @@ def test_a_missing_second_text_is_a_row_with_an_error(tmp_path):
 
 
 def test_a_run_of_single_texts_stores_no_parts(tmp_path):
-    one = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
-    run = limelight.explain_data(one, {"text": ["a dog", "no"]}, "loo", output=tmp_path / "run")
+    text_model = limelight.wrap(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
+    run = limelight.explain_data(
+        text_model, {"text": ["a dog", "no"]}, "loo", output=tmp_path / "run"
+    )
     assert run.explanation(0).parts == ()
     assert run.words().column("word").to_pylist() == ["a", "dog", "no"]
 
@@ -128,28 +130,28 @@ def test_a_run_of_single_texts_stores_no_parts(tmp_path):
 )
 def test_columns_of_usual_names_are_found_unless_a_text_is_there(names, text, pair, chosen):
     table = {name: [1 if name in ("id", "label") else "a"] for name in names}
-    columns = opened_data(table, text=text, pair=pair).columns
+    columns = open_data(table, text=text, pair=pair).columns
     assert (columns.text, columns.pair) == chosen
 
 
 @pytest.mark.parametrize(("text", "pair"), [("b", "b"), (None, "text")])
 def test_the_two_texts_of_a_pair_stand_in_two_columns(text, pair):
     with pytest.raises(InputError, match=f"stand in two columns; .* are both '{pair}'"):
-        opened_data({"a": ["x"], "b": ["y"], "text": ["z"]}, text=text, pair=pair)
+        open_data({"a": ["x"], "b": ["y"], "text": ["z"]}, text=text, pair=pair)
 
 
 def test_labelled_pairs_are_read_and_measured(tmp_path):
     path = written(tmp_path, ".csv")
     data = limelight.read_labelled(path)
     assert data.texts == tuple(zip(PREMISES, HYPOTHESES, strict=True))
-    found = limelight.evaluate(model(), data, labels=model().classes)
-    assert found.confusion.tolist() == [[2, 0], [0, 3]]
+    result = limelight.evaluate(model(), data, labels=model().classes)
+    assert result.confusion.tolist() == [[2, 0], [0, 3]]
     named = limelight.read_labelled(path, text_column="hypothesis", pair_column="premise")
     assert named.texts[0] == (HYPOTHESES[0], PREMISES[0])
-    alone = limelight.read_labelled(path, text_column="hypothesis")
-    assert alone.texts == tuple(HYPOTHESES)
+    single_texts = limelight.read_labelled(path, text_column="hypothesis")
+    assert single_texts.texts == tuple(HYPOTHESES)
     with pytest.raises(InputError, match="this function takes pairs"):
-        limelight.evaluate(model(), alone, labels=model().classes)
+        limelight.evaluate(model(), single_texts, labels=model().classes)
     with pytest.raises(InputError, match="has no column 'second'"):
         limelight.read_labelled(path, text_column="premise", pair_column="second")
 
@@ -172,17 +174,17 @@ def test_files_of_pairs_are_judged_and_explained_from_the_shell(tmp_path, limeli
     network.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     data, model = str(written(tmp_path, ".csv")), ("--model", str(tmp_path / "model"))
-    asked, run = ("--data", data, *model), str(tmp_path / "run")
+    data_options, run = ("--data", data, *model), str(tmp_path / "run")
     judged = limelight(
-        "judge", *asked, "--methods", "loo,gxi", "--columns", "none", "--format", "json"
+        "judge", *data_options, "--methods", "loo,gxi", "--columns", "none", "--format", "json"
     )
     assert judged.code == 0, judged.err
     assert json.loads(judged.out)["texts"][0]["words"][-1] == "sleeps (second)"
-    here = ("--method", "loo", "--output", run, "--engine", "here")
-    done = limelight("explain-data", data, *model, *here)
+    run_options = ("--method", "loo", "--output", run, "--engine", "here")
+    done = limelight("explain-data", data, *model, *run_options)
     assert done.code == 0, done.err
     summary = limelight("summarize", run)
     assert summary.code == 0, summary.err
     assert "hypothesis: " in summary.out
-    measured = limelight("evaluate", *asked, "--format", "json")
+    measured = limelight("evaluate", *data_options, "--format", "json")
     assert json.loads(measured.out)["texts"] == 5

@@ -77,8 +77,8 @@ def test_nothing_is_lost_and_nothing_done_twice_when_a_node_is_killed(cluster, t
         model, DATA, output=tmp_path / "run", executor=actors, progress=kill_a_node, **options
     )
     assert sorted(stored) == list(range(40))
-    whole = limelight.explain_data(model, DATA, output=tmp_path / "whole", **options)
-    assert kill_runs.contents(run.path) == kill_runs.contents(whole.path)
+    complete = limelight.explain_data(model, DATA, output=tmp_path / "whole", **options)
+    assert kill_runs.contents(run.path) == kill_runs.contents(complete.path)
     assert os.environ.get("RAY_ADDRESS") is None
     full = RayActors(gpus_per_worker=0.5, workers=1)  # nobody has room, and nobody asks yet
     assert full.workers == 1

@@ -24,7 +24,7 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 import pyarrow.parquet as pq
 from kill_runs import contents
 
-from limelight.data.columns import DataSet, opened_data
+from limelight.data.columns import DataSet, open_data
 from limelight.runs import Run
 from limelight.runs.job import shards_to_do
 from limelight.runs.record import ShardPlan
@@ -41,7 +41,7 @@ def model():
     return tiny_model(outputs=3)
 
 
-def explained(model, output, data=DATA, method=("lime", "gxi"), **options):
+def explain_run(model, output, data=DATA, method=("lime", "gxi"), **options):
     method = list(method) if isinstance(method, tuple) else method
     return limelight.explain_data(
         model, data, method, output=output, **{"shard_texts": 5, **options}
@@ -49,9 +49,9 @@ def explained(model, output, data=DATA, method=("lime", "gxi"), **options):
 
 
 @pytest.fixture(scope="module")
-def whole(model, tmp_path_factory):
+def finished_run(model, tmp_path_factory):
     """A run that nobody disturbed."""
-    return explained(model, tmp_path_factory.mktemp("whole") / "run").path
+    return explain_run(model, tmp_path_factory.mktemp("whole") / "run").path
 
 
 def shard_rows(folder):
@@ -63,63 +63,63 @@ class StopError(Exception):
     pass
 
 
-def stop_at(count):
+def stop_after(count):
     """A callback that ends the run when so many shards are stored."""
-    stored = []
+    store_run = []
 
-    def told(progress):
-        stored.extend([progress.shard] if progress.shard else [])
-        if len(stored) == count:
+    def report_progress(progress):
+        store_run.extend([progress.shard] if progress.shard else [])
+        if len(store_run) == count:
             raise StopError
 
-    return told
+    return report_progress
 
 
 @pytest.mark.parametrize("stops", [(1,), (2, 1), (1, 1, 1, 1)])
-def test_a_run_that_was_stopped_ends_up_equal(model, whole, tmp_path, stops):
+def test_a_run_that_was_stopped_ends_up_equal(model, finished_run, tmp_path, stops):
     for count in stops:
         with pytest.raises(StopError):
-            explained(model, tmp_path / "run", progress=stop_at(count))
-    stored = sum(stops)
+            explain_run(model, tmp_path / "run", progress=stop_after(count))
+    store_run = sum(stops)
     partial = Run(tmp_path / "run")
-    assert (len(partial), partial.total, partial.finished) == (5 * stored, 23, False)
-    assert repr(partial) == f"<Run '{tmp_path / 'run'}': {5 * stored} of 23 texts, lime, gxi>"
+    assert (len(partial), partial.total, partial.finished) == (5 * store_run, 23, False)
+    assert repr(partial) == f"<Run '{tmp_path / 'run'}': {5 * store_run} of 23 texts, lime, gxi>"
     with pytest.raises(InputError, match="text 22 is not explained yet; start the run again"):
         partial.explanation(22)
-    assert len(list(partial)) == 2 * 5 * stored
-    explained(model, tmp_path / "run")
-    assert contents(tmp_path / "run") == contents(whole)
+    assert len(list(partial)) == 2 * 5 * store_run
+    explain_run(model, tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
-def test_what_is_there_is_not_done_again(model, whole, tmp_path):
-    shutil.copytree(whole, tmp_path / "run")
+def test_what_is_there_is_not_done_again(model, finished_run, tmp_path):
+    shutil.copytree(finished_run, tmp_path / "run")
     heard = []
     (tmp_path / "run" / "shards" / "00002.parquet").unlink()
-    explained(model, tmp_path / "run", progress=heard.append)
-    assert [one.shard.number for one in heard if one.shard] == [2]
+    explain_run(model, tmp_path / "run", progress=heard.append)
+    assert [event.shard.number for event in heard if event.shard] == [2]
     assert (heard[0].done, heard[-1].done, heard[-1].total) == (23, 23, 23)  # 18 there, 5 heard of
-    assert contents(tmp_path / "run") == contents(whole)
+    assert contents(tmp_path / "run") == contents(finished_run)
     heard.clear()
-    explained(model, tmp_path / "run", progress=heard.append)
+    explain_run(model, tmp_path / "run", progress=heard.append)
     assert heard == []
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "foreign"])
-def test_a_damaged_shard_is_said_and_done_again(model, whole, tmp_path, damage):
-    shutil.copytree(whole, tmp_path / "run")
+def test_a_damaged_shard_is_said_and_done_again(model, finished_run, tmp_path, damage):
+    shutil.copytree(finished_run, tmp_path / "run")
     path = tmp_path / "run" / "shards" / "00001.parquet"
     content = bytearray(path.read_bytes())
     if damage == "flipped":
         content[len(content) // 4] ^= 0xFF
-    other = (whole / "shards" / "00004.parquet").read_bytes()  # it has fewer rows
+    other = (finished_run / "shards" / "00004.parquet").read_bytes()  # it has fewer rows
     path.write_bytes({"cut": content[:-40], "emptied": b"", "foreign": other}.get(damage, content))
     if damage != "foreign":
         with pytest.raises(InputError, match=r"00001\.parquet' is damaged .* computed anew"):
             list(Run(tmp_path / "run"))
     heard = []
-    explained(model, tmp_path / "run", progress=heard.append)
+    explain_run(model, tmp_path / "run", progress=heard.append)
     assert "00001.parquet" in heard[0].notice
-    assert contents(tmp_path / "run") == contents(whole)
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
 CHANGES = {
@@ -136,45 +136,45 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("clause", CHANGES)
-def test_another_question_in_the_same_folder_is_refused(model, whole, tmp_path, clause):
-    shutil.copytree(whole, tmp_path / "run")
+def test_another_question_in_the_same_folder_is_refused(model, finished_run, tmp_path, clause):
+    shutil.copytree(finished_run, tmp_path / "run")
     options = dict(CHANGES[clause])
     with pytest.raises(InputError) as refused:
-        explained(options.pop("model", model), tmp_path / "run", **options)
+        explain_run(options.pop("model", model), tmp_path / "run", **options)
     assert str(refused.value).startswith(f"'{tmp_path / 'run'}' cannot go on with this run: ")
     assert clause in str(refused.value)
-    assert contents(tmp_path / "run") == contents(whole)
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
 @pytest.mark.parametrize(
     ("version", "more"), [("0.1.9", {}), ("0.2.0", {}), ("0.3.0", {}), ("0.4.9", {"seed": 0})]
 )
 def test_another_version_is_refused_if_its_numbers_may_differ(
-    model, whole, tmp_path, version, more
+    model, finished_run, tmp_path, version, more
 ):
-    shutil.copytree(whole, tmp_path / "run")
+    shutil.copytree(finished_run, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
     record = json.loads(plan.read_text()) | {"version": version, "sha256": None}
     record["methods"][0]["settings"] |= more
     plan.write_text(json.dumps(record))
     with pytest.raises(InputError, match=rf"it was begun with limelight {version}, and this is"):
-        explained(model, tmp_path / "run")
+        explain_run(model, tmp_path / "run")
 
 
 def test_a_run_without_samples_continues_under_a_version_with_the_same_scores(
-    model, whole, tmp_path
+    model, finished_run, tmp_path
 ):
-    shutil.copytree(whole, tmp_path / "run")
+    shutil.copytree(finished_run, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
     record = json.loads(plan.read_text()) | {"version": "0.4.0.dev0"}
     del record["sha256"]  # the digest covers the version
     plan.write_text(json.dumps(record))
     (tmp_path / "run" / "shards" / "00002.parquet").unlink()
-    assert explained(model, tmp_path / "run").finished
-    shards = {name for name in contents(whole) if "shards" in str(name)}
+    assert explain_run(model, tmp_path / "run").finished
+    shards = {name for name in contents(finished_run) if "shards" in str(name)}
     assert shards
     for name in shards:
-        assert contents(tmp_path / "run")[name] == contents(whole)[name]
+        assert contents(tmp_path / "run")[name] == contents(finished_run)[name]
 
 
 @pytest.mark.parametrize(
@@ -186,70 +186,72 @@ def test_a_run_without_samples_continues_under_a_version_with_the_same_scores(
     ],
 )
 def test_a_plan_that_says_more_than_this_version_knows_is_refused(
-    model, whole, tmp_path, part, place
+    model, finished_run, tmp_path, part, place
 ):
-    shutil.copytree(whole, tmp_path / "run")
+    shutil.copytree(finished_run, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
     record = json.loads(plan.read_text())
     functools.reduce(operator.getitem, part, record)["mood"] = "good"
     plan.write_text(json.dumps(record))
     with pytest.raises(InputError, match=rf"unknown field `mood` - at `\$\.{place}`"):
-        explained(model, tmp_path / "run")
+        explain_run(model, tmp_path / "run")
 
 
-def test_what_a_plan_could_not_ask_yet_is_what_nobody_asks(model, whole, tmp_path):
-    shutil.copytree(whole, tmp_path / "run")
+def test_what_a_plan_could_not_ask_yet_is_what_nobody_asks(model, finished_run, tmp_path):
+    shutil.copytree(finished_run, tmp_path / "run")
     plan = tmp_path / "run" / "run.json"
     record = json.loads(plan.read_text())
     del record["sha256"], record["question"]["protect_span"]
     plan.write_text(json.dumps(record))
     (tmp_path / "run" / "shards" / "00002.parquet").unlink()
-    explained(model, tmp_path / "run")
-    assert shard_rows(tmp_path / "run") == shard_rows(whole)
+    explain_run(model, tmp_path / "run")
+    assert shard_rows(tmp_path / "run") == shard_rows(finished_run)
     with pytest.raises(InputError, match="its protect_span is True, not False"):
-        explained(model, tmp_path / "run", protect_span=False)
+        explain_run(model, tmp_path / "run", protect_span=False)
 
 
 def test_a_folder_of_other_things_is_left_alone(model, tmp_path):
     (tmp_path / "thesis.tex").write_text("dear")
     with pytest.raises(InputError, match="holds other files; a run needs a folder of its own"):
-        explained(model, tmp_path)
+        explain_run(model, tmp_path)
     (tmp_path / "thesis.tex").unlink()
     (tmp_path / "run.json").write_text('{"schema": "limelight.run/1"}')
     with pytest.raises(
         InputError,
         match=r"its schema is 'limelight.run/1', and this version reads 'limelight.run/2'",
     ):
-        explained(model, tmp_path)
+        explain_run(model, tmp_path)
 
 
 def test_a_process_that_was_killed_before_the_plan_was_whole_leaves_no_trace(
-    model, whole, tmp_path
+    model, finished_run, tmp_path
 ):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".run.json.limelight-abcdefgh.part").write_text("{")
-    explained(model, tmp_path / "run")
-    assert contents(tmp_path / "run") == contents(whole)
+    explain_run(model, tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
-def test_two_writers_at_once_are_one_too_many(model, whole, tmp_path):
-    shutil.copytree(whole, tmp_path / "run")
+def test_two_writers_at_once_are_one_too_many(model, finished_run, tmp_path):
+    shutil.copytree(finished_run, tmp_path / "run")
     program = (
         "import sys, time; from limelight.runs.run import RunFolder\n"
-        "with RunFolder(sys.argv[1]).locked(): print('locked', flush=True); time.sleep(600)"
+        "with RunFolder(sys.argv[1]).lock_folder(): print('locked', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "locked\n"
-        said = rf"another process \(process {other.pid}\) is writing to '.*run'; wait until it has"
-        with pytest.raises(InputError, match=said):
-            explained(model, tmp_path / "run")
+        message = (
+            rf"another process \(process {other.pid}\) is writing to '.*run'; wait until it has"
+        )
+        with pytest.raises(InputError, match=message):
+            explain_run(model, tmp_path / "run")
         other.kill()
-    explained(model, tmp_path / "run")  # a killed process holds nothing
-    assert contents(tmp_path / "run") == contents(whole)
+    explain_run(model, tmp_path / "run")  # a killed process holds nothing
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
-def test_a_full_disk_loses_nothing_that_is_finished(model, whole, tmp_path, monkeypatch):
+def test_a_full_disk_loses_nothing_that_is_finished(model, finished_run, tmp_path, monkeypatch):
     def full(self, number, content, write=RunFolder.write):
         if number == 2:
             place = str(self.path / "shards" / f"{number:05d}.parquet")
@@ -258,13 +260,13 @@ def test_a_full_disk_loses_nothing_that_is_finished(model, whole, tmp_path, monk
 
     monkeypatch.setattr(RunFolder, "write", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*00002\.parquet'"):
-        explained(model, tmp_path / "run")
+        explain_run(model, tmp_path / "run")
     assert Run(tmp_path / "run").shards == [0, 1]
     monkeypatch.undo()
-    left = tmp_path / "run" / "shards" / ".00002.parquet.limelight-abcdefgh.part"
-    left.write_bytes(b"left by a killed process")
-    explained(model, tmp_path / "run")
-    assert contents(tmp_path / "run") == contents(whole)
+    leftover = tmp_path / "run" / "shards" / ".00002.parquet.limelight-abcdefgh.part"
+    leftover.write_bytes(b"left by a killed process")
+    explain_run(model, tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(finished_run)
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that nobody can write")
@@ -282,15 +284,15 @@ def test_a_vanished_data_file_is_said_and_what_is_finished_is_kept(model, tmp_pa
     for path in (first, second):
         pq.write_table(limelight_table(), path)
 
-    def told(progress):
+    def report_progress(progress):
         if progress.shard:
             second.unlink(missing_ok=True)
 
     with pytest.raises(InputError, match=r"b\.parquet' has vanished while it was read"):
-        explained(model, tmp_path / "run", [first, second], progress=told)
+        explain_run(model, tmp_path / "run", [first, second], progress=report_progress)
     assert len(Run(tmp_path / "run")) == 20
     with pytest.raises(InputError, match=r"there is no data at '.*b\.parquet'"):
-        explained(model, tmp_path / "run", [first, second])
+        explain_run(model, tmp_path / "run", [first, second])
 
 
 def limelight_table():
@@ -318,20 +320,20 @@ def test_failed_texts_are_tried_again_on_request_and_only_those(tmp_path):
     data = {"text": texts}
     ill, well = wrapped(), wrapped()
     well.function.well = True
-    whole = explained(well, tmp_path / "whole", data, "loo")
-    run = explained(ill, tmp_path / "run", data, "loo")
+    complete = explain_run(well, tmp_path / "whole", data, "loo")
+    run = explain_run(ill, tmp_path / "run", data, "loo")
     bad = {row["row"] for row in run.errors().to_pylist()}
     assert bad == {i for i, text in enumerate(texts) if "w3" in text}
     assert 0 < len(bad) < len(texts)
     assert "not today" in run.errors().column("error")[0].as_py()
     ill.function.well = True
     heard = []
-    explained(ill, run.path, data, "loo", progress=heard.append)
+    explain_run(ill, run.path, data, "loo", progress=heard.append)
     assert heard == []  # nobody asked to try again
-    explained(ill, run.path, data, "loo", progress=heard.append, retry=True)
-    assert sum(one.shard.texts for one in heard if one.shard) == len(bad)
+    explain_run(ill, run.path, data, "loo", progress=heard.append, retry=True)
+    assert sum(event.shard.texts for event in heard if event.shard) == len(bad)
     assert heard[-1].failed == 0
-    assert contents(run.path) == contents(whole.path)
+    assert contents(run.path) == contents(complete.path)
 
 
 def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, tmp_path):
@@ -348,16 +350,16 @@ def test_a_question_that_no_text_could_answer_is_refused_before_any_work(model, 
     ]
     for i, (options, sentence) in enumerate(cases):
         with pytest.raises(InputError, match=sentence):
-            explained(model, tmp_path / str(i), **options)
+            explain_run(model, tmp_path / str(i), **options)
         assert not list((tmp_path / str(i)).glob("shards/*.parquet"))
 
 
 def test_a_count_of_numpy_is_a_count():
-    found = check_count("workers", np.int64(2))
-    assert (found, type(found)) == (2, int)
-    for given in (np.int64(0), np.bool_(True), True, 2.0, "2", None):
+    numbers = check_count("workers", np.int64(2))
+    assert (numbers, type(numbers)) == (2, int)
+    for count in (np.int64(0), np.bool_(True), True, 2.0, "2", None):
         with pytest.raises(InputError, match="workers must be a whole number from 1; got "):
-            check_count("workers", given)
+            check_count("workers", count)
 
 
 class Heard:
@@ -377,40 +379,40 @@ class Heard:
 
 
 def test_a_budget_of_calls_is_kept_on_every_text_and_is_part_of_the_question(tmp_path):
-    heard, several, budget = Heard(), ["shapley", "lime", "loo"], "200 calls"
+    heard, methods, budget = Heard(), ["shapley", "lime", "loo"], "200 calls"
     data = {"text": TEXTS[:6]}
-    run = explained(heard.wrapped, tmp_path / "run", data, several, budget=budget, shard_texts=2)
+    run = explain_run(heard.wrapped, tmp_path / "run", data, methods, budget=budget, shard_texts=2)
     assert run.record.budget == "200 calls"
     assert "pairs" not in run.record.methods[0].settings
-    asked = heard.count
-    assert asked <= 201 * len(data["text"])  # to which the first text is read once more, to check
+    calls = heard.count
+    assert calls <= 201 * len(data["text"])  # to which the first text is read once more, to check
     for row, text in enumerate(data["text"]):
-        alone = limelight.compare(heard.wrapped, text, methods=several, budget=budget)
-        for e in alone:
-            stored = run.explanation(row, e.method)
-            assert stored.settings == e.settings
-            np.testing.assert_allclose(stored.scores, e.scores, rtol=1e-6, atol=1e-6)
+        comparison = limelight.compare(heard.wrapped, text, methods=methods, budget=budget)
+        for e in comparison:
+            store_run = run.explanation(row, e.method)
+            assert store_run.settings == e.settings
+            np.testing.assert_allclose(store_run.scores, e.scores, rtol=1e-6, atol=1e-6)
     with pytest.raises(InputError, match="its budget is '200 calls', not '199 calls'"):
-        explained(heard.wrapped, run.path, data, several, budget="199 calls", shard_texts=2)
+        explain_run(heard.wrapped, run.path, data, methods, budget="199 calls", shard_texts=2)
     with pytest.raises(StopError):
-        explained(
+        explain_run(
             heard.wrapped,
             tmp_path / "stopped",
             data,
-            several,
+            methods,
             budget=budget,
             shard_texts=2,
-            progress=stop_at(1),
+            progress=stop_after(1),
         )
-    again = explained(
-        heard.wrapped, tmp_path / "stopped", data, several, budget=budget, shard_texts=2
+    again = explain_run(
+        heard.wrapped, tmp_path / "stopped", data, methods, budget=budget, shard_texts=2
     )
     assert contents(again.path / "shards") == contents(run.path / "shards")
 
 
 def test_a_text_that_a_budget_is_too_small_for_is_a_row_with_its_reason(tmp_path):
     data = {"text": ["a fine film", "a b c d e f g h i j k l m n o p q r s t u v w x y z"]}
-    run = explained(Heard().wrapped, tmp_path / "run", data, "loo", budget="12 calls")
+    run = explain_run(Heard().wrapped, tmp_path / "run", data, "loo", budget="12 calls")
     assert run.errors().column("row").to_pylist() == [1]
     assert "of 26 features takes 28 calls" in run.errors().column("error")[0].as_py()
 
@@ -429,37 +431,37 @@ def test_a_text_that_a_budget_is_too_small_for_is_a_row_with_its_reason(tmp_path
 )
 def test_a_budget_that_no_run_can_keep_is_refused_before_any_work(tmp_path, options, sentence):
     with pytest.raises(InputError, match=sentence):
-        explained(Heard().wrapped, tmp_path / "run", method="shapley", **options)
+        explain_run(Heard().wrapped, tmp_path / "run", method="shapley", **options)
     assert not (tmp_path / "run" / "run.json").exists()
 
 
 @pytest.mark.parametrize("limit", [1, 5, 7])
 def test_a_limit_takes_the_first_rows_as_a_run_of_them_alone_would(model, tmp_path, limit):
-    few = explained(model, tmp_path / "few", limit=limit)
-    alone = {name: column[:limit] for name, column in DATA.items()}
-    same = explained(model, tmp_path / "alone", alone)
-    assert shard_rows(few.path) == shard_rows(same.path) != {}
-    assert len(few) == limit
+    limited = explain_run(model, tmp_path / "few", limit=limit)
+    first_rows = {name: column[:limit] for name, column in DATA.items()}
+    same = explain_run(model, tmp_path / "alone", first_rows)
+    assert shard_rows(limited.path) == shard_rows(same.path) != {}
+    assert len(limited) == limit
     with pytest.raises(InputError, match=f"its number of rows is {limit}, not 23"):
-        explained(model, few.path)
-    again = explained(model, few.path, limit=limit)
-    assert contents(again.path) == contents(few.path)
+        explain_run(model, limited.path)
+    again = explain_run(model, limited.path, limit=limit)
+    assert contents(again.path) == contents(limited.path)
 
 
-def test_a_limit_beyond_the_last_row_is_no_limit(model, whole, tmp_path):
-    run = explained(model, tmp_path / "run", limit=10**6)
-    assert run.record == Run(whole).record
+def test_a_limit_beyond_the_last_row_is_no_limit(model, finished_run, tmp_path):
+    run = explain_run(model, tmp_path / "run", limit=10**6)
+    assert run.record == Run(finished_run).record
     for limit in (0, -3):
         with pytest.raises(InputError, match=f"limit must be a whole number from 1; got {limit}"):
-            explained(model, tmp_path / "none", limit=limit)
+            explain_run(model, tmp_path / "none", limit=limit)
     unchecked = inspect.unwrap(DataSet.record)
     with pytest.raises(InputError, match=r"limit must be a whole number from 1; got 2.5"):
-        unchecked(opened_data(DATA), texts_kept=True, limit=2.5)
-    assert type(unchecked(opened_data(DATA), texts_kept=True, limit=np.int64(2)).limit) is int
+        unchecked(open_data(DATA), texts_kept=True, limit=2.5)
+    assert type(unchecked(open_data(DATA), texts_kept=True, limit=np.int64(2)).limit) is int
 
 
-def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole):
-    record = Run(whole).record
+def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(finished_run):
+    record = Run(finished_run).record
     sizes = []
     for rows in (10_000, 10_000_000):  # in as many shards
         file = replace(record.data.files[0], rows=rows)
@@ -472,11 +474,11 @@ def test_the_list_of_what_is_to_do_does_not_grow_with_the_texts(whole):
     assert sizes[1] < 2 * sizes[0]
 
 
-def test_the_plan_says_what_was_asked_and_nothing_about_when(model, whole):
-    plan = json.loads((whole / "run.json").read_text())
+def test_the_plan_says_what_was_asked_and_nothing_about_when(model, finished_run):
+    plan = json.loads((finished_run / "run.json").read_text())
     assert plan["schema"] == "limelight.run/2"
     assert [method["id"] for method in plan["methods"]] == ["lime", "gxi"]
     assert plan["methods"][0]["settings"]["bandwidth"] == 0.25
     assert plan["data"]["columns"]["carried"] == ["year"]
     assert plan["shards"] == {"texts": 5, "count": 5}
-    assert Run(whole).texts().column("year").to_pylist() == DATA["year"]
+    assert Run(finished_run).texts().column("year").to_pylist() == DATA["year"]

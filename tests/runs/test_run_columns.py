@@ -6,9 +6,9 @@ import pytest
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 from limelight.results.comparison import rank_correlation
-from limelight.runs.columns import text_columns, texts_with
+from limelight.runs.columns import find_texts, text_columns
 
-from runs import run_of
+from runs import make_run
 from tiny_models import random_texts, tiny_model
 
 METHODS = ("loo", "gxi", "alpha-avg")
@@ -18,7 +18,7 @@ METHODS = ("loo", "gxi", "alpha-avg")
 def run(tmp_path_factory):
     texts = [*random_texts(17, seed=5), "w1 w1 w2 w2 w2 w3", "", "w1"]
     labels = [str(i % 3) for i in range(len(texts) - 1)] + ["none of them"]
-    return run_of(
+    return make_run(
         tmp_path_factory.mktemp("run"),
         texts,
         model=tiny_model(outputs=3),
@@ -33,7 +33,7 @@ def columns(run):
     return text_columns(run)
 
 
-def by_hand(run, row):
+def disagreement_by_hand(run, row):
     return [run.explanation(int(row), method) for method in METHODS]
 
 
@@ -46,7 +46,7 @@ def test_there_is_one_entry_for_every_text_that_was_explained(run, columns):
 
 def test_predictions_labels_and_words_are_those_of_the_explanations(run, columns):
     for place, row in enumerate(columns["row"].to_pylist()):
-        e = by_hand(run, row)[0]
+        e = disagreement_by_hand(run, row)[0]
         outputs = np.array(list(e.prediction.values()))
         assert columns["predicted"][place].as_py() == outputs.argmax()
         chances = np.exp(outputs) / np.exp(outputs).sum()
@@ -58,22 +58,24 @@ def test_predictions_labels_and_words_are_those_of_the_explanations(run, columns
 
 
 def test_disagreement_is_one_less_the_mean_rank_correlation(run, columns):
-    known = 0
+    known_count = 0
     for place, row in enumerate(columns["row"].to_pylist()):
         sizes = []
-        for e in by_hand(run, row):
+        for e in disagreement_by_hand(run, row):
             total = dict.fromkeys(e.features, 0.0)
             for word, score in zip(e.features, e.scores, strict=True):
                 total[word] += score
             sizes.append(np.abs(np.array(list(total.values()), dtype=np.float64)))
-        found = [rank_correlation(sizes[i], sizes[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
-        given = [rho for rho in found if rho is not None]
-        if len(sizes[0]) < 2 or not given:
+        correlations = [rank_correlation(sizes[i], sizes[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+        known_correlations = [rho for rho in correlations if rho is not None]
+        if len(sizes[0]) < 2 or not known_correlations:
             assert np.isnan(columns["disagreement"][place].as_py())
             continue
-        known += 1
-        assert columns["disagreement"][place].as_py() == pytest.approx(1 - np.mean(given), abs=1e-6)
-    assert known > 15
+        known_count += 1
+        assert columns["disagreement"][place].as_py() == pytest.approx(
+            1 - np.mean(known_correlations), abs=1e-6
+        )
+    assert known_count > 15
 
 
 def test_the_texts_with_a_word_are_those_that_have_it(run, columns):
@@ -81,9 +83,9 @@ def test_the_texts_with_a_word_are_those_that_have_it(run, columns):
         having = [
             row
             for row in columns["row"].to_pylist()
-            if word.lower() in by_hand(run, row)[0].features
+            if word.lower() in disagreement_by_hand(run, row)[0].features
         ]
-        assert texts_with(run, word).tolist() == having
+        assert find_texts(run, word).tolist() == having
 
 
 def test_shares_are_reported_shard_by_shard(run):

@@ -216,13 +216,13 @@ def test_what_cannot_be_looked_into_is_said_once(tmp_path):
             return chance_of_good(texts)
 
     said = []
-    asked = {"progress": lambda event: said.extend([event.notice] if event.notice else [])}
-    explained(wrapped(locked), tmp_path / "run", **asked)
+    options = {"progress": lambda event: said.extend([event.notice] if event.notice else [])}
+    explained(wrapped(locked), tmp_path / "run", **options)
     warnings = [notice for notice in said if "cannot check whether" in notice]
     assert len(warnings) == 1
     assert "whether lock of this function changes" in warnings[0]
     said.clear()
-    explained(wrapped(chance_of_good), tmp_path / "sure", **asked)
+    explained(wrapped(chance_of_good), tmp_path / "sure", **options)
     assert said == []
 
 
@@ -238,9 +238,9 @@ def test_a_fingerprint_of_a_function_is_the_same_in_another_process(tmp_path):
         "for one in (mine.predict, mine.Scorer()):\n"
         "    print(limelight.wrap(one, classes=['a', 'b']).fingerprint)"
     )
-    found = outputs_under_hash_seeds(program, tmp_path)
-    assert len(found) == 1
-    assert next(iter(found)).startswith("mine.predict ")
+    fingerprint = outputs_under_hash_seeds(program, tmp_path)
+    assert len(fingerprint) == 1
+    assert next(iter(fingerprint)).startswith("mine.predict ")
 
 
 def test_two_pipelines_with_one_name_are_two_models():
@@ -254,8 +254,8 @@ def test_two_pipelines_with_one_name_are_two_models():
     ]
     first, second, again = (limelight.wrap(fitted[i], name="mine") for i in (0, 1, 0))
     assert first.fingerprint == again.fingerprint != second.fingerprint
-    asked = limelight.wrap(fitted[0], name="mine", mask="x")
-    assert asked.fingerprint != first.fingerprint
+    wrapped_model = limelight.wrap(fitted[0], name="mine", mask="x")
+    assert wrapped_model.fingerprint != first.fingerprint
 
 
 def test_a_run_names_its_model_and_serves_no_other(tmp_path):

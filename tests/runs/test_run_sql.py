@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from limelight.runs import Run
 
-from runs import run_of
+from runs import make_run
 from tiny_models import random_texts
 
 TEXTS = [*random_texts(15, seed=5), "", "w1 w1 w2"]
@@ -25,12 +25,12 @@ def run(tmp_path_factory):
     columns = {"stars": list(range(len(TEXTS))), "Predicted": ["it's"] * len(TEXTS)}
     labels = [i % 2 for i in range(len(TEXTS))]
     folder = tmp_path_factory.mktemp("it's a run")  # a quote is part of the path
-    return run_of(folder, TEXTS, methods=("gxi", "loo"), labels=labels, columns=columns)
+    return make_run(folder, TEXTS, methods=("gxi", "loo"), labels=labels, columns=columns)
 
 
 def test_words_have_one_row_per_text_method_and_word(run):
-    found = run.sql("SELECT row, method, word, score, occurrences FROM words ORDER BY ALL")
-    assert isinstance(found, pa.Table)
+    rows = run.sql("SELECT row, method, word, score, occurrences FROM words ORDER BY ALL")
+    assert isinstance(rows, pa.Table)
     expected = sorted(
         (row, method, word, float(score), len(spans))
         for row in range(len(TEXTS))
@@ -39,31 +39,31 @@ def test_words_have_one_row_per_text_method_and_word(run):
         for e in [run.explanation(row, method)]
         for word, score, spans in zip(e.features, e.scores, e.spans, strict=True)
     )
-    assert [tuple(one.values()) for one in found.to_pylist()] == expected
+    assert [tuple(one.values()) for one in rows.to_pylist()] == expected
     assert (16, "loo", "w1", 2) in [(*one[:3], one[4]) for one in expected]
 
 
 def test_texts_have_one_row_each_with_what_the_model_says(run):
-    found = run.sql("SELECT * FROM texts ORDER BY row").to_pylist()
-    assert [one["text"] for one in found] == TEXTS
-    assert [one["stars"] for one in found] == list(range(len(TEXTS)))
-    assert {one["data.Predicted"] for one in found} == {"it's"}
-    for one in found:
-        if one["row"] == 15:
-            assert "no words" in one["error"]
-            assert one["predicted"] is None
+    rows = run.sql("SELECT * FROM texts ORDER BY row").to_pylist()
+    assert [row["text"] for row in rows] == TEXTS
+    assert [row["stars"] for row in rows] == list(range(len(TEXTS)))
+    assert {row["data.Predicted"] for row in rows} == {"it's"}
+    for row in rows:
+        if row["row"] == 15:
+            assert "no words" in row["error"]
+            assert row["predicted"] is None
             continue
-        e = run.explanation(one["row"])
+        e = run.explanation(row["row"])
         odds = np.exp(list(e.prediction.values()))
-        assert one["predicted"] == max(e.prediction, key=e.prediction.get)
-        assert one["confidence"] == pytest.approx(odds.max() / odds.sum())
+        assert row["predicted"] == max(e.prediction, key=e.prediction.get)
+        assert row["confidence"] == pytest.approx(odds.max() / odds.sum())
 
 
 def test_columns_that_differ_by_case_only_are_two(tmp_path):
     columns = {"price": [1, 2], "Price": [3, 4], "PRICE": [5, 6]}
-    run = run_of(tmp_path, ["w1 w2", "w2"], columns=columns)
-    found = run.sql('SELECT price, "data.Price", "data.data.PRICE" FROM texts ORDER BY row')
-    assert [tuple(one.values()) for one in found.to_pylist()] == [(1, 3, 5), (2, 4, 6)]
+    run = make_run(tmp_path, ["w1 w2", "w2"], columns=columns)
+    rows = run.sql('SELECT price, "data.Price", "data.data.PRICE" FROM texts ORDER BY row')
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [(1, 3, 5), (2, 4, 6)]
 
 
 def test_the_same_query_gives_the_same_numbers_to_the_last_bit(run):
@@ -98,17 +98,17 @@ def test_a_query_reaches_nothing_but_the_run(run, query, tmp_path, monkeypatch):
     before = [path.read_bytes() for path in run.paths]
     with pytest.raises(InputError) as refused:
         run.sql(query.format(shard=str(run.paths[0]).replace("'", "''")))
-    said = str(refused.value)
-    assert "\n" not in said
-    assert said.endswith(".")
+    message = str(refused.value)
+    assert "\n" not in message
+    assert message.endswith(".")
     assert [path.read_bytes() for path in run.paths] == before
     assert not list(tmp_path.iterdir())
 
 
 def test_duckdb_draws_no_bar_over_what_is_printed(run):
     # It writes on standard output, into JSON that somebody pipes, once a query takes seconds.
-    found = run.sql("SELECT current_setting('enable_progress_bar') AS bar")
-    assert found["bar"].to_pylist() == [False]
+    rows = run.sql("SELECT current_setting('enable_progress_bar') AS bar")
+    assert rows["bar"].to_pylist() == [False]
 
 
 def test_bad_sql_is_one_sentence(run):
@@ -149,9 +149,9 @@ def test_a_model_of_one_output_has_one_class(tmp_path):
     model = limelight.wrap(
         lambda texts: [[float(len(text))] for text in texts], classes=("score",), scale="score"
     )
-    found = limelight.explain_data(model, {"text": ["a b", "b c c"]}, "loo", output=tmp_path)
-    assert found.sql("SELECT DISTINCT predicted FROM texts")["predicted"].to_pylist() == ["score"]
-    assert found.summary().texts == 2
+    rows = limelight.explain_data(model, {"text": ["a b", "b c c"]}, "loo", output=tmp_path)
+    assert rows.sql("SELECT DISTINCT predicted FROM texts")["predicted"].to_pylist() == ["score"]
+    assert rows.summary().texts == 2
 
 
 @pytest.mark.parametrize("query", [None, 5, b"SELECT 1", ["SELECT 1"], "SELECT '\ud800'", "", "\0"])

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limelight.runs import Run
-from limelight.runs.columns import text_columns, texts_with
+from limelight.runs.columns import find_texts, text_columns
 from limelight.runs.record import plan_identity
 from limelight.runs.rows import shard_bytes, stamp_shard
 
@@ -36,21 +36,21 @@ READERS = {
     "errors": lambda run: run.errors(),
     "dataset": lambda run: run.dataset,
     "columns of the page": text_columns,
-    "texts with a word": lambda run: texts_with(run, "good"),
+    "texts with a word": lambda run: find_texts(run, "good"),
     "explanation": lambda run: run.explanation(5),
     "repr": repr,
 }
 
 
-def explained(folder, data=DATA):
-    asked = {"output": folder, "shard_texts": 4, "progress": False}
-    return limelight.explain_data(limelight.load(), data, ["lime", "gxi"], **asked)
+def explain_run(folder, data=DATA):
+    options = {"output": folder, "shard_texts": 4, "progress": False}
+    return limelight.explain_data(limelight.load(), data, ["lime", "gxi"], **options)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")
-    return {name: explained(place / name, data).path for name, data in
+    return {name: explain_run(place / name, data).path for name, data in
             (("first", DATA), ("second", OTHER))}  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def shard(runs, tmp_path):
 
 
 @contextlib.contextmanager
-def at_once():
+def write_at_once():
     """Fail where a pipe or a device is waited for."""
 
     def late(*_):
@@ -79,7 +79,10 @@ def at_once():
 
 def assert_refused(shard, reason, readers=tuple(READERS)):
     for name in readers:
-        with at_once(), pytest.raises(InputError, match=rf"00001.parquet' is damaged \({reason}"):
+        with (
+            write_at_once(),
+            pytest.raises(InputError, match=rf"00001.parquet' is damaged \({reason}"),
+        ):
             READERS[name](Run(shard.parents[1]))
 
 
@@ -102,9 +105,9 @@ def test_a_shard_is_refused_that_names_no_run(shard):
 def test_the_digest_covers_the_plan_and_the_place(runs, shard):
     """The bytes that name them cannot be changed alone."""
     content = shard.read_bytes()
-    own, other = (plan_identity(path / "run.json").encode() for path in runs.values())
-    assert content.count(own) == 1
-    shard.write_bytes(content.replace(own, other))
+    own_identity, other = (plan_identity(path / "run.json").encode() for path in runs.values())
+    assert content.count(own_identity) == 1
+    shard.write_bytes(content.replace(own_identity, other))
     assert_refused(shard, "its contents have changed", ["sql", "rows"])
     place = b" " + b"1".rjust(18, b"0") + b" "
     assert content.count(place) == 1
@@ -129,8 +132,8 @@ def test_what_is_no_file_is_never_opened_and_is_made_anew(runs, shard, kind):
     shard.unlink()
     KINDS[kind](shard)
     assert_refused(shard, "it is a link, a pipe, a device or a folder", ["words", "rows", "repr"])
-    with at_once():
-        explained(shard.parents[1])
+    with write_at_once():
+        explain_run(shard.parents[1])
     assert shard.is_file()
     assert not shard.is_symlink()
     assert shard.read_bytes() == content
@@ -144,17 +147,17 @@ def test_a_folder_in_the_place_of_a_shard_is_one_sentence(shard):
     shard.mkdir()
     assert_refused(shard, "it is a link, a pipe, a device or a folder", ["words", "rows"])
     with pytest.raises(InputError, match="is a folder where a shard belongs; remove it"):
-        explained(shard.parents[1])
+        explain_run(shard.parents[1])
 
 
 def test_a_file_larger_than_its_footer_says_is_not_read(shard):
-    whole = shard.read_bytes()
+    content = shard.read_bytes()
     with shard.open("r+b") as file:
         file.truncate(1 << 36)  # 64 GB without a byte on disk
     assert_refused(shard, "it does not end as a Parquet file does", ["words", "rows"])
     with shard.open("r+b") as file:  # with a footer at its end
-        file.seek((1 << 36) - len(whole))
-        file.write(whole)
+        file.seek((1 << 36) - len(content))
+        file.write(content)
     assert_refused(shard, r"it has 68,719,476,736 bytes, and its footer names", ["words", "rows"])
 
 

@@ -15,7 +15,7 @@ from limelight.runs.rows import shard_bytes, shard_table
 from limelight.runs.run import RunFolder
 from limelight.runs.work import ShardWork
 
-from runs import record_of, texts_table
+from runs import make_record, texts_table
 from tiny_models import random_texts, tiny_model
 
 TEXTS = [*random_texts(6, seed=3), "", "w1"]
@@ -23,12 +23,12 @@ METHODS = ("lime", "shapley", "gxi", "interactions", "anchors", "lime-sampled")
 
 
 def stored(folder, model, methods=METHODS, texts=TEXTS, **changes):
-    record = record_of(model, methods, texts, **changes)
+    record = make_record(model, methods, texts, **changes)
     place, work = RunFolder(folder), ShardWork(model, record)
-    with place.locked():
+    with place.lock_folder():
         place.begin(record)
         for number in range(record.shards.count):
-            part = record.texts_of(number)
+            part = record.text_numbers(number)
             table = texts_table(texts[part.start : part.stop], part.start)
             place.write(number, shard_bytes(work(table)))
     return Run(folder)
@@ -56,8 +56,8 @@ def assert_stored(read, found):
         off = abs(read.intercept - found.intercept)
         assert off <= read.diagnostics["intercept_bound"] + bound
         plain["diagnostics"] = {}
-    nothing = {name: None if getattr(read, name) is None else 0 * read.scores for name in ARRAYS}
-    assert replace(read, **plain, **nothing) == replace(found, **plain, **nothing)
+    zeros = {name: None if getattr(read, name) is None else 0 * read.scores for name in ARRAYS}
+    assert replace(read, **plain, **zeros) == replace(found, **plain, **zeros)
     slack = 1e-6 + (read.bound or 0) + (found.bound or 0)
     for name in (*ARRAYS, "base_value", "intercept"):
         ours, theirs = getattr(read, name), getattr(found, name)
@@ -79,8 +79,8 @@ def test_an_explanation_comes_back_as_it_was_found(run, model, method):
 
 def test_the_bound_covers_the_rounding_to_float32(model):
     e = limelight.explain(model, TEXTS[0], "lime", tolerance=1e-12)
-    found = shard_table(texts_table([e.text]), [("lime", None)], [[e]], keep_texts=True)
-    (row,) = found.to_pylist()
+    expected = shard_table(texts_table([e.text]), [("lime", None)], [[e]], keep_texts=True)
+    (row,) = expected.to_pylist()
     rounding = np.abs(np.array(row["scores"]) - e.scores).max()
     assert rounding > 1e-9 > e.bound  # else there is nothing to cover
     assert e.bound + rounding <= row["bound"] <= 1.01 * (e.bound + rounding)
@@ -101,10 +101,10 @@ def test_a_text_that_fails_is_a_row_with_its_error_and_others_stay(run):
     empty = [row["error"] for row in errors if row["row"] == 6]
     assert len(empty) == len(METHODS)
     assert set(empty) == {"the text has no words; give at least one word."}
-    alone = {row["method"] for row in errors if row["row"] == 7}
-    assert "lime-sampled" in alone
-    assert "gxi" not in alone  # one word has a gradient and no sampled regression
-    assert "lime" not in alone
+    failed_methods = {row["method"] for row in errors if row["row"] == 7}
+    assert "lime-sampled" in failed_methods
+    assert "gxi" not in failed_methods  # one word has a gradient and no sampled regression
+    assert "lime" not in failed_methods
     assert run.failed == len(errors)
     assert len(list(run)) == len(METHODS) * len(TEXTS) - len(errors)
     with pytest.raises(InputError, match=r"text 6 \(counting from 0\) was not explained: the text"):
@@ -118,8 +118,8 @@ def test_labels_are_named_as_the_classes_are(run):
 def test_every_class_has_its_row_on_request(model, tmp_path):
     run = stored(tmp_path / "run", model, ("lime",), all_classes=True)
     for name in model.classes:
-        found = limelight.explain(model, TEXTS[1], "lime", target=name)
-        assert_stored(run.explanation(1, target=name), found)
+        expected = limelight.explain(model, TEXTS[1], "lime", target=name)
+        assert_stored(run.explanation(1, target=name), expected)
     with pytest.raises(InputError, match="no class explained here 'class 9'"):
         run.explanation(1, target="class 9")
 
@@ -153,6 +153,6 @@ def test_a_number_that_float32_cannot_hold_is_an_error_and_not_infinity(tmp_path
 
 
 def test_the_same_rows_are_the_same_bytes(model):
-    record = record_of(model, METHODS, TEXTS)
+    record = make_record(model, METHODS, TEXTS)
     tables = [ShardWork(model, record)(texts_table(TEXTS)) for _ in range(2)]
     assert shard_bytes(tables[0]) == shard_bytes(tables[1])

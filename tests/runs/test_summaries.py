@@ -24,8 +24,7 @@ from scipy import stats
 from limelight.judging.statistics import holm
 from limelight.results.summary import COLUMNS, RIGHT
 from limelight.runs import Run
-from limelight.runs.sql import confidence
-from limelight.runs.sql import predicted as predicted_class
+from limelight.runs.sql import confidence_sql, predicted_sql
 from limelight.runs.statistics import (
     WordMoments,
     compare_words,
@@ -33,9 +32,9 @@ from limelight.runs.statistics import (
     greedy_cover,
     share_interval,
 )
-from limelight.runs.words import SHOWN
+from limelight.runs.words import WORDS_PER_TEXT
 
-from runs import moments, run_of, words_of
+from runs import make_run, moments, select_words
 from tiny_models import random_texts, tiny_model
 
 COUNT = 60
@@ -52,14 +51,14 @@ def run(tmp_path_factory):
     }
     folder = tmp_path_factory.mktemp("summary")
     labels = rng.choice(["class 0", "class 1"], COUNT).tolist()
-    return run_of(folder, random_texts(COUNT, seed=7), labels=labels, columns=columns)
+    return make_run(folder, random_texts(COUNT, seed=7), labels=labels, columns=columns)
 
 
 def predicted(e):
     return max(e.prediction, key=e.prediction.get)
 
 
-def labels_of(run):
+def run_labels(run):
     return run.texts()["label"].to_pylist()
 
 
@@ -67,19 +66,19 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
     summary = run.summary(by=None, top=7)
     (view,), mistakes = summary.views.records(), summary.mistakes.records()
     rows = []
-    for row, (e, label) in enumerate(zip(run, labels_of(run), strict=True)):
+    for row, (e, label) in enumerate(zip(run, run_labels(run), strict=True)):
         odds = np.exp(list(e.prediction.values()))
         if predicted(e) != label:
             rows.append((row, predicted(e), label, odds.max() / odds.sum()))
-    rows.sort(key=lambda one: -one[3])
+    rows.sort(key=lambda record: -record[3])
     assert (view["right"], view["labelled"]) == (COUNT - len(rows), COUNT)
-    found = [[text[name] for name in ("row", "predicted", "label")] for text in mistakes]
-    assert found == [list(one[:3]) for one in rows[:7]]
+    result = [[text[name] for name in ("row", "predicted", "label")] for text in mistakes]
+    assert result == [list(record[:3]) for record in rows[:7]]
     sure = [text["confidence"] for text in mistakes]
-    assert sure == pytest.approx([one[3] for one in rows[:7]], rel=1e-6)
+    assert sure == pytest.approx([record[3] for record in rows[:7]], rel=1e-6)
     assert all(text["explanation"] == run.explanation(text["row"]) for text in mistakes)
     table = run.mistakes(most=40).to_pylist()
-    assert [row["row"] for row in table] == [one[0] for one in rows[:40]]
+    assert [row["row"] for row in table] == [record[0] for record in rows[:40]]
     assert {row["predicted"] for row in table} == set(run.classes)
     for row in table:
         e = run.explanation(row["row"])
@@ -87,14 +86,14 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
         for_it = [(side * s, w) for w, s in zip(e.features, e.scores, strict=True)]
         assert row["words"] == [w for s, w in sorted(for_it, reverse=True)[:5] if s > 0]
     # The same words stand in the summary, its JSON and on the terminal.
-    told = [row["words"] for row in table[:7]]
-    assert [text["words"] for text in mistakes] == told
+    mistake_words = [row["words"] for row in table[:7]]
+    assert [text["words"] for text in mistakes] == mistake_words
     written = json.loads(summary.to_json())["mistakes"]
-    assert [one["words"] for one in written] == told
+    assert [record["words"] for record in written] == mistake_words
     Console(file=(file := io.StringIO()), width=140).print(summary)
-    lines = [one.strip() for one in file.getvalue().splitlines()]
-    (head,) = (i for i, one in enumerate(lines) if one.startswith("mistake "))
-    for line, words in zip(lines[head + 1 : head + 4], told, strict=False):
+    lines = [record.strip() for record in file.getvalue().splitlines()]
+    (head,) = (i for i, record in enumerate(lines) if record.startswith("mistake "))
+    for line, words in zip(lines[head + 1 : head + 4], mistake_words, strict=False):
         assert line.endswith("%  " + ", ".join(words))
 
 
@@ -109,26 +108,26 @@ def test_accuracy_and_mistakes_are_those_of_a_loop(run):
     ],
 )
 def test_how_sure_a_model_is_follows_its_link(link, outputs, expected):
-    given = f"(SELECT {outputs}::FLOAT[] AS prediction)"
-    query = f"SELECT {predicted_class(2)}, {confidence(link)} FROM {given}"
+    prediction_query = f"(SELECT {outputs}::FLOAT[] AS prediction)"
+    query = f"SELECT {predicted_sql(2)}, {confidence_sql(link)} FROM {prediction_query}"
     with duckdb.connect() as connection:
-        found = connection.execute(query).fetchall()
-    assert found == [(expected[0], pytest.approx(expected[1]))]
+        result = connection.execute(query).fetchall()
+    assert result == [(expected[0], pytest.approx(expected[1]))]
 
 
 def test_labels_may_be_numbers_of_classes(run, tmp_path):
-    numbers = [int(label[-1]) for label in labels_of(run)]
-    other = run_of(tmp_path, run.texts()["text"].to_pylist(), labels=numbers)
-    (view,), (same,) = (some.summary(by=None).views.records() for some in (run, other))
+    numbers = [int(label[-1]) for label in run_labels(run)]
+    other = make_run(tmp_path, run.texts()["text"].to_pylist(), labels=numbers)
+    (view,), (same,) = (opened_run.summary(by=None).views.records() for opened_run in (run, other))
     assert all(view[name] == same[name] for name in RIGHT)
 
 
 def test_labels_that_are_no_classes_say_so(tmp_path):
-    run = run_of(tmp_path, random_texts(9), labels=["good"] * 9)
-    found = run.summary()
-    assert found.views.records()[0]["right"] is None
-    assert not found.mistakes.rows
-    assert "The label 'good' matches no class of the model" in found.notices[0]
+    run = make_run(tmp_path, random_texts(9), labels=["good"] * 9)
+    result = run.summary()
+    assert result.views.records()[0]["right"] is None
+    assert not result.mistakes.rows
+    assert "The label 'good' matches no class of the model" in result.notices[0]
 
 
 def test_words_are_compared_by_welch_and_holm():
@@ -137,15 +136,15 @@ def test_words_are_compared_by_welch_and_holm():
     pairs.append((rng.normal(0, 1, 4), rng.normal(9, 1, 12)))  # too few texts
     groups = [moments(*(pair[k] for pair in pairs)) for k in (0, 1)]
     table = compare_words(*groups)
-    found = {name: table[name].to_numpy() for name in table.column_names}
-    assert found["number"].tolist() == [0, 1, 2, 3, 4]
+    result = {name: table[name].to_numpy() for name in table.column_names}
+    assert result["number"].tolist() == [0, 1, 2, 3, 4]
     tests = [stats.ttest_ind(b, a, equal_var=False) for a, b in pairs[:5]]
     for i, test in enumerate(tests):
-        assert found["p"][i] == pytest.approx(test.pvalue, rel=1e-8)
+        assert result["p"][i] == pytest.approx(test.pvalue, rel=1e-8)
         low, high = test.confidence_interval()
-        assert found["low"][i] == pytest.approx(low, abs=0.02)  # freedom is rounded down
-        assert found["low"][i] <= low
-        assert high <= found["high"][i]
+        assert result["low"][i] == pytest.approx(low, abs=0.02)  # freedom is rounded down
+        assert result["low"][i] <= low
+        assert high <= result["high"][i]
     (sure,) = differing_words(list("abcdef"), [("class", table)]).to_pylist()
     assert sure["word"] == "d"
     assert sure["p_holm"] == pytest.approx(holm([t.pvalue for t in tests])[3], rel=1e-6)
@@ -161,12 +160,12 @@ def test_chance_alone_hardly_ever_finds_a_word():
     assert hits <= 5 + 5 * (100 * 0.05 * 0.95) ** 0.5
 
 
-def test_mistakes_are_compared_within_the_predicted_class(run):
+def test_mistakes_are_compared_within_the_predicted_sql(run):
     (view,) = run.summary(by=None).views.records()
     count = 0
     for name in run.classes:
         scores = [{}, {}]
-        for e, label in zip(run, labels_of(run), strict=True):
+        for e, label in zip(run, run_labels(run), strict=True):
             if predicted(e) == name:
                 for word, score in zip(e.features, e.scores, strict=True):
                     scores[label != name].setdefault(word, []).append(score)
@@ -189,8 +188,8 @@ def test_greedy_choice_keeps_its_guarantee_against_all_choices(seed):
         best = max(cover(words, weight, s) for s in itertools.combinations(range(9), count))
         mine = cover(words, weight, chosen)
         assert mine >= (1 - 1 / np.e) * best - 1e-12
-        whole = cover(words, weight, range(9))
-        assert covered[-1] == pytest.approx(mine / whole)
+        all_covered = cover(words, weight, range(9))
+        assert covered[-1] == pytest.approx(mine / all_covered)
         if count == 1:
             assert mine == pytest.approx(best)
 
@@ -203,29 +202,31 @@ def test_greedy_choice_takes_what_adds_most_and_stops_when_nothing_does():
 
 
 def test_representatives_are_those_of_a_loop_over_all_texts(run):
-    found = run.representative(count=4).to_pylist()
-    several = list(run)
+    result = run.representative(count=4).to_pylist()
+    explanations = list(run)
     size = {}
-    for e in several:
+    for e in explanations:
         for word, score in zip(e.features, e.scores, strict=True):
             size[word] = size.get(word, 0) + abs(score)
-    shown = [{word for word, score in e.top(SHOWN) if score} for e in several]
+    shown_words = [{word for word, score in e.top(WORDS_PER_TEXT) if score} for e in explanations]
     covered, chosen = set(), []
     for _ in range(4):
-        gains = [sum(size[w] ** 0.5 for w in words - covered) for words in shown]
+        gains = [sum(size[w] ** 0.5 for w in words - covered) for words in shown_words]
         chosen.append(int(np.argmax(gains)))
-        covered |= shown[chosen[-1]]
-    assert [row["row"] for row in found] == chosen
-    whole = sum(size[w] ** 0.5 for w in set().union(*shown))
-    share = sum(size[w] ** 0.5 for w in covered) / whole
-    assert found[-1]["covered"] == pytest.approx(share, rel=1e-6)
+        covered |= shown_words[chosen[-1]]
+    assert [row["row"] for row in result] == chosen
+    total = sum(size[w] ** 0.5 for w in set().union(*shown_words))
+    share = sum(size[w] ** 0.5 for w in covered) / total
+    assert result[-1]["covered"] == pytest.approx(share, rel=1e-6)
 
 
 @pytest.mark.parametrize("by", ["stars", "shop", "label", "size", "day", "length"])
 def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
     rows = run.slices(by).to_pylist()
-    several, labels = list(run), labels_of(run)
-    values = [len(e.features) for e in several] if by == "length" else run.texts()[by].to_pylist()
+    explanations, labels = list(run), run_labels(run)
+    values = (
+        [len(e.features) for e in explanations] if by == "length" else run.texts()[by].to_pylist()
+    )
     assert sum(row["texts"] for row in rows) == COUNT
     assert len(rows) > 1
     if len(set(values)) > 12:
@@ -241,8 +242,8 @@ def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
             for name in named
         ]
     for row, group in zip(rows, groups, strict=True):
-        target = [i for i in group if predicted(several[i]) == row["target"]]
-        right = [i for i in group if predicted(several[i]) == labels[i]]
+        target = [i for i in group if predicted(explanations[i]) == row["target"]]
+        right = [i for i in group if predicted(explanations[i]) == labels[i]]
         assert (row["texts"], row["predicted"]) == (len(group), len(target))
         assert (row["right"], row["labelled"]) == (len(right), len(group))
         assert row["right_low"] <= len(right) / len(group) <= row["right_high"]
@@ -253,7 +254,7 @@ def test_slices_split_the_texts_and_count_as_a_loop_does(run, by):
 )
 def test_texts_are_cut_where_the_name_of_a_slice_says_in_few_digits(tmp_path, low, scale):
     prices = (low + scale * np.random.default_rng(3).standard_normal(80)).tolist()
-    run = run_of(tmp_path, [f"w{i % 3}" for i in range(80)], columns={"price": prices})
+    run = make_run(tmp_path, [f"w{i % 3}" for i in range(80)], columns={"price": prices})
     rows = run.slices("price").to_pylist()
     assert len(rows) == 6
     for row, is_last in zip(rows, [False] * 5 + [True], strict=True):
@@ -278,28 +279,29 @@ NAN, INF = math.nan, math.inf
     ],
 )
 def test_numbers_that_are_none_endless_or_too_large_have_slices_too(tmp_path, values, names):
-    run = run_of(tmp_path, random_texts(40, seed=1), columns={"x": values})
-    found = {one["slice"]: one["texts"] for one in run.slices("x").to_pylist()}
-    assert sum(found.values()) == 40
-    assert found | names == found
+    run = make_run(tmp_path, random_texts(40, seed=1), columns={"x": values})
+    result = {row["slice"]: row["texts"] for row in run.slices("x").to_pylist()}
+    assert sum(result.values()) == 40
+    assert result | names == result
 
 
 def test_slices_by_length_count_every_position_of_a_word(tmp_path):
     texts = ["w1 w1 w1", "w1 w2", "w2 w2 w1"] * 4
-    run = run_of(tmp_path, texts, features="positions")
-    found = {one["slice"]: one["texts"] for one in run.slices("length").to_pylist()}
-    assert found == {"2": 4, "3": 8}
+    run = make_run(tmp_path, texts, features="positions")
+    result = {row["slice"]: row["texts"] for row in run.slices("length").to_pylist()}
+    assert result == {"2": 4, "3": 8}
 
 
 def test_a_slice_that_differs_is_found_and_one_that_does_not_is_not(tmp_path):
-    rest = random_texts(80, seed=9, longest=2)
+    other_texts = random_texts(80, seed=9, longest=2)
     texts = [
-        f"w1 {one}" if i % 3 else f"w1 {one} w2 w3 w4 w5 w6 w7 w8" for i, one in enumerate(rest)
+        f"w1 {other_text}" if i % 3 else f"w1 {other_text} w2 w3 w4 w5 w6 w7 w8"
+        for i, other_text in enumerate(other_texts)
     ]
     group = ["short" if i % 3 else "long" for i in range(80)]
-    run = run_of(tmp_path, texts, columns={"group": group, "other": ["x", "y"] * 40})
-    found = run.summary(by="group").slice_words.group_by("group")
-    word = found[("short",)].records()[0]  # a word of few weighs more
+    run = make_run(tmp_path, texts, columns={"group": group, "other": ["x", "y"] * 40})
+    result = run.summary(by="group").slice_words.group_by("group")
+    word = result[("short",)].records()[0]  # a word of few weighs more
     scores = {"short": [], "long": []}
     for e, name in zip(run, group, strict=True):
         if word["word"] in e.features:
@@ -314,8 +316,8 @@ def test_a_slice_that_differs_is_found_and_one_that_does_not_is_not(tmp_path):
 def test_wilson_intervals_are_those_of_scipy():
     for count, of in ((0, 5), (3, 7), (7, 7), (480, 1000)):
         expected = stats.binomtest(count, of).proportion_ci(method="wilson")
-        known = (expected.low, expected.high)
-        assert share_interval(count, of) == pytest.approx(known, abs=1e-12)
+        scipy_interval = (expected.low, expected.high)
+        assert share_interval(count, of) == pytest.approx(scipy_interval, abs=1e-12)
     assert share_interval(0, 0) == (0.0, 1.0)
 
 
@@ -328,29 +330,29 @@ def test_a_run_against_itself_shows_no_change(run):
 
 def test_two_models_differ_by_what_a_loop_over_shared_texts_finds(run, tmp_path):
     texts = run.texts()["text"].to_pylist()
-    other = run_of(tmp_path, [*texts[:3:-1], "w1 w2 not there"], model=tiny_model(1, outputs=2))
-    found = run.compare(other)
+    other = make_run(tmp_path, [*texts[:3:-1], "w1 w2 not there"], model=tiny_model(1, outputs=2))
+    result = run.compare(other)
     theirs = {e.text: e for e in other}
     common = [(row, e, theirs[e.text]) for row, e in enumerate(run) if e.text in theirs]
-    assert found.texts == len(common)
-    assert (found.only_first, found.only_second) == (COUNT - len(common), 1)
-    assert found.changed_predictions == sum(predicted(a) != predicted(b) for _, a, b in common)
+    assert result.texts == len(common)
+    assert (result.only_first, result.only_second) == (COUNT - len(common), 1)
+    assert result.changed_predictions == sum(predicted(a) != predicted(b) for _, a, b in common)
     gaps, changes = {}, {}
     for row, a, b in common:
-        one, two = (dict(zip(e.features, e.scores, strict=True)) for e in (a, b))
-        for word in one.keys() & two.keys():
-            gaps.setdefault(word, []).append(two[word] - one[word])
-        gap = sum(abs(two.get(w, 0) - one.get(w, 0)) for w in one | two)
-        changes[row] = gap / sum(abs(x) for e in (one, two) for x in e.values())
-    assert found.compared == sum(len(x) >= 5 for x in gaps.values())
-    assert found.words.rows
-    for word in found.words.records():
+        scores_a, scores_b = (dict(zip(e.features, e.scores, strict=True)) for e in (a, b))
+        for word in scores_a.keys() & scores_b.keys():
+            gaps.setdefault(word, []).append(scores_b[word] - scores_a[word])
+        gap = sum(abs(scores_b.get(w, 0) - scores_a.get(w, 0)) for w in scores_a | scores_b)
+        changes[row] = gap / sum(abs(x) for e in (scores_a, scores_b) for x in e.values())
+    assert result.compared == sum(len(x) >= 5 for x in gaps.values())
+    assert result.words.rows
+    for word in result.words.records():
         gap = gaps[word["word"]]
         assert word["difference"] == pytest.approx(np.mean(gap), rel=1e-5, abs=1e-9)
         low, high = stats.ttest_1samp(gap, 0).confidence_interval()
         assert (word["low"], word["high"]) == pytest.approx((low, high), rel=1e-4)
     best = sorted(changes, key=lambda row: -changes[row])[:20]
-    changed = found.changed_texts.records()
+    changed = result.changed_texts.records()
     assert [text["row"] for text in changed] == best
     expected = [changes[row] for row in best]
     assert [text["change"] for text in changed] == pytest.approx(expected, rel=1e-5)
@@ -358,26 +360,26 @@ def test_two_models_differ_by_what_a_loop_over_shared_texts_finds(run, tmp_path)
 
 def test_a_text_that_stands_twice_is_compared_twice(tmp_path):
     texts = random_texts(6, seed=3)
-    run = run_of(tmp_path, [*texts, texts[2]])
+    run = make_run(tmp_path, [*texts, texts[2]])
     same = run.compare(run)
     assert same.texts == 7
     assert not same.changed_texts.rows
     (tmp_path / "once").mkdir()
-    once = run_of(tmp_path / "once", [texts[2], "w1 w2 not there"])
-    found = run.compare(once), once.compare(run)
-    assert [(c.only_first, c.only_second) for c in found] == [(5, 1), (1, 5)]
+    once = make_run(tmp_path / "once", [texts[2], "w1 w2 not there"])
+    result = run.compare(once), once.compare(run)
+    assert [(c.only_first, c.only_second) for c in result] == [(5, 1), (1, 5)]
 
 
 def test_two_methods_are_compared_by_shares_of_a_text(tmp_path):
-    run = run_of(tmp_path, random_texts(20, seed=3), methods=("gxi", "lime"))
-    found = run.compare(run, "gxi", other_method="lime")
-    assert found.shares
-    assert found.methods == ("gxi", "lime")
-    a, b = ({row: run.explanation(row, m) for row in range(20)} for m in found.methods)
-    changed = found.changed_texts.records()[0]
+    run = make_run(tmp_path, random_texts(20, seed=3), methods=("gxi", "lime"))
+    result = run.compare(run, "gxi", other_method="lime")
+    assert result.shares
+    assert result.methods == ("gxi", "lime")
+    a, b = ({row: run.explanation(row, m) for row in range(20)} for m in result.methods)
+    changed = result.changed_texts.records()[0]
     row = changed["row"]
-    one, two = (e[row].scores / np.abs(e[row].scores).sum() for e in (a, b))
-    assert changed["change"] == pytest.approx(np.abs(one - two).sum() / 2, rel=1e-5)
+    shares_a, shares_b = (e[row].scores / np.abs(e[row].scores).sum() for e in (a, b))
+    assert changed["change"] == pytest.approx(np.abs(shares_a - shares_b).sum() / 2, rel=1e-5)
     assert run.compare(run, "lime").shares is False
 
 
@@ -387,7 +389,7 @@ def test_runs_without_a_common_text_or_of_other_units_are_refused(run, tmp_path)
     )
     with pytest.raises(InputError, match=r"are words, those of .* sentences; only runs"):
         run.compare(sentences)
-    other = run_of(tmp_path, ["w1 w2 w3"])
+    other = make_run(tmp_path, ["w1 w2 w3"])
     with pytest.raises(InputError, match="explain no text for the same class in common"):
         run.compare(other)
     with pytest.raises(InputError, match="no method of"):
@@ -395,11 +397,11 @@ def test_runs_without_a_common_text_or_of_other_units_are_refused(run, tmp_path)
 
 
 def test_a_run_of_one_text_has_a_summary(tmp_path):
-    run = run_of(tmp_path, ["w1 w2 w1"])
+    run = make_run(tmp_path, ["w1 w2 w1"])
     summary = run.summary()
     (view,), (text,) = summary.views.records(), summary.representatives.records()
     assert (view["texts"], view["vocabulary"]) == (1, 2)
-    assert all(word["rare"] for word in words_of(summary, "for", "against"))
+    assert all(word["rare"] for word in select_words(summary, "for", "against"))
     assert (text["row"], text["covered"]) == (0, 1.0)
 
 
@@ -411,15 +413,15 @@ def test_a_run_of_one_text_has_a_summary(tmp_path):
     ],
 )
 def test_failed_rows_are_counted_and_take_no_part(tmp_path, bad, said):
-    run = run_of(tmp_path, [*random_texts(10, seed=1), *bad])
-    found = run.summary()
-    assert found.failed == run.failed == len(bad)
-    assert found.views.records()[0]["texts"] == 10
-    assert found.notices[0] == said
+    run = make_run(tmp_path, [*random_texts(10, seed=1), *bad])
+    result = run.summary()
+    assert result.failed == run.failed == len(bad)
+    assert result.views.records()[0]["texts"] == 10
+    assert result.notices[0] == said
 
 
 def test_a_run_in_which_all_failed_says_so(tmp_path):
-    run = run_of(tmp_path, ["", " "])
+    run = make_run(tmp_path, ["", " "])
     with pytest.raises(
         InputError,
         match=r"no explanations: 2 of 2 texts are in it, 2 rows failed .* with retry \(--retry\)",
@@ -439,17 +441,17 @@ def test_a_folder_that_is_not_a_run_is_refused(tmp_path):
 
 
 def test_methods_without_signs_have_one_list(tmp_path):
-    run = run_of(tmp_path, random_texts(20, seed=2), methods=("alpha-avg",))
+    run = make_run(tmp_path, random_texts(20, seed=2), methods=("alpha-avg",))
     summary = run.summary()
     assert not summary.views.records()[0]["signed"]
     assert {word["kind"] for word in summary.words.records()} - {"phrase"} == {"size"}
 
 
 def test_a_run_that_stores_no_texts_still_has_a_summary(tmp_path):
-    run = run_of(tmp_path, random_texts(20, seed=2), texts_kept=False)
-    found = run.summary()
-    assert all(text["explanation"] is None for text in found.representatives.records())
-    assert "this run stores no texts" in found.as_html()
+    run = make_run(tmp_path, random_texts(20, seed=2), texts_kept=False)
+    result = run.summary()
+    assert all(text["explanation"] is None for text in result.representatives.records())
+    assert "this run stores no texts" in result.as_html()
 
 
 @pytest.mark.parametrize("bad", [0, -1, True])
@@ -459,21 +461,21 @@ def test_counts_must_be_whole_numbers_from_one(run, bad):
 
 
 def test_json_and_csv_hold_what_the_summary_does(run):
-    found = run.summary(top=6)
-    read = json.loads(found.to_json())
+    result = run.summary(top=6)
+    read = json.loads(result.to_json())
     assert read["schema"] == "limelight.summary/2"
     for name in COLUMNS.keys() - {"mistakes", "representatives"}:
-        assert read[name] == getattr(found, name).records()
+        assert read[name] == getattr(result, name).records()
     for name in ("mistakes", "representatives"):
-        for row, record in zip(read[name], getattr(found, name).records(), strict=True):
+        for row, record in zip(read[name], getattr(result, name).records(), strict=True):
             assert row.pop("explanation") == json.loads(record.pop("explanation").to_json())
             assert row == record
-    assert len(found.to_csv().splitlines()) == 1 + len(found.words.rows) > 1
-    assert found.words.to_frame()["word"].tolist() == [row["word"] for row in read["words"]]
+    assert len(result.to_csv().splitlines()) == 1 + len(result.words.rows) > 1
+    assert result.words.to_frame()["word"].tolist() == [row["word"] for row in read["words"]]
 
 
 def test_a_summary_of_each_view_has_the_rows_of_that_view(tmp_path):
-    run = run_of(tmp_path, random_texts(30, seed=2), methods=("gxi", "alpha-avg"))
+    run = make_run(tmp_path, random_texts(30, seed=2), methods=("gxi", "alpha-avg"))
     summary = run.summary()
     parts = summary.split_views()
     assert [part.views.records()[0]["method"] for part in parts] == list(run.methods)
@@ -490,9 +492,9 @@ def test_tables_are_plain_arrow_and_become_frames(run):
 
 
 def test_moments_of_nothing_are_zero():
-    nothing = WordMoments(*np.zeros((6, 3)))
-    assert not nothing.mean.any()
-    assert not nothing.variance.any()
+    zeros = WordMoments(*np.zeros((6, 3)))
+    assert not zeros.mean.any()
+    assert not zeros.variance.any()
 
 
 def test_means_are_shrunk_by_what_sampling_leaves_of_their_spread():
@@ -532,9 +534,9 @@ def test_a_column_of_the_data_wins_over_a_built_in_name(tmp_path):
         assert set(run.slices(by)["slice"].to_pylist()) == slices
     slices = run.summary(by="length").slices.records()
     assert {part["slice"] for part in slices} == {"long", "short"}
-    found = run.sql('SELECT DISTINCT length, label, "data.label", none FROM texts ORDER BY 1')
-    assert found["length"].to_pylist() == ["long", "short"]
-    assert {one["data.label"] for one in found.to_pylist()} == {"x"}
-    assert {one["label"] for one in found.to_pylist()} == {"class 1"}
+    result = run.sql('SELECT DISTINCT length, label, "data.label", none FROM texts ORDER BY 1')
+    assert result["length"].to_pylist() == ["long", "short"]
+    assert {row["data.label"] for row in result.to_pylist()} == {"x"}
+    assert {row["label"] for row in result.to_pylist()} == {"class 1"}
     with pytest.raises(InputError, match="no column to slice by 'size'"):
         run.slices("size")

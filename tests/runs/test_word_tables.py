@@ -15,11 +15,11 @@ pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)
 
 from scipy import stats
 
-from limelight.runs.sql import database
+from limelight.runs.sql import open_database
 from limelight.runs.statistics import t_quantile, two_sided_p
 from limelight.runs.words import RunWords, mean_contribution
 
-from runs import moments, run_of, words_of
+from runs import make_run, moments, select_words
 from tiny_models import random_texts, tiny_model
 
 COUNT = 41
@@ -30,23 +30,23 @@ def run(tmp_path_factory):
     texts = random_texts(COUNT, seed=5)
     labels = [i % 2 for i in range(COUNT)]
     folder = tmp_path_factory.mktemp("words")
-    return run_of(folder, texts, methods=("gxi", "alpha-avg"), labels=labels)
+    return make_run(folder, texts, methods=("gxi", "alpha-avg"), labels=labels)
 
 
-def looped(run, method="gxi"):
+def sum_words_by_loop(run, method="gxi"):
     """Return {target: {word: [(score, occurrences), …]}}, one pair per text."""
-    found = defaultdict(lambda: defaultdict(list))
+    result = defaultdict(lambda: defaultdict(list))
     for e in run:
         if e.method != method:
             continue
         for word, spans, score in zip(e.features, e.spans, e.scores, strict=True):
-            found[e.target][word].append((float(score), len(spans)))
-    return found
+            result[e.target][word].append((float(score), len(spans)))
+    return result
 
 
 @pytest.mark.parametrize("method", ["gxi", "alpha-avg"])
 def test_counts_and_means_are_those_of_a_loop_over_all_explanations(run, method):
-    ((target, expected),) = looped(run, method).items()
+    ((target, expected),) = sum_words_by_loop(run, method).items()
     rows = run.words(method).to_pylist()
     assert {row["word"] for row in rows} == set(expected)
     assert max(row["occurrences"] - row["texts"] for row in rows) > 0
@@ -75,25 +75,27 @@ def test_words_are_sorted_as_asked(run):
 
 
 def test_scores_for_different_classes_are_kept_apart(tmp_path):
-    run = run_of(tmp_path, random_texts(23, seed=1), model=tiny_model(outputs=3), all_classes=True)
-    table, expected = run.words(), looped(run)
+    run = make_run(
+        tmp_path, random_texts(23, seed=1), model=tiny_model(outputs=3), all_classes=True
+    )
+    table, expected = run.words(), sum_words_by_loop(run)
     assert set(table["target"].to_pylist()) == {"class 0", "class 1", "class 2"}
     for row in table.to_pylist():
         scores = [score for score, _ in expected[row["target"]][row["word"]]]
         assert row["mean"] == pytest.approx(np.mean(scores), rel=1e-9, abs=1e-12)
-    one = run.words(target="class 1")
-    assert set(one["target"].to_pylist()) == {"class 1"}
+    class_words = run.words(target="class 1")
+    assert set(class_words["target"].to_pylist()) == {"class 1"}
     assert len(run.summary(by=None).views.rows) == 3
     with pytest.raises(InputError, match="class explained here"):
         run.words(target="class 9")
 
 
 def test_the_predicted_class_makes_a_view_of_each_class(tmp_path):
-    run = run_of(
+    run = make_run(
         tmp_path, random_texts(30, seed=2), model=tiny_model(outputs=3), target="predicted"
     )
     views = run.summary(by=None).views.records()
-    expected = looped(run)
+    expected = sum_words_by_loop(run)
     assert {view["target"] for view in views} == set(expected)
     assert len(views) > 1
     assert sum(view["texts"] for view in views) == 30
@@ -115,9 +117,9 @@ def test_intervals_cover_the_true_means_of_a_population_of_words():
 
 def test_a_rare_word_is_drawn_to_the_others_and_a_frequent_one_stays():
     rng = np.random.default_rng(1)
-    others = [list(rng.normal(0, 0.3, 40)) for _ in range(50)]
+    other_samples = [list(rng.normal(0, 0.3, 40)) for _ in range(50)]
     once, often = [2.0], list(rng.normal(2.0, 0.3, 4000))
-    data = moments(*others, once, often)
+    data = moments(*other_samples, once, often)
     mean, low, high = data.shrunken
     assert mean[50] < 1.9 < 1.98 < mean[51]
     moved = np.abs(mean - data.mean)
@@ -149,13 +151,13 @@ def test_students_distribution_is_that_of_scipy():
 
 def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
     rng = np.random.default_rng(8)
-    few = ("w1", "w2", "w3", "w4", "w5", "w6", "w7,")  # no phrase reaches over a comma
-    texts = [" ".join(rng.choice(few, rng.integers(4, 12))) for _ in range(60)]
-    run = run_of(tmp_path, texts, model=tiny_model(4, outputs=2))
+    vocabulary = ("w1", "w2", "w3", "w4", "w5", "w6", "w7,")  # no phrase reaches over a comma
+    texts = [" ".join(rng.choice(vocabulary, rng.integers(4, 12))) for _ in range(60)]
+    run = make_run(tmp_path, texts, model=tiny_model(4, outputs=2))
     summary = run.summary("gxi", by=None, top=1000)
-    with database(run) as tables:
+    with open_database(run) as tables:
         words = RunWords(tables, run, "gxi")
-        words.add_up()
+        words.compute_sums()
     carried = dict(
         zip(
             words.words,
@@ -175,15 +177,15 @@ def test_phrases_are_those_of_a_loop_over_neighbours(tmp_path):
                 part = places[i : i + size]
                 if any(b[0] - a[1] > 1 for a, b in itertools.pairwise(part)):
                     continue
-                each = [carried[one[2]] for one in part]
-                whole = sum(each)
-                if not whole or not all(x and x / whole >= 0.2 for x in each):
+                contributions = [carried[occurrence[2]] for occurrence in part]
+                total = sum(contributions)
+                if not total or not all(x and x / total >= 0.2 for x in contributions):
                     continue
-                words = " ".join(one[2] for one in part)
+                words = " ".join(occurrence[2] for occurrence in part)
                 so_far = texts[words].get(number, 0.0)
-                texts[words][number] = so_far + sum(one[3] for one in part)
+                texts[words][number] = so_far + sum(occurrence[3] for occurrence in part)
     frequent = {words: list(x.values()) for words, x in texts.items() if len(x) >= 5}
-    phrases = words_of(summary, "phrase")
+    phrases = select_words(summary, "phrase")
     assert phrases
     for phrase in phrases:
         assert phrase["texts"] == len(frequent[phrase["word"]])
@@ -199,7 +201,7 @@ def test_examples_are_the_texts_in_which_a_word_scores_most(run):
     explanations = [e for e in run if e.method == "gxi"]
     examples = summary.examples.group_by("word")
     for side, kind in ((1, "for"), (-1, "against")):
-        words = words_of(summary, kind)
+        words = select_words(summary, kind)
         assert words
         for name in (word["word"] for word in words):
             scores = {
@@ -236,7 +238,7 @@ def test_examples_are_cut_by_characters_and_not_by_what_a_reader_takes_for_one(t
 
 def test_places_of_one_word_in_a_text_count_once(tmp_path):
     texts = [" ".join(["w1", "w2", "w2", "w1", f"w{i % 5}"]) for i in range(12)]
-    run = run_of(tmp_path, texts, features="positions")
+    run = make_run(tmp_path, texts, features="positions")
     expected = defaultdict(lambda: defaultdict(float))
     for number, e in enumerate(run):
         for word, score in zip(e.features, e.scores, strict=True):
@@ -247,14 +249,14 @@ def test_places_of_one_word_in_a_text_count_once(tmp_path):
         assert rows[word]["texts"] == len(scores)
         assert rows[word]["mean"] == pytest.approx(np.mean(list(scores.values())), rel=1e-6)
     assert rows["w1"]["occurrences"] > rows["w1"]["texts"]
-    for phrase in words_of(run.summary(top=50), "phrase"):
+    for phrase in select_words(run.summary(top=50), "phrase"):
         assert phrase["texts"] == sum(f" {phrase['word']} " in f" {text} " for text in texts)
 
 
 def test_the_variance_of_a_word_is_the_unbiased_one():
     samples = [1.0, 2.5, -3.0], [0.5, 0.7], [4.0]
-    found = moments(*samples).variance
-    assert found.tolist() == pytest.approx([*map(statistics.variance, samples[:2]), 0.0])
+    result = moments(*samples).variance
+    assert result.tolist() == pytest.approx([*map(statistics.variance, samples[:2]), 0.0])
 
 
 def test_function_words_that_score_alike_do_not_lead(tmp_path):
@@ -274,10 +276,12 @@ def test_function_words_that_score_alike_do_not_lead(tmp_path):
     texts = [f"the and of a , {'good' if i % 16 == 0 else 'bad'} {i}" for i in range(200)]
     run = limelight.explain_data(model, texts, "loo", output=tmp_path / "run")
     summary = run.summary(top=3)
-    assert [word["word"] for word in words_of(summary, "for")] == ["good", "and", "a"]
-    assert words_of(summary, "against")[0]["word"] == "bad"  # as frequent, and not alike
+    assert [word["word"] for word in select_words(summary, "for")] == ["good", "and", "a"]
+    assert select_words(summary, "against")[0]["word"] == "bad"  # as frequent, and not alike
     table = run.words(sort="strength").to_pylist()
-    assert [one["word"] for one in table[:3]] == ["bad", "good", "and"]
+    assert [row["word"] for row in table[:3]] == ["bad", "good", "and"]
     assert table[2]["low"] > table[1]["low"]  # more certain, and not distinctive
-    few = limelight.explain_data(model, texts[:16], "loo", output=tmp_path / "few")
-    assert few.words(sort="strength").to_pylist()[1]["word"] == "and"  # no background among few
+    small_run = limelight.explain_data(model, texts[:16], "loo", output=tmp_path / "few")
+    assert (
+        small_run.words(sort="strength").to_pylist()[1]["word"] == "and"
+    )  # no background among few

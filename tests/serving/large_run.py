@@ -66,7 +66,7 @@ def large_run(folder, count, few=250):
     place = RunFolder(folder / "many")
     place.path.mkdir()
     numbers = np.array(table["row"])
-    with place.locked():
+    with place.lock_folder():
         place.begin(again)
         for shard in range(count // few):
             rows = numbers + shard * few

@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="the page is served with uvicorn (extra se
 pytest.importorskip("pyarrow", reason="runs are stored with pyarrow (extra data)")
 
 import limelight
-from limelight.runs.columns import text_columns, texts_with
+from limelight.runs.columns import find_texts, text_columns
 from limelight.serving import serve
 
 from browsing import until, watched_page
@@ -132,7 +132,7 @@ def test_filters_by_class_label_word_and_mistake(texts, run, columns):
     page.select_option("[data-filter=which]", "")
     page.fill("[data-filter=word]", "Superb")
     having = np.zeros(COUNT, bool)
-    having[texts_with(run, "superb")] = True
+    having[find_texts(run, "superb")] = True
     expected = f"{int((both & having).sum()):,} of 5,000 texts."
     page.wait_for_function(
         "s => document.querySelector('#texts-status').textContent === s", arg=expected
@@ -159,7 +159,7 @@ def test_a_link_restores_sort_filters_and_the_open_text(texts, run, columns):
     assert page.input_value("[data-filter=predicted]") == "negative"
     assert page.input_value("[data-filter=word]") == "dull"
     having = np.zeros(COUNT, bool)
-    having[texts_with(run, "dull")] = True
+    having[find_texts(run, "dull")] = True
     wanted = having & (columns["predicted"] == 0)
     assert status(page) == f"{int(wanted.sum()):,} of 5,000 texts."
     page.wait_for_selector("#one h2 >> text=Text t6")

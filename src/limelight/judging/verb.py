@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from limelight import __version__
 from limelight.data.columns import LabelledRows, read_rows
 from limelight.data.files import is_table
-from limelight.data.labels import ClassLabels, Labels, below_chance
+from limelight.data.labels import ClassLabels, Labels, below_chance_warning
 from limelight.errors import InputError, told
 from limelight.explainers.budget import BudgetGiven, parse_seconds
 from limelight.explainers.explaining import listed
@@ -228,7 +228,7 @@ def _of_labels(
     yield from known.notices(labels)
     classes = zip(map(known.number, labels), predicted, strict=True)
     both = [one == other for one, other in classes if None not in (one, other)]
-    if (doubt := below_chance(sum(both), len(both), len(known.classes))) is not None:
+    if (doubt := below_chance_warning(sum(both), len(both), len(known.classes))) is not None:
         yield doubt
 
 

@@ -1,4 +1,4 @@
-"""Every text of a run as a row of a few columns: what a table of texts shows and sorts by."""
+"""The texts of a run as a table of sortable columns, one row per text."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from limelight.results.comparison import centred_ranks, correlation
-from limelight.runs.sql import Database, database, entries, literal
+from limelight.runs.sql import Database, entries_sql, open_database, sql_literal
 from limelight.shapes import Float, Int
 from limelight.text import one_line
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 OPENING = 80  # characters of a text that a row shows
 
 
-def texts_with(run: "Run", word: str) -> Int[np.ndarray, " k"]:
-    """Return the numbers of the texts that have ``word``, in any case of letters."""
-    spelled = "list_transform(named, lambda word: lower(word))"
-    with database(run) as tables:
-        found = tables.columns(f"""SELECT DISTINCT row FROM rows
-            WHERE list_contains({spelled}, lower({literal(word)})) ORDER BY row""")
-    rows: Int[np.ndarray, " k"] = found["row"]
+def find_texts(run: "Run", word: str) -> Int[np.ndarray, " k"]:
+    """Return the numbers of the texts that contain ``word``, ignoring case."""
+    lowercase_words = "list_transform(named, lambda word: lower(word))"
+    with open_database(run) as tables:
+        columns = tables.columns(f"""SELECT DISTINCT row FROM rows
+            WHERE list_contains({lowercase_words}, lower({sql_literal(word)})) ORDER BY row""")
+    rows: Int[np.ndarray, " k"] = columns["row"]
     return rows
 
 
@@ -40,12 +40,12 @@ def text_columns(run: "Run", report: Callable[[float], None] = lambda _: None) -
     """
     # By shard: entries of a million texts, sorted at once, would not fit into memory.
     shards = run.shards
-    with database(run) as tables:
+    with open_database(run) as tables:
         # Of no shard, too, there are columns: empty ones, of the right types.
         parts = [_shard_columns(tables, run, range(0))]
-        for done, number in enumerate(shards, start=1):
-            parts.append(_shard_columns(tables, run, run.record.texts_of(number)))
-            report(done / len(shards))
+        for count, shard in enumerate(shards, start=1):
+            parts.append(_shard_columns(tables, run, run.record.text_numbers(shard)))
+            report(count / len(shards))
     return pa.concat_tables(parts)
 
 
@@ -54,25 +54,28 @@ def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
     stored = f"(SELECT * FROM rows WHERE row >= {texts.start} AND row < {texts.stop})"
     rows = tables.table(f"""SELECT n, row, id, text, label, predicted, labelled, confidence, target,
         against FROM {stored} ORDER BY n""")
-    words = tables.table(f"SELECT n, score FROM ({entries(run.record, stored)}) ORDER BY entry")
+    words = tables.table(f"SELECT n, score FROM ({entries_sql(run.record, stored)}) ORDER BY entry")
     # Both tables are in the order of n.
-    at = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
-    lengths, sizes = np.bincount(at, minlength=len(rows)), np.abs(np.asarray(words["score"]))
+    row_of_word = np.searchsorted(np.asarray(rows["n"]), np.asarray(words["n"]))
+    lengths, sizes = (
+        np.bincount(row_of_word, minlength=len(rows)),
+        np.abs(np.asarray(words["score"])),
+    )
     # Once for each row, which is compared with those of all other methods.
     ranks = [centred_ranks(size) for size in np.split(sizes, np.cumsum(lengths))[:-1]]
     # The first row of each text stands for it: that of the first method and class.
     row, first = np.unique(np.asarray(rows["row"]), return_index=True)
-    chosen = rows.take(pa.array(first))
-    openings = [one_line(text or "", OPENING) for text in chosen["text"].to_pylist()]
+    first_rows = rows.take(pa.array(first))
+    openings = [one_line(text or "", OPENING) for text in first_rows["text"].to_pylist()]
     return pa.table(
         {
             "row": row,
-            "id": chosen["id"],
+            "id": first_rows["id"],
             "opening": pa.array(openings, pa.string()),
-            "predicted": chosen["predicted"],
-            "label": chosen["labelled"],
-            "label_text": chosen["label"],
-            "confidence": chosen["confidence"],
+            "predicted": first_rows["predicted"],
+            "label": first_rows["labelled"],
+            "label_text": first_rows["label"],
+            "confidence": first_rows["confidence"],
             "words": lengths[first],
             "disagreement": _disagreement(rows, ranks, row),
         }
@@ -82,16 +85,19 @@ def _shard_columns(tables: Database, run: "Run", texts: range) -> pa.Table:
 def _disagreement(
     rows: pa.Table, ranks: Sequence[Float[np.ndarray, " _"]], texts: Int[np.ndarray, " t"]
 ) -> Float[np.ndarray, " t"]:
-    """Return, for each text, the mean of 1 − ρ over its pairs of rows that explain one class."""
-    found: dict[int, list[float]] = {text: [] for text in texts.tolist()}
-    explained: dict[tuple[Any, ...], list[Float[np.ndarray, " _"]]] = {}
-    of_rows = (rows[name].to_pylist() for name in ("row", "target", "against"))
-    for aim, own in zip(zip(*of_rows, strict=True), ranks, strict=True):
-        explained.setdefault(aim, []).append(own)
-    for (text, *_), several in explained.items():
-        for one, other in itertools.combinations(several, 2):
+    """Compute for each text the mean of 1 − ρ over pairs of methods that explain the same class."""
+    distances: dict[int, list[float]] = {text: [] for text in texts.tolist()}
+    rankings: dict[tuple[Any, ...], list[Float[np.ndarray, " _"]]] = {}
+    key_columns = (rows[name].to_pylist() for name in ("row", "target", "against"))
+    for key, rank in zip(zip(*key_columns, strict=True), ranks, strict=True):
+        rankings.setdefault(key, []).append(rank)
+    for (text, *_), row_rankings in rankings.items():
+        for ranks_a, ranks_b in itertools.combinations(row_rankings, 2):
             # Methods may have features of their own, and then there is nothing to correlate.
-            if len(one) == len(other) and (rho := correlation(one, other)) is not None:
-                found[text].append(1 - rho)
-    means = [np.mean(apart) if apart else np.nan for apart in found.values()]
+            if len(ranks_a) == len(ranks_b) and (rho := correlation(ranks_a, ranks_b)) is not None:
+                distances[text].append(1 - rho)
+    means = [
+        np.mean(text_distances) if text_distances else np.nan
+        for text_distances in distances.values()
+    ]
     return np.array(means, dtype=np.float64)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from limelight.errors import InputError, nearest
 from limelight.results.summary import COMPARISON_COLUMNS, RunComparison, table_of
-from limelight.runs.sql import Database, database, entries, literal
+from limelight.runs.sql import Database, entries_sql, open_database, sql_literal
 from limelight.runs.statistics import (
     WordMoments,
     compare_paired_words,
@@ -36,7 +36,7 @@ _KEYS = """CREATE TEMP TABLE {}_keys AS
     FROM {}.stored GROUP BY row"""
 _MATCHED = """CREATE TEMP TABLE matched AS SELECT a.row, b.row AS other_row FROM main_keys a
     JOIN (SELECT key, min(row) AS row FROM second_keys GROUP BY key) b USING (key)"""
-_MET = """SELECT count(DISTINCT row) AS texts FROM {}.rows
+_MATCHED_COUNT = """SELECT count(DISTINCT row) AS texts FROM {}.rows
     SEMI JOIN (FROM {}_keys SEMI JOIN {}_keys USING (key)) USING (row) WHERE method = {}"""
 _PAIRS = """CREATE TEMP TABLE pairs AS
     SELECT a.n, b.n AS other_n, a.row, m.other_row, a.id, a.target, a.predicted,
@@ -45,7 +45,7 @@ _PAIRS = """CREATE TEMP TABLE pairs AS
     JOIN second.rows b ON b.row = m.other_row AND a.target = b.target
         AND a.against IS NOT DISTINCT FROM b.against
     WHERE a.method = {} AND b.method = {}"""
-_BOTH = """CREATE TEMP TABLE joined AS
+_JOINED = """CREATE TEMP TABLE joined AS
     SELECT n, word, coalesce(a.score, 0) AS a, coalesce(b.score, 0) AS b, a.entry,
         a.score IS NOT NULL AND b.score IS NOT NULL AS shared
     FROM ({}) a FULL JOIN ({}) b USING (n, word)"""
@@ -60,7 +60,7 @@ _CHANGED = """SELECT p.* EXCLUDE (n, other_n, predicted, other_predicted), gap /
 def compare_runs(
     first: "Run", second: "Run", method: str, other_method: str | None, *, top: int = 20
 ) -> RunComparison:
-    """Return how ``second`` differs from ``first``.
+    """Compare the explanations of two runs.
 
     Parameters
     ----------
@@ -77,72 +77,76 @@ def compare_runs(
         If the runs have no explanations in common, or cannot be compared.
     """
     # The same method if it can be, for scores of two methods can be compared as shares only.
-    theirs = other_method or (method if method in second.methods else second.methods[0])
-    for run, name in ((first, method), (second, theirs)):
+    second_method = other_method or (method if method in second.methods else second.methods[0])
+    for run, name in ((first, method), (second, second_method)):
         if name not in run.methods:
             raise InputError(nearest(f"method of '{run.path}'", name, run.methods))
-    (ours, own), (others, other) = (
+    (first_unit, first_splitter), (second_unit, other) = (
         (unit_name(run.record.question.features), run.record.cutter) for run in (first, second)
     )
     # A cutter of the same name may cut otherwise by now: its fingerprint says so.
-    if (ours, own) != (others, other):
-        how = " cut in another way" if ours == others else ""
+    if (first_unit, first_splitter) != (second_unit, other):
+        difference = " cut in another way" if first_unit == second_unit else ""
         raise InputError(
-            f"the features of '{first.path}' are {ours}, those of '{second.path}' {others}{how}; "
-            "only runs over the same features can be compared."
+            f"the features of '{first.path}' are {first_unit}, those of '{second.path}' "
+            f"{second_unit}{difference}; only runs over the same features can be compared."
         )
-    written, others_written = (run.record.writing or {} for run in (first, second))
+    first_settings, second_settings = (run.record.writing or {} for run in (first, second))
     # Of settings that one model alone has, nothing can be said.
-    for name in written.keys() & others_written.keys():
-        if (this := written[name]) != (that := others_written[name]):
+    for name in first_settings.keys() & second_settings.keys():
+        if (first_value := first_settings[name]) != (second_value := second_settings[name]):
             raise InputError(
-                f"the model of '{first.path}' writes with {name}={this!r}, that of "
-                f"'{second.path}' with {that!r}; only answers that are written alike can be "
-                "compared."
+                f"the model of '{first.path}' writes with {name}={first_value!r}, that of "
+                f"'{second.path}' with {second_value!r}; only answers that are written alike can "
+                "be compared."
             )
     # Scores on two scales have no common unit either.
-    shares = method != theirs or first.scale != second.scale
-    with database(first, second=second) as tables:
+    shares = method != second_method or first.scale != second.scale
+    with open_database(first, second=second) as tables:
         for name in ("main", "second"):
             tables.execute(_KEYS.format(name, name))
         tables.execute(_MATCHED)
-        tables.execute(_PAIRS.format(literal(method), literal(theirs)))
+        tables.execute(_PAIRS.format(sql_literal(method), sql_literal(second_method)))
         pairs = tables.columns("SELECT row, predicted, other_predicted FROM pairs")
         if not len(pairs["row"]):
             raise InputError(
                 f"'{first.path}' and '{second.path}' explain no text for the same class in common."
             )
-        both = ("main", "second", method), ("second", "main", theirs)
+        sides = ("main", "second", method), ("second", "main", second_method)
         # From either side: a text may be in one run twice.
-        met = [
-            int(tables.columns(_MET.format(one, one, other, literal(name)))["texts"][0])
-            for one, other, name in both
+        matched_counts = [
+            int(
+                tables.columns(_MATCHED_COUNT.format(schema, schema, other, sql_literal(name)))[
+                    "texts"
+                ][0]
+            )
+            for schema, other, name in sides
         ]
         tables.execute(
-            _BOTH.format(
+            _JOINED.format(
                 _score_query(first, "rows", "n", shares),
                 _score_query(second, "second.rows", "other_n", shares),
             )
         )
         tests, words = _test_words(tables)
-        names = (f"({literal(run.classes)}::VARCHAR[])" for run in (first, second))
+        names = (f"({sql_literal(run.classes)}::VARCHAR[])" for run in (first, second))
         changed = tables.table(_CHANGED.format(*names, top)).to_pylist()
     # By name: two models may have their classes in other orders.
-    called = [
+    predictions = [
         np.array(run.classes)[pairs[name]]
         for run, name in ((first, "predicted"), (second, "other_predicted"))
     ]
-    texts, changes = len(pairs["row"]), int((called[0] != called[1]).sum())
+    texts, changes = len(pairs["row"]), int((predictions[0] != predictions[1]).sum())
     low, high = share_interval(changes, texts)
     differing = differing_words(words, tests).slice(0, top).to_pylist()
     rows = [word | {"target": word["group"], "texts": word["first_texts"]} for word in differing]
     return RunComparison(
         first=str(first.path),
         second=str(second.path),
-        methods=(method, theirs),
+        methods=(method, second_method),
         texts=texts,
-        only_first=len(first) - met[0],
-        only_second=len(second) - met[1],
+        only_first=len(first) - matched_counts[0],
+        only_second=len(second) - matched_counts[1],
         shares=shares,
         compared=sum(len(test) for _, test in tests),
         changed_predictions=changes,
@@ -155,14 +159,17 @@ def compare_runs(
 
 
 def _score_query(run: "Run", rows: str, n: str, shares: bool) -> str:
-    """Return the SQL of the scores in the texts of both runs, by the number in the first."""
-    asked = entries(run.record, f"(SELECT r.* FROM {rows} r SEMI JOIN pairs p ON r.n = p.{n})")
-    whole, sizes = "1", ""
+    """Return SQL for the word scores in texts of both runs, by row number of the first run."""
+    word_entries = entries_sql(
+        run.record, f"(SELECT r.* FROM {rows} r SEMI JOIN pairs p ON r.n = p.{n})"
+    )
+    divisor, size_join = "1", ""
     if shares:
-        whole = "CASE WHEN size > 0 THEN size ELSE 1 END"
-        sizes = f"JOIN (SELECT n, sum(abs(score)) AS size FROM ({asked}) GROUP BY n) s ON e.n = s.n"
-    return f"""SELECT p.n, word, score / {whole} AS score, entry
-        FROM ({asked}) e JOIN pairs p ON e.n = p.{n} {sizes}"""
+        divisor = "CASE WHEN size > 0 THEN size ELSE 1 END"
+        size_join = f"""JOIN (SELECT n, sum(abs(score)) AS size FROM ({word_entries})
+            GROUP BY n) s ON e.n = s.n"""
+    return f"""SELECT p.n, word, score / {divisor} AS score, entry
+        FROM ({word_entries}) e JOIN pairs p ON e.n = p.{n} {size_join}"""
 
 
 def _test_words(tables: Database) -> tuple[list[tuple[str, pa.Table]], list[str]]:

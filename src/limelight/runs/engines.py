@@ -23,85 +23,87 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from limelight.errors import InputError, MissingExtraError
-from limelight.runs.work import Finished, Task, explain_shard, needs_main
+from limelight.runs.work import ShardResult, Task, explain_shard, needs_main
 from limelight.threads import ForkSafeLock
 
 
 class Worker(Protocol):
-    """A worker, held from here, whose answers raise one of ``lost`` where it has ended early."""
+    """A worker that explains shards; if it dies, its futures raise one of ``loss_errors``."""
 
-    lost: tuple[type[BaseException], ...]
-    tries: int  # workers that a shard may lose
-    given_up: tuple[str, str]  # who has ended then, and what to do
+    loss_errors: tuple[type[BaseException], ...]
+    max_losses: int  # how often the worker of one shard may die before the run stops
+    failure_message: tuple[str, str]  # which workers ended, and advice
 
-    def submit(self, task: Task) -> Future[Finished]:
-        """Begin a task, or let it wait until the worker has a place on a cluster that is full."""
+    def submit(self, task: Task) -> Future[ShardResult]:
+        """Start a task; on a full cluster it waits until the worker has a place."""
 
     def close(self) -> None:
-        """Let the worker go, also in the middle of a task."""
+        """Stop the worker, even if it is running a task."""
 
 
-def finished_by_workers(
-    start: Callable[[], Worker], workers: int, tasks: Iterator[Task]
-) -> Generator[Finished, None, None]:
-    """Yield shards as they are finished by so many workers; one that is lost is replaced.
+def run_on_workers(
+    start_worker: Callable[[], Worker], workers: int, tasks: Iterator[Task]
+) -> Generator[ShardResult, None, None]:
+    """Run tasks on ``workers`` workers and yield each shard when it is finished.
 
-    Data are read no further than somebody works: the texts of a shard may be large.
+    A worker that dies is replaced, and its shard is computed again. A task is read only when a
+    worker is free for it, because the texts of a shard may be large.
     """
-    running: dict[Future[Finished], tuple[Worker, Task]] = {}
-    everybody, losses = list[Worker](), Counter[int]()
+    running: dict[Future[ShardResult], tuple[Worker, Task]] = {}
+    all_workers, losses = list[Worker](), Counter[int]()
 
-    def begin(task: Task) -> None:
-        everybody.append(worker := start())
+    def start_task(task: Task) -> None:
+        """Start a worker and submit ``task`` to it."""
+        all_workers.append(worker := start_worker())
         running[worker.submit(task)] = worker, task
 
     try:
         for task in itertools.islice(tasks, workers):
-            begin(task)
+            start_task(task)
         while running:
             done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for answer in done:
-                worker, task = running.pop(answer)
+            for future in done:
+                worker, task = running.pop(future)
                 try:
-                    shard = answer.result()
-                except worker.lost as error:
+                    shard = future.result()
+                except worker.loss_errors as error:
                     worker.close()
                     losses[task.number] += 1
-                    if losses[task.number] == worker.tries:
+                    if losses[task.number] == worker.max_losses:
                         (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
-                        who, advice = worker.given_up
-                        # Who is lost with all shards in flight does not say which one it was.
-                        where = f" at shard {task.number}" if worker.tries > 1 else ""
+                        subject, advice = worker.failure_message
+                        # If all shards in flight failed together, the guilty one is unknown.
+                        location = f" at shard {task.number}" if worker.max_losses > 1 else ""
                         raise InputError(
-                            f"{who} has ended ({reason.rstrip('.')}){where}; what is finished is "
-                            f"kept. {advice}"
+                            f"{subject} has ended ({reason.rstrip('.')}){location}; what is "
+                            f"finished is kept. {advice}"
                         ) from None
-                    begin(task)
+                    start_task(task)
                     continue
-                # Before the shard is taken, so that no worker waits for who takes it.
-                if (following := next(tasks, None)) is not None:
-                    running[worker.submit(following)] = worker, following
+                # Before the shard is yielded, so that no worker waits for the consumer.
+                if (next_task := next(tasks, None)) is not None:
+                    running[worker.submit(next_task)] = worker, next_task
                 else:
                     worker.close()  # on a cluster that lost a machine, another waits for its place
                 yield shard
     finally:
-        for worker in everybody:
+        for worker in all_workers:
             worker.close()
 
 
 class ExecutorShare:
-    """A place in an executor, which is not ours to end or to replace."""
+    """One slot of the user's executor, which this package neither stops nor replaces."""
 
-    lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
-    tries = 1
+    loss_errors: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
+    max_losses = 1
 
-    def __init__(self, executor: Executor, explain: Callable[[Task], Finished]) -> None:
-        self._executor, self._explain, self._shard = executor, explain, Future[Finished]()
+    def __init__(self, executor: Executor, explain: Callable[[Task], ShardResult]) -> None:
+        self._executor, self._explain, self._shard = executor, explain, Future[ShardResult]()
         name = f"the executor {type(executor).__name__}"
-        self.given_up = name, "Start the run again with a new one."
+        self.failure_message = name, "Start the run again with a new one."
 
-    def submit(self, task: Task) -> Future[Finished]:
-        """Send the task."""
+    def submit(self, task: Task) -> Future[ShardResult]:
+        """Submit the task to the executor."""
         try:
             self._shard = self._executor.submit(self._explain, task)
         except RuntimeError as error:  # it ended while it had nothing to do, or was shut down
@@ -110,12 +112,12 @@ class ExecutorShare:
         return self._shard
 
     def close(self) -> None:
-        """Let the shard not be begun: who stops listening, as an interrupt does, wants no more."""
+        """Cancel the shard if it has not started, for example after an interrupt."""
         self._shard.cancel()
 
 
-_TRIES = 3
-_GIVEN_UP = f"each of {_TRIES} workers", "They may lack memory: use fewer of them."
+_MAX_LOSSES = 3
+_FAILURE_MESSAGE = f"each of {_MAX_LOSSES} workers", "They may lack memory: use fewer of them."
 _RUN_MAIN = 'They run your program first: what it does must stand under if __name__ == "__main__":.'
 _PATIENCE = 5.0  # seconds for a killed process to be gone
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -130,38 +132,38 @@ def usable_cores() -> int:
 
 
 class SpawnedProcess(ExecutorShare):
-    """A new process, which loads the model once; nothing of this one travels but the job.
+    """A new process that receives only the pickled job and loads the model once.
 
-    It is one of so many ``workers``, who share the cores.
+    ``workers`` is the number of processes that share the cores.
     """
 
-    tries = _TRIES
+    max_losses = _MAX_LOSSES
 
     def __init__(self, job: bytes, workers: int) -> None:
         # Not forked: torch and OpenMP do not survive the fork of a process that has threads.
         context = mp.get_context("spawn")
-        # No pool: it holds both ends of its pipes, and would wait for ever for the rest of an
-        # answer in which its process has ended.
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, job), daemon=True)
-        with _starting(workers, program=(runs_main := needs_main(job))):
+        # No pool: it holds both ends of its pipes. If a process died while it sent a result, the
+        # pool would wait for the rest of it for ever.
+        self._pipe, child_pipe = context.Pipe()
+        self._process = context.Process(target=_serve, args=(child_pipe, job), daemon=True)
+        with _worker_environment(workers, program=(runs_main := needs_main(job))):
             self._process.start()
-        # The process alone holds its end then, so that we hear when it is gone.
-        theirs.close()
+        # Only the process holds its end now, so reading from the pipe fails when it dies.
+        child_pipe.close()
         super().__init__(ThreadPoolExecutor(1), self._answer)
-        who, advice = _GIVEN_UP
-        self.given_up = who, f"{advice} {_RUN_MAIN}" if runs_main else advice
+        subject, advice = _FAILURE_MESSAGE
+        self.failure_message = subject, f"{advice} {_RUN_MAIN}" if runs_main else advice
 
-    def _answer(self, task: Task) -> Finished:
+    def _answer(self, task: Task) -> ShardResult:
         try:
             self._pipe.send(task)
-            found: Finished | Exception = self._pipe.recv()
+            result: ShardResult | Exception = self._pipe.recv()
         except (EOFError, OSError):
             self._process.join(_PATIENCE)
             raise BrokenExecutor(f"exit code {self._process.exitcode}") from None
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def close(self) -> None:
         """Kill the process, and wait until it is gone."""
@@ -171,17 +173,17 @@ class SpawnedProcess(ExecutorShare):
 
 
 def _serve(pipe: Any, job: bytes) -> None:
-    """Explain one shard after another until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks decides what an interrupt means
+    """Explain the shards that arrive in ``pipe`` until its other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):
         while True:
             task = pipe.recv()
             try:
-                found: Finished | Exception = explain_shard(job, task)
+                result: ShardResult | Exception = explain_shard(job, task)
             except Exception as error:
-                found = error
-            pipe.send(found)
+                result = error
+            pipe.send(result)
 
 
 def _end_with_parent() -> None:
@@ -191,38 +193,38 @@ def _end_with_parent() -> None:
 
 
 # The environment and the main module belong to the whole process: one start at a time.
-_changing = ForkSafeLock()
+_start_lock = ForkSafeLock()
 
 
 @contextlib.contextmanager
-def _starting(workers: int, *, program: bool) -> Iterator[None]:
-    """Let a process that starts in the block use its share of the cores, and hear no interrupt.
+def _worker_environment(workers: int, *, program: bool) -> Iterator[None]:
+    """Give a process that starts in the block its share of the cores, and block interrupts.
 
-    Its libraries read these variables when they are first imported. What a thread holds back, the
-    processes that it starts hold back as well, also before they can ignore it. A spawned process
-    runs the ``program`` that starts it, to find what that defines; without ``if __name__ ==
-    "__main__":`` in it processes would start processes. Where nothing of it is needed, they are
-    shown an empty one.
+    Libraries read the variables for threads when they are first imported. A process inherits the
+    blocked signals of the thread that starts it, so no interrupt arrives before it can ignore it.
+    A spawned process runs the main module of its parent, to find the definitions in it. Without
+    ``if __name__ == "__main__":`` there, processes would start processes. If ``program`` is
+    False, no definition of the main module is needed, and it is replaced by an empty one.
     """
     share = str(max(1, usable_cores() // workers))
-    with _changing, contextlib.ExitStack() as undone:
+    with _start_lock, contextlib.ExitStack() as cleanup:
         main = sys.modules["__main__"]
         sys.modules["__main__"] = main if program else ModuleType("__main__")
-        undone.callback(sys.modules.__setitem__, "__main__", main)
+        cleanup.callback(sys.modules.__setitem__, "__main__", main)
         for name in _THREADS:
-            if name not in os.environ:  # unless told otherwise
+            if name not in os.environ:  # the user's own setting stays
                 os.environ[name] = share
-                undone.callback(os.environ.pop, name, None)
+                cleanup.callback(os.environ.pop, name, None)
         if hasattr(signal, "pthread_sigmask"):  # not Windows
-            # Python starts it with the first process, and then lets interrupts through again.
+            # Python would start it with the first process and then unblock interrupts.
             resource_tracker.ensure_running()
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-            undone.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+            previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            cleanup.callback(signal.pthread_sigmask, signal.SIG_SETMASK, previous_mask)
         yield
 
 
 class RayActors:
-    """Actors of Ray Core, one model each. A lost actor, or a lost machine, is replaced.
+    """Actors of Ray Core with one model each. If an actor or its machine dies, it is replaced.
 
     Texts travel to the actors and shards come back, so the machines need not share a disk; the
     model must be where it was loaded from on each of them, and limelight must be installed there.
@@ -244,58 +246,67 @@ class RayActors:
         # A program that has connected already keeps its connection.
         if not ray.is_initialized():
             try:
-                # What its workers print would break the line that shows how far the run is.
+                # Output of the workers would break the progress line.
                 ray.init(address=address, log_to_driver=False, configure_logging=False)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 (reason, *_) = str(error).strip().splitlines() or [type(error).__name__]
                 raise InputError(f"no Ray cluster at {address!r} ({reason.rstrip('.')}).") from None
         self._needs = {"num_cpus": cpus_per_worker, "num_gpus": gpus_per_worker}
-        # Without restarts of Ray's own: a new actor may find no place while the others are there.
+        # Ray must not restart actors: a new one may find no place while the others exist.
         self._actors = ray.remote(**self._needs, max_restarts=0)(_Explainer)
-        self.workers = workers or self._room()
+        self.workers = workers or self._worker_capacity()
 
     def actor(self, job: bytes) -> "_Actor":
-        """Return a new actor for ``job``, which may have to wait for its place."""
+        """Create an actor for ``job``; it may have to wait for a place on the cluster."""
         return _Actor(self._ray, self._actors.remote(job))
 
-    def _room(self) -> int:
-        """Return how many actors the cluster has room for."""
-        there = self._ray.cluster_resources()
-        # Of the whole cluster: Ray itself finds the machine for each.
-        room = [
-            int(there.get(name, 0) // need)
+    def _worker_capacity(self) -> int:
+        """Compute how many actors fit on the cluster."""
+        resources = self._ray.cluster_resources()
+        # Count over the whole cluster: Ray chooses the machine of each actor.
+        worker_counts = [
+            int(resources.get(name, 0) // need)
             for name, need in zip(("CPU", "GPU"), self._needs.values(), strict=True)
             if need
         ]
-        if not room or not min(room):
-            wanted = ", ".join(f"{need:g} {name[4:]}" for name, need in self._needs.items())
-            raise InputError(f"no machine of the Ray cluster has room for a worker ({wanted}).")
-        return min(room)
+        if not worker_counts or not min(worker_counts):
+            needs = ", ".join(f"{need:g} {name[4:]}" for name, need in self._needs.items())
+            raise InputError(f"no machine of the Ray cluster has room for a worker ({needs}).")
+        return min(worker_counts)
 
 
 class _Explainer:
-    """What runs on a machine of the cluster."""
+    """The actor class that Ray runs on a machine of the cluster."""
 
     def __init__(self, job: bytes) -> None:
         self._job = job
 
-    def shard(self, task: Task) -> Finished:
+    def shard(self, task: Task) -> ShardResult:
+        """Explain the shard of ``task``."""
         return explain_shard(self._job, task)
 
 
 class _Actor:
-    tries, given_up = _TRIES, _GIVEN_UP
+    """A worker that runs as a Ray actor."""
+
+    max_losses, failure_message = _MAX_LOSSES, _FAILURE_MESSAGE
 
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
-        # Errors of the work itself are raised as they are: only who is lost is replaced.
-        lost = ray.exceptions
-        self.lost: tuple[type[BaseException], ...]
-        self.lost = (lost.RayActorError, lost.WorkerCrashedError, lost.ObjectLostError)
+        # Errors of the explanation itself are raised unchanged; only dead actors are replaced.
+        exceptions = ray.exceptions
+        self.loss_errors: tuple[type[BaseException], ...]
+        self.loss_errors = (
+            exceptions.RayActorError,
+            exceptions.WorkerCrashedError,
+            exceptions.ObjectLostError,
+        )
 
-    def submit(self, task: Task) -> Future[Finished]:
-        found: Future[Finished] = self._actor.shard.remote(task).future()
-        return found
+    def submit(self, task: Task) -> Future[ShardResult]:
+        """Send the task to the actor."""
+        future: Future[ShardResult] = self._actor.shard.remote(task).future()
+        return future
 
     def close(self) -> None:
+        """Kill the actor."""
         self._ray.kill(self._actor)

@@ -1,4 +1,4 @@
-"""How long a run will take, and what would be quicker."""
+"""Estimate how long a run will take and suggest a quicker method."""
 
 import time
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from limelight.explainers.registry import configure_method, usable_methods
 from limelight.progress import Estimate, format_duration
-from limelight.runs.work import ShardWork, method_record
+from limelight.runs.work import ShardWork, make_method_record
 
 _SAMPLED = 5  # texts
 _LONG = 3600.0  # seconds
@@ -17,7 +17,7 @@ _QUICK = ("lrp", "gxi", "loo", "alpha-avg")
 
 
 def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> Estimate:
-    """Return how long ``count`` texts will take if they are like some of ``texts``."""
+    """Estimate the time for ``count`` texts by explaining a few of ``texts``."""
     # Texts that cannot be used cost nothing.
     usable = texts.filter(texts.column("error").is_null())
     # By length, for a text of ten times the words may cost ten times as much, or more.
@@ -26,25 +26,25 @@ def estimate(work: ShardWork, texts: pa.Table, *, count: int, workers: int) -> E
     steps = min(_SAMPLED, len(order))  # from the shortest to the longest
     sample = usable.take([order[(2 * i + 1) * len(order) // (2 * steps)] for i in range(steps)])
     seconds = _seconds(work, sample) * count / workers
-    quicker = _quicker(work, sample, count / workers, seconds) if seconds > _LONG else None
-    by = "1 worker" if workers == 1 else f"{workers} workers"
-    sentence = f"About {format_duration(seconds)} for {count:,} texts with {by}."
-    if quicker is not None:
-        method, other = quicker
+    quick_method = _quicker(work, sample, count / workers, seconds) if seconds > _LONG else None
+    workers_phrase = "1 worker" if workers == 1 else f"{workers} workers"
+    sentence = f"About {format_duration(seconds)} for {count:,} texts with {workers_phrase}."
+    if quick_method is not None:
+        method, other = quick_method
         sentence += f" The method {method!r} would take about {format_duration(other)}."
     return Estimate(seconds=seconds, sentence=sentence)
 
 
 def _seconds(work: ShardWork, sample: pa.Table) -> float:
-    """Return seconds per text; the first text is not counted, for much is made ready with it."""
+    """Measure seconds per text; the first text only warms up the model and is not counted."""
     if not len(sample):
         return 0.0
     # With the first text kernels are compiled and caches filled, once for the whole run.
     if len(sample) > 1:
         start = time.perf_counter()
         work(sample.slice(0, 1))
-        slow = time.perf_counter() - start > _PATIENCE
-        sample = sample.slice(len(sample) // 2, 1) if slow else sample.slice(1)
+        is_slow = time.perf_counter() - start > _PATIENCE
+        sample = sample.slice(len(sample) // 2, 1) if is_slow else sample.slice(1)
     start = time.perf_counter()
     work(sample)
     return (time.perf_counter() - start) / len(sample)
@@ -53,16 +53,16 @@ def _seconds(work: ShardWork, sample: pa.Table) -> float:
 def _quicker(
     work: ShardWork, sample: pa.Table, share: float, seconds: float
 ) -> tuple[str, float] | None:
-    """Return the first quick method that takes less than a tenth, measured on the same texts."""
+    """Return the first quick method that needs less than a tenth of ``seconds``, with its time."""
     usable = usable_methods(work.model)
     for name in _QUICK:
         # What the run does already cannot be quicker than it.
-        if name not in usable or name in (one.method.id for one in work.chosen):
+        if name not in usable or name in (configured.method.id for configured in work.methods):
             continue
         # With its defaults: settings of another method are not its own.
-        quick = configure_method(name, work.model, {})
-        record = msgspec.structs.replace(work.record, methods=[method_record(quick)])
-        other = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
-        if other < seconds / 10:
-            return name, other
+        quick_method = configure_method(name, work.model, {})
+        record = msgspec.structs.replace(work.record, methods=[make_method_record(quick_method)])
+        quick_seconds = _seconds(ShardWork(work.model, record), sample.slice(0, 3)) * share
+        if quick_seconds < seconds / 10:
+            return name, quick_seconds
     return None

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from limelight import __version__
-from limelight.data.columns import INPUT, DataRecord, DataSet, opened_data
+from limelight.data.columns import INPUT, DataRecord, DataSet, open_data
 from limelight.data.labels import Labels
 from limelight.errors import InputError, check_count
 from limelight.explainers.budget import Budget, BudgetGiven, configure_with_budget
@@ -39,7 +39,7 @@ from limelight.runs.engines import (
     RayActors,
     SpawnedProcess,
     Worker,
-    finished_by_workers,
+    run_on_workers,
     usable_cores,
 )
 from limelight.runs.estimate import estimate
@@ -47,33 +47,35 @@ from limelight.runs.record import SCHEMA, ModelRecord, RunRecord, ShardPlan
 from limelight.runs.rows import shard_bytes, stored_names
 from limelight.runs.run import Run, RunFolder
 from limelight.runs.work import (
-    Finished,
+    ShardResult,
     ShardWork,
     Task,
     explain_shard,
-    finished_by,
-    method_record,
+    make_method_record,
     needs_main,
-    packed,
+    pickle_job,
     queried_texts,
+    run_task,
 )
 from limelight.setting_keywords import MethodSettings
 from limelight.text import QueriedText, few_names, one_line
 
-_FEW = 20  # texts, which are not worth an estimate
-_START = 5.0  # seconds that other processes must save: twice what it takes to import everything
+_MIN_ESTIMATED_TEXTS = 20  # texts, which are not worth an estimate
+_START_SECONDS = (
+    5.0  # seconds that other processes must save: twice what it takes to import everything
+)
 _Rows = Collection[int]
 _Report = Callable[[RunProgress], None]
 
 
 def _report_nothing(_: RunProgress) -> None:
-    """Let nobody hear of a run."""
+    """Ignore the progress of a run."""
 
 
-def _stored(run: Run) -> tuple[dict[int, _Rows], list[str]]:
-    """Return the texts that failed, by shard, and sentences about damaged shards.
+def _check_shards(run: Run) -> tuple[dict[int, _Rows], list[str]]:
+    """Read all stored shards and return their failed texts and messages about damaged shards.
 
-    Every shard is read: one that has rotted is done again, not found out about later.
+    Every shard is read now, so a damaged one is computed again in this call.
     """
     failed, damaged = dict[int, _Rows](), list[str]()
     for number in run.shards:
@@ -82,22 +84,22 @@ def _stored(run: Run) -> tuple[dict[int, _Rows], list[str]]:
         except InputError as error:
             damaged.append(str(error))
         else:
-            bad = table.filter(pc.is_valid(table.column("error"))).column("row")
-            failed[number] = frozenset(bad.to_pylist())
+            failed_rows = table.filter(pc.is_valid(table.column("error"))).column("row")
+            failed[number] = frozenset(failed_rows.to_pylist())
     return failed, damaged
 
 
 def shards_to_do(
     record: RunRecord, failed: Mapping[int, _Rows], *, retry: bool
 ) -> dict[int, _Rows]:
-    """Return the numbers of the texts to do, by shard: what is missing, and to ``retry``."""
-    again = {number: rows for number, rows in failed.items() if rows and retry}
-    # Ranges: no number is held for every text.
+    """List the texts to explain in each shard: missing shards and, with ``retry``, failed texts."""
+    retried = {number: rows for number, rows in failed.items() if rows and retry}
+    # Ranges, because a number per text would need too much memory.
     missing = set(range(record.shards.count)) - failed.keys()
-    return {number: record.texts_of(number) for number in sorted(missing)} | again
+    return {number: record.text_numbers(number) for number in sorted(missing)} | retried
 
 
-def _do(
+def _explain_shards(
     work: ShardWork,
     data: DataSet,
     folder: RunFolder,
@@ -108,60 +110,67 @@ def _do(
     live: bool,
     retry: bool,
 ) -> None:
-    """Let who is given, or who pays, finish what is to do; store every shard as it comes.
+    """Explain all missing shards and store each one when it is finished.
 
-    Unless the run is watched ``live``, ``report`` gets warnings and stored shards only.
+    The shards are computed by ``executor`` if there is one, else by new processes if these are
+    worth their start, else in this process. Unless ``live``, ``report`` is called only for
+    warnings and for stored shards.
     """
     run, record = Run(folder.path), work.record
-    failed, damaged = _stored(run)
+    failed, damaged = _check_shards(run)
     to_do = shards_to_do(record, failed, retry=retry)
     count = sum(map(len, to_do.values()))
-    # Those that are tried again are counted when they are through.
-    kept = sum(len(rows) for number, rows in failed.items() if number not in to_do)
-    stored = RunProgress(done=run.total - count, failed=kept, total=run.total)
-    since = perf_counter()
+    # Texts that are tried again are counted when they are finished.
+    failed_before = sum(len(rows) for number, rows in failed.items() if number not in to_do)
+    stored_progress = RunProgress(done=run.total - count, failed=failed_before, total=run.total)
+    start_time = perf_counter()
     for sentence in damaged:
-        report(replace(stored, notice=sentence))
+        report(replace(stored_progress, notice=sentence))
     tasks = _tasks(data, record, to_do)
     if (first := next(tasks, None)) is None:
         return
     _check_question(work, first.texts)
-    for doubt in (*work.doubts(first.texts), *_unchecked_warnings(work.model)):
-        report(replace(stored, notice=doubt))
-    # A shard is one worker's, who is here already.
+    for warning in (*work.label_warnings(first.texts), *_unchecked_warnings(work.model)):
+        report(replace(stored_progress, notice=warning))
+    # A single shard needs a single worker, and this process is one.
     if executor is None and len(to_do) < 2:
         workers = 1
-    expected = partial(estimate, work, first.texts, count=count)
-    most, start = _worker(executor, workers, work, expected)
-    at_once = min(most, len(to_do))
-    if live and count >= _FEW:  # an estimate costs texts, which are wasted where nobody sees it
-        report(stored)  # a sign of life: two texts of a slow model may take a minute
-        report(replace(stored, estimate=expected(workers=at_once)))
-        since = perf_counter()  # the texts of the estimate are not part of the speed
+    estimate_run = partial(estimate, work, first.texts, count=count)
+    max_workers, start_worker = _choose_worker(executor, workers, work, estimate_run)
+    worker_count = min(max_workers, len(to_do))
+    if (
+        live and count >= _MIN_ESTIMATED_TEXTS
+    ):  # an estimate costs texts, which are wasted where nobody sees it
+        report(stored_progress)  # a sign of life: two texts of a slow model may take a minute
+        report(replace(stored_progress, estimate=estimate_run(workers=worker_count)))
+        start_time = perf_counter()  # the texts of the estimate are not part of the speed
 
     def report_texts(texts: int, failed: int) -> None:
-        # The texts of a shard that is not stored yet are not added for good: they may be lost.
-        report(stored.add(texts, failed, since=since))
+        """Report the texts done in the current shard."""
+        # They are added for good only when the shard is stored: until then they may be lost.
+        report(stored_progress.add(texts, failed, since=start_time))
 
     tasks = itertools.chain([first], tasks)
-    shards = (finished_by(work, task, report_texts if live else None) for task in tasks)
-    if start is not None:
-        shards = finished_by_workers(partial(start, at_once), at_once, tasks)
+    shards = (run_task(work, task, report_texts if live else None) for task in tasks)
+    if start_worker is not None:
+        shards = run_on_workers(partial(start_worker, worker_count), worker_count, tasks)
     with contextlib.closing(shards):  # workers end with the first error, and with an interrupt
         for shard in shards:
-            if shard.refused is not None:
-                # As of another model at the same path, the same for every shard to come.
-                raise InputError(f"{shard.refused} What is finished is kept.")
+            if shard.error is not None:
+                # Another model at the same path, for example: every other shard would fail too.
+                raise InputError(f"{shard.error} What is finished is kept.")
             content = shard.content
             if shard.number in failed:
-                content = _with_others(run, shard)
+                content = _merge_shard(run, shard)
             folder.write(shard.number, content)
-            stored = stored.add(shard.texts, shard.failed, since=since, shard=shard)
-            report(stored)
+            stored_progress = stored_progress.add(
+                shard.texts, shard.failed, since=start_time, shard=shard
+            )
+            report(stored_progress)
 
 
 def _unchecked_warnings(model: Model) -> Iterator[str]:
-    """Yield a warning if a later call could go on with another function and not notice it."""
+    """Yield a warning if a later call could not detect that the explained function changed."""
     if names := unchecked_parts(model):
         yield (
             f"limelight cannot check whether {few_names(names)} of this function changes. If it "
@@ -170,59 +179,75 @@ def _unchecked_warnings(model: Model) -> Iterator[str]:
 
 
 def _tasks(data: DataSet, record: RunRecord, to_do: dict[int, _Rows]) -> Iterator[Task]:
-    """Yield what is to do in the order of the data, whose files are read once, from the front."""
+    """Yield the tasks in the order of the data; the files are read once, from the front."""
     names = [*INPUT, *stored_names(data.columns.carried)]
     for texts in data.shards(record.data, record.shards.texts, to_do):
         table = texts.rename_columns(names)  # a column of the data may be called "row", too
         number = table.column("row")[0].as_py() // record.shards.texts
         rows = pa.array(sorted(to_do[number]), pa.int64())
-        # Of a shard that is tried again, only the texts that failed.
+        # If a shard is tried again, only its failed texts are.
         yield Task(number, table.filter(pc.is_in(table.column("row"), rows)))
 
 
-def _with_others(run: Run, shard: Finished) -> bytes:
-    """Return a shard that was tried again; the texts that had not failed keep their rows."""
+def _merge_shard(run: Run, shard: ShardResult) -> bytes:
+    """Merge the rows of retried texts into the stored shard and return it as a file."""
     (old,) = run.tables(shards=[shard.number])
     new = pq.read_table(io.BytesIO(shard.content))
     # By text, not by row: where one method failed, all of them did the text again.
-    again = pc.is_in(old.column("row"), new.column("row").unique())
-    rows = pa.concat_tables([old.filter(pc.invert(again)), new])
+    is_retried = pc.is_in(old.column("row"), new.column("row").unique())
+    rows = pa.concat_tables([old.filter(pc.invert(is_retried)), new])
     # Arrow's sort is stable: the rows of a text keep the order of its methods.
     return shard_bytes(rows.sort_by("row").combine_chunks())
 
 
 def _check_question(work: ShardWork, texts: pa.Table) -> None:
-    """Refuse a question that no text could answer, such as an unknown class, before any work."""
+    """Raise an error before any work if no text could be explained: an unknown class, say."""
     usable = texts.filter(pc.is_null(texts.column("error"))).slice(0, 1)
-    for one in queried_texts(usable):
+    for text in queried_texts(usable):
         try:
-            reading = next(readings(work.model, [one], work.record.question))
+            reading = next(readings(work.model, [text], work.record.question))
             for learned in work.learned.values():
                 learned.check(reading)
         except InputError as error:
-            # What only this text cannot answer is told in its row.
+            # If only this text cannot be explained, its row gets the error.
             if not error.one_text:
                 raise
 
 
-_SHARD = 1000  # texts, where a text costs little
-_CALLS = 50_000  # of a model in a shard, so that little is lost with it
-_FEWEST = 16
-_USUAL_WORDS = 150  # features of a text, to guess how often a model is asked about it
+_MAX_SHARD_TEXTS = 1000  # if a text costs little
+_MAX_SHARD_CALLS = 50_000  # model calls in a shard, so that little is lost with it
+_MIN_SHARD_TEXTS = 16
+_TYPICAL_WORDS = 150  # features of a text, to guess the number of model calls
 
 
-def planned(
+def make_plan(
     model: Model,
-    chosen: Sequence[ConfiguredMethod],
+    methods: Sequence[ConfiguredMethod],
     question: Question,
     data: DataRecord,
     *,
     budget: Budget | None,
     shard_texts: int | None,
 ) -> RunRecord:
-    """Return the plan; the same question always has the same one."""
-    # The source is for people; a run goes on with any model of the same fingerprint.
-    size, source = _shard_size(chosen, budget, shard_texts), source_of(model)
+    """Return the plan of a run; the same request always has the same plan.
+
+    Parameters
+    ----------
+    model
+        The model, prepared for the request.
+    methods
+        The methods with their settings.
+    question
+        The options of each explanation.
+    data
+        The identity of the data.
+    budget
+        Model calls that all methods together may spend on a text.
+    shard_texts
+        Texts in a shard; None to compute it from the number of model calls.
+    """
+    # The source is for readers; a run continues with any model of the same fingerprint.
+    size, source = _shard_size(methods, budget, shard_texts), source_of(model)
     return RunRecord(
         schema=SCHEMA,
         version=__version__,
@@ -233,34 +258,39 @@ def planned(
             source=None if source is None else source.path,
             identity=plain_value(model_identity(model), "identity"),
         ),
-        methods=[method_record(one, budget) for one in chosen],
-        # Sorted, for whoever names the same words in another order asks the same.
+        methods=[make_method_record(configured, budget) for configured in methods],
+        # Sorted, because the order of protected words has no meaning.
         question=replace(question, protect=sorted(question.protect)),
         data=data,
         shards=ShardPlan(texts=size, count=-(-data.rows // size)),
         budget=None if budget is None else str(budget),
         cutter=object_fingerprint(question.features) if callable(question.features) else None,
+        # Also if the answers are supplied: the input leaves room for a generated answer.
         # Also where answers are given: room for what the model may write is kept of its input.
         writing=generation_settings(model),
     )
 
 
 def _shard_size(
-    chosen: Sequence[ConfiguredMethod], budget: Budget | None, given: int | None
+    methods: Sequence[ConfiguredMethod], budget: Budget | None, shard_texts: int | None
 ) -> int:
-    """Return how many texts make a shard: fewer where each costs many calls of the model."""
-    if given is not None:
-        return check_count("shard_texts", given)
-    counts = [(method.implementation.cost.calls, method.settings) for method in chosen]
-    calls = sum(count(settings, _USUAL_WORDS) for count, settings in counts if count is not None)
+    """Compute the number of texts in a shard; it is smaller if each text needs many model calls."""
+    if shard_texts is not None:
+        return check_count("shard_texts", shard_texts)
+    counts = [(method.implementation.cost.calls, method.settings) for method in methods]
+    calls = sum(count(settings, _TYPICAL_WORDS) for count, settings in counts if count is not None)
     if budget is not None:
-        # A budget of time was refused before: it has calls.
+        # The budget has calls: a budget of time has raised an error before.
         calls = min(calls, budget.calls or 0)
-    return _SHARD if not calls else min(max(_CALLS // calls, _FEWEST), _SHARD)
+    return (
+        _MAX_SHARD_TEXTS
+        if not calls
+        else min(max(_MAX_SHARD_CALLS // calls, _MIN_SHARD_TEXTS), _MAX_SHARD_TEXTS)
+    )
 
 
 class DataKeywords(Asked, MethodSettings, total=False):
-    """What may be given by name: the question, and settings of the methods."""
+    """Keyword arguments of :func:`explain_data`: options of the request and method settings."""
 
 
 @spelled_out()
@@ -291,8 +321,9 @@ def explain_data(
 ) -> Run:
     """Explain every text of a data set and store the explanations in a folder.
 
-    Called again, it does what is missing there; a run that was killed at any moment ends up equal
-    to one that was not. Another model, method or data set in the same folder is refused.
+    If you call it again, it computes the missing shards. A run that was killed at any moment ends
+    equal to one that was not. If the folder has a run of another model, method or data set, it
+    raises an error.
 
     Parameters
     ----------
@@ -303,21 +334,21 @@ def explain_data(
         them, a folder of them, or a table in memory: {"text": [...]}, an Arrow table, a pandas or
         polars frame, a ``datasets.Dataset``, or a list of texts or of pairs.
     method
-        A method, or a list of several, which share what is computed of a text; by default that of
-        :func:`limelight.explain`.
+        A method or a list of methods, which share computations on each text; by default the
+        method of :func:`limelight.explain`.
     output
         The folder of the run.
     target, against, scale, features, protect, side, window, at, answer
-        What is asked of each text, as :func:`limelight.explain` takes it.
+        Options of each explanation, as in :func:`limelight.explain`.
     all_classes
         Explain every class of the model, one row each.
     text_column, pair_column, id_column, label_column
-        The columns of the texts, of the second texts where a text is a pair, of ids and of labels;
-        by default those of usual names, such as "text" or "review", "premise" and "hypothesis",
-        "id" and "label". Without ids there is the number of the row.
+        The columns of the texts, of the second texts of pairs, of ids and of labels. By default
+        columns with common names are used, such as "text" or "review", "premise" and
+        "hypothesis", "id" and "label". Without ids the row number is used.
     at_column
-        With a model that finds spans: the column of the place that each text is asked about, as
-        ``at`` of :func:`limelight.explain` takes it ("Jordan", "5:11"). Without it, and without
+        With a model that finds spans: the column of the span to explain in each text, written
+        like ``at`` of :func:`limelight.explain` ("Jordan", "5:11"). Without it, and without
         ``at``, every span that the model finds is explained, one row each.
     answer_column
         With a language model: the column of the answers that are explained; without it, and without
@@ -326,16 +357,16 @@ def explain_data(
         With a language model: explain each sentence of the answer, one row each, as
         :func:`limelight.explain_sentences` does.
     labels
-        Which class a label is, where they are numbers or other names than the classes have: the
+        The class of each label, if labels are numbers or differ from the class names: the
         classes in the order of the numbers, ["World", "Sports"], or {"neg": "negative"}.
     budget
         Calls of the model that all methods together may spend on each text, such as "400 calls",
-        as :func:`limelight.compare` spends them. A time is refused: what it allows depends on the
-        machine, and a run does not.
+        as :func:`limelight.compare` spends them. A time raises an error, because its effect
+        depends on the machine and a run must not.
     texts_kept
         Store the texts with their explanations.
     limit
-        Explain so many rows, the first ones; by default all.
+        Explain only the first rows, at most this number; by default all.
     shard_texts
         Texts in a shard; by default 1,000, and fewer where a text costs many calls of the model.
     executor
@@ -357,7 +388,7 @@ def explain_data(
     settings
         Settings of the methods, such as ``tolerance``.
     """
-    question, own = split(settings, all_classes=all_classes)
+    question, method_settings = split(settings, all_classes=all_classes)
     needs: list[tuple[str, Capability, str]] = []
     if at_column is not None:
         needs.append(("at_column", "spans", " Leave it out."))
@@ -374,7 +405,7 @@ def explain_data(
     if answer_column is not None and (question.answer is not None or at_column is not None):
         other = "answer" if question.answer is not None else "at_column"
         raise InputError(f"give {other} or answer_column, not both.")
-    asked_column = at_column if answer_column is None else answer_column
+    query_column = at_column if answer_column is None else answer_column
     # None and True mean the line here; False means nothing, and must not be called.
     report: _Report = _report_nothing
     display, live = None, bool(progress)
@@ -383,26 +414,32 @@ def explain_data(
         report, live = display.show_run, display.is_live
     elif progress:
         report = progress
-    opened = opened_data(
-        data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=asked_column
+    data_set = open_data(
+        data, text=text_column, id=id_column, label=label_column, pair=pair_column, at=query_column
     )
-    # Before a model may read all texts to find what is asked of them: a mistake must not cost that.
-    several = isinstance(method, Sequence) and not isinstance(method, str)
-    chosen, spent = configure_with_budget(model, method, own, budget, several=several)
-    if spent is not None and spent.calls is None:
+    # Before the model reads all texts to find their spans, so that a mistake is reported early.
+    is_list = isinstance(method, Sequence) and not isinstance(method, str)
+    methods, parsed_budget = configure_with_budget(
+        model, method, method_settings, budget, several=is_list
+    )
+    if parsed_budget is not None and parsed_budget.calls is None:
         raise InputError(
             "a run must come out the same on every machine, which a budget of time does not grant; "
-            f'give calls of the model, such as "400 calls"; got "{spent}".'
+            f'give calls of the model, such as "400 calls"; got "{parsed_budget}".'
         )
-    spans = has(model, "spans") and question.at is None and asked_column is None
+    spans = has(model, "spans") and question.at is None and query_column is None
     if sentences or spans:
         # A limit is of texts, not of spans, and has been heeded there.
-        opened, limit = one_row_per_query(model, opened, question, limit, report), None
-    found = opened.record(texts_kept=texts_kept, limit=limit, labels=labels)
-    record = planned(model, chosen, question, found, budget=spent, shard_texts=shard_texts)
-    named = (value for one in chosen for value in vars(one.settings).values())
+        data_set, limit = expand_queries(model, data_set, question, limit, report), None
+    data_record = data_set.record(texts_kept=texts_kept, limit=limit, labels=labels)
+    record = make_plan(
+        model, methods, question, data_record, budget=parsed_budget, shard_texts=shard_texts
+    )
+    setting_values = (
+        value for configured in methods for value in vars(configured.settings).values()
+    )
     # The plan names learned methods by their digests; they travel beside it.
-    learned = {value.digest: value for value in named if isinstance(value, Learned)}
+    learned = {value.digest: value for value in setting_values if isinstance(value, Learned)}
     work, folder = ShardWork(model, record, learned), RunFolder(output)
     if workers is not None:
         workers = check_count("workers", workers)
@@ -417,59 +454,65 @@ def explain_data(
             f"{executor!r}."
         )
     # Before the plan is looked for: two processes might find none, and write one each.
-    with folder.locked(), display or contextlib.nullcontext():
+    with folder.lock_folder(), display or contextlib.nullcontext():
         folder.begin(record)
-        _do(work, opened, folder, executor, workers, report, live=live, retry=retry)
+        _explain_shards(work, data_set, folder, executor, workers, report, live=live, retry=retry)
     return Run(output)
 
 
-def one_row_per_query(
+def expand_queries(
     model: Model, data: DataSet, question: Question, limit: int | None, report: _Report
 ) -> DataSet:
-    """Return the texts as a table in memory, each once for every span, or sentence of an answer.
+    """Repeat each text once per span, or per sentence of its answer, as a table in memory.
 
-    A text that cannot be read stays, to be told of in its row; one without a span does not.
+    A text that cannot be read stays, and its row gets the error. A text without a span is left
+    out.
     """
     record, columns = data.record(texts_kept=True, limit=limit), data.columns
     names = [*INPUT, *stored_names(columns.carried)]
-    shards = data.shards(record, _SHARD, range(-(-record.rows // _SHARD)))
+    shards = data.shards(record, _MAX_SHARD_TEXTS, range(-(-record.rows // _MAX_SHARD_TEXTS)))
     table = pa.concat_tables(shard.rename_columns(names) for shard in shards)
-    rows, at = list[int](), list[str | None]()
+    rows, selectors = list[int](), list[str | None]()
     texts = question.attach_queries(queried_texts(table))
     for row, queries in enumerate(expand_texts(model, texts, by_sentence=True)):
         report(RunProgress(done=row, failed=0, total=record.rows, finding=True))
         # What was found becomes cells, so that the digest of the data covers it when a run goes on.
         rows += [row] * len(queries)
-        at += [QueriedText.of(query).cell for query in queries]
+        selectors += [QueriedText.of(query).cell for query in queries]
     table = table.take(pa.array(rows, pa.int64()))
-    table = table.set_column(names.index("at"), "at", pa.array(at, pa.string()))
-    used = {name: name for name in ("pair", "label") if getattr(columns, name) is not None}
-    unused = {"row", "error", "pair", "label"} - used.keys()
-    return opened_data(table.drop_columns(sorted(unused)), text="text", id="id", at="at", **used)
+    table = table.set_column(names.index("at"), "at", pa.array(selectors, pa.string()))
+    used_columns = {name: name for name in ("pair", "label") if getattr(columns, name) is not None}
+    unused_columns = {"row", "error", "pair", "label"} - used_columns.keys()
+    return open_data(
+        table.drop_columns(sorted(unused_columns)), text="text", id="id", at="at", **used_columns
+    )
 
 
-def _worker(
+def _choose_worker(
     executor: Executor | RayActors | None,
     workers: int | None,
     work: ShardWork,
-    expected: Callable[..., Estimate],
+    estimate_run: Callable[..., Estimate],
 ) -> tuple[int, Callable[[int], Worker] | None]:
-    """Return how many workers there may be, and what starts one of so many; None: it is us."""
+    """Choose the maximal number of workers and the function that starts one of them.
+
+    The function takes the number of workers. It is None if this process computes the run.
+    """
     count, job = workers or usable_cores(), b""
     if executor is None and workers is None and multiprocessing.current_process().daemon:
         return 1, None  # Python lets no daemonic process start others
     if executor is None and workers is None and count > 1:
         # A pipeline that is known exactly is small, wants one core, and need not be loaded again.
-        known = is_sent(work.model) and has(work.model, "exact_game")
-        known = known and not callable(work.record.question.features)
-        if known and expected(workers=1).seconds * (1 - 1 / count) > _START:
+        is_small = is_sent(work.model) and has(work.model, "exact_game")
+        is_small = is_small and not callable(work.record.question.features)
+        if is_small and estimate_run(workers=1).seconds * (1 - 1 / count) > _START_SECONDS:
             with contextlib.suppress(InputError):  # it cannot travel
-                job = _packed(work, None)
+                job = pickle_portable_job(work, None)
     if executor is None and workers in (None, 1) and (not job or needs_main(job)):
         return 1, None
     if isinstance(executor, ThreadPoolExecutor):  # which has the model in memory
-        return count, lambda _: ExecutorShare(executor, partial(finished_by, work))
-    job = job or _packed(work, source_of(work.model))
+        return count, lambda _: ExecutorShare(executor, partial(run_task, work))
+    job = job or pickle_portable_job(work, source_of(work.model))
     if executor is None:
         return count, partial(SpawnedProcess, job)
     if isinstance(executor, RayActors):
@@ -477,20 +520,20 @@ def _worker(
     return count, lambda _: ExecutorShare(executor, partial(explain_shard, job))
 
 
-def _packed(work: ShardWork, source: ModelSource | None) -> bytes:
-    """Return what other processes must know; refuse what they could not unpickle."""
-    why = "this one is in memory only"
+def pickle_portable_job(work: ShardWork, source: ModelSource | None) -> bytes:
+    """Pickle the job for other processes; raise an error if they could not unpickle it."""
+    reason = "this one is in memory only"
     if source is not None or is_sent(work.model):
         try:
-            job = packed(work.record, source or work.model, work.learned)
+            job = pickle_job(work.record, source or work.model, work.learned)
             # A session has no file that another process could read a function from.
             if hasattr(sys.modules["__main__"], "__file__") or not needs_main(job):
                 return job
-            why = "one was defined in a session or a notebook: put it in a file and import it"
+            reason = "one was defined in a session or a notebook: put it in a file and import it"
         except Exception as error:  # what pickling calls may raise anything
-            why = f"one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
+            reason = f"one cannot be pickled ({one_line(str(error), 120).rstrip('.')})"
     raise InputError(
         "other processes need a model that was loaded from a path, with limelight.load, or a "
         "function or pipeline, and a cutter, that can be pickled, as functions of a module can; "
-        f"{why}. Leave executor and workers out to compute in this process."
+        f"{reason}. Leave executor and workers out to compute in this process."
     )

@@ -1,4 +1,4 @@
-"""``run.json``: what a run is about, so that only the same question may go on with it."""
+"""``run.json``: the plan of a run, so that only the same request can continue it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from limelight.results.values import Record, check_schema
 from limelight.text import unit_name
 
 SCHEMA: Final = "limelight.run/2"
-_MOST_BYTES = 1 << 28  # a data set may have many files
+_MAX_BYTES = 1 << 28  # a data set may have many files
 # A run without random samples may continue under any of these versions: they compute the same
 # scores.
-_AGREEING = ("0.4.",)
+_COMPATIBLE_VERSIONS = ("0.4.",)
 
 
 class ModelRecord(Record, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class ShardPlan(Record, frozen=True, kw_only=True):
 
 
 class RunRecord(Record, frozen=True, kw_only=True):
-    """What ``run.json`` holds. Nothing in it depends on when, where or how the run is done."""
+    """The content of ``run.json``. It does not depend on when, where or how the run is computed."""
 
     schema: Literal["limelight.run/2"]
     version: str
@@ -67,7 +67,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
 
     @property
     def targets_per_text(self) -> int:
-        """How many classes are explained of every text."""
+        """The number of classes that are explained for every text."""
         return len(self.model.classes) if self.question.all_classes else 1
 
     @property
@@ -75,29 +75,29 @@ class RunRecord(Record, frozen=True, kw_only=True):
         """One row for every method and explained class, the same for all texts."""
         return len(self.methods) * self.targets_per_text
 
-    def texts_of(self, shard: int) -> range:
+    def text_numbers(self, shard: int) -> range:
         """Return the numbers of the texts in a shard."""
         first = shard * self.shards.texts
         return range(first, min(first + self.shards.texts, self.data.rows))
 
 
 def read_record(path: Path) -> RunRecord:
-    """Return what the file at ``path`` says; refuse what is not a run of this library."""
-    content = bounded_bytes(path, _MOST_BYTES)
+    """Read the plan of a run; raise an error if the file is not a plan of this library."""
+    content = bounded_bytes(path, _MAX_BYTES)
     try:
         record = msgspec.json.decode(content, type=RunRecord)
-        written = msgspec.json.decode(content)
+        plan = msgspec.json.decode(content)
         # Of a question, a dataclass, msgspec would pass over what it does not know.
-        if unknown := written["question"].keys() - {one.name for one in fields(Question)}:
+        if unknown := plan["question"].keys() - {field.name for field in fields(Question)}:
             raise msgspec.ValidationError(
                 f"Object contains unknown field `{min(unknown)}` - at `$.question`"
             )
         # Rows are found by these names: of two that are the same, one would be lost.
-        for what, given in (("classes", record.model.classes), ("methods", _ids(record))):
-            if not given or len(set(given)) < len(given):
-                named = ", ".join(map(repr, given)) or "none"
+        for noun, names in (("classes", record.model.classes), ("methods", _ids(record))):
+            if not names or len(set(names)) < len(names):
+                name_list = ", ".join(map(repr, names)) or "none"
                 raise msgspec.ValidationError(
-                    f"its {what} must have different names; they are {named}"
+                    f"its {noun} must have different names; they are {name_list}"
                 )
         rows, size = record.data.rows, record.shards.texts
         # A plan that does not add up would leave texts out without a word.
@@ -106,7 +106,7 @@ def read_record(path: Path) -> RunRecord:
                 f"{record.shards.count} shards of {size} texts are not its {rows} texts"
             )
         # A hand that edits the plan makes shards of two questions look like one.
-        if record.sha256 not in (None, _digest(written)):
+        if record.sha256 not in (None, _digest(plan)):
             raise msgspec.ValidationError(
                 "it has changed since it was written (its sha256 is another); put back the one "
                 "that was, or take its sha256 out if the change is yours"
@@ -118,85 +118,87 @@ def read_record(path: Path) -> RunRecord:
 
 
 def plan_identity(path: Path) -> str:
-    """Return the SHA-256 of what the plan at ``path`` asks, which the shards of the run carry.
+    """Return the SHA-256 of the plan at ``path``, which every shard of the run contains.
 
-    Not of the version, nor of where model and data were: the same rows come from anywhere. It is
-    made of the plan as it was written, so that newer versions find the same one.
+    It does not cover the version and the paths of model and data, because they do not change the
+    rows. It is computed from the plan as it was written, so newer versions find the same value.
     """
-    written = msgspec.json.decode(bounded_bytes(path, _MOST_BYTES))
-    model, data = dict(written["model"], source=None), dict(written["data"])
+    plan = msgspec.json.decode(bounded_bytes(path, _MAX_BYTES))
+    model, data = dict(plan["model"], source=None), dict(plan["data"])
     data["files"] = [dict(file, path=None) for file in data["files"]]
-    return _digest({**written, "version": None, "model": model, "data": data})
+    return _digest({**plan, "version": None, "model": model, "data": data})
 
 
 def write_record(path: Path, record: RunRecord) -> None:
     """Write ``record``, whole or not at all."""
-    written = msgspec.to_builtins(record, enc_hook=unit_name)
+    plan = msgspec.to_builtins(record, enc_hook=unit_name)
     # What does not apply to this run is left out.
-    data = written["data"]
+    data = plan["data"]
     for part, name in (
-        (data, "labels"), (data["columns"], "at"), (written, "cutter"), (written, "writing")
+        (data, "labels"), (data["columns"], "at"), (plan, "cutter"), (plan, "writing")
     ):  # fmt: skip
         if part[name] is None:
             del part[name]
-    written["sha256"] = _digest(written)
-    write_whole(path, msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
+    plan["sha256"] = _digest(plan)
+    write_whole(path, msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
 
 
-def _digest(written: dict[str, Any]) -> str:
+def _digest(plan: dict[str, Any]) -> str:
     """Return the SHA-256 of a plan without its own, however its fields are laid out in a file."""
-    rest = {name: value for name, value in written.items() if name != "sha256"}
+    content = {name: value for name, value in plan.items() if name != "sha256"}
     # Sorted, so that whoever lays the file out anew does not change it.
-    return hashlib.sha256(msgspec.json.encode(rest, order="sorted")).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
-def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
-    """Yield what keeps ``new`` from going on with ``old``, as clauses; the first may be all."""
-    agree = all(one.version.startswith(_AGREEING) for one in (old, new))
-    drawn = any("seed" in method.settings for method in old.methods)
-    if old.version != new.version and (drawn or not agree):
+def find_differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
+    """Yield the reasons, as clauses, why run ``new`` cannot continue run ``old``."""
+    versions_agree = all(record.version.startswith(_COMPATIBLE_VERSIONS) for record in (old, new))
+    is_sampled = any("seed" in method.settings for method in old.methods)
+    if old.version != new.version and (is_sampled or not versions_agree):
         yield f"it was begun with limelight {old.version}, and this is {new.version}"
-    had, asked = _compared(old), _compared(new)
-    # A field that one of them lacks is None there: older plans have fewer.
-    for name in had | asked:
-        if (old_value := had.get(name)) != (new_value := asked.get(name)):
-            shown = [_beginning(value) for value in (old_value, new_value)]
-            old_shown, new_shown = shown if shown[0] != shown[1] else (old_value, new_value)
-            yield f"its {name} is {old_shown!r}, not {new_shown!r}"
+    old_values, new_values = _identity_values(old), _identity_values(new)
+    # A missing field is None: older plans have fewer fields.
+    for name in old_values | new_values:
+        if (old_value := old_values.get(name)) != (new_value := new_values.get(name)):
+            short_values = [_shorten_digest(value) for value in (old_value, new_value)]
+            old_short, new_short = (
+                short_values if short_values[0] != short_values[1] else (old_value, new_value)
+            )
+            yield f"its {name} is {old_short!r}, not {new_short!r}"
 
 
-def _beginning(value: Any) -> Any:
-    """Return a value for people: of a digest the first characters."""
+def _shorten_digest(value: Any) -> Any:
+    """Shorten a value for a message if it is a digest."""
     return short_fingerprint(value) if isinstance(value, str) and len(value) >= 64 else value
 
 
-def _compared(record: RunRecord) -> dict[str, Any]:
-    """Return what must be the same for a run to go on, each by a name that people know.
+def _identity_values(record: RunRecord) -> dict[str, Any]:
+    """Return the values that two plans must share, by names for messages.
 
     Files are compared by their bytes and models by their fingerprints: both may have moved.
     """
     data = record.data
     settings = {
-        f"{name} of {one.id}": value
-        for one in record.methods
-        for name, value in one.settings.items()
+        f"{name} of {part.id}": value
+        for part in record.methods
+        for name, value in part.settings.items()
     }
     columns = msgspec.to_builtins(data.columns)
     return {
-        # What has a name before the fingerprint, which covers it too.
+        # Named parts of the model come before the fingerprint, which covers them too.
         "list of classes": record.model.classes,
         **{f"{name} of the model": value for name, value in record.model.identity.items()},
         "link": record.model.link,
         "model (by fingerprint)": record.model.fingerprint,
         "list of methods": ", ".join(_ids(record)),
-        # Made anew, an older question has the defaults of what could not be asked then. Before the
-        # settings, of which another question may have others.
+        # ``replace`` fills the options that older plans lack with their defaults. Before the
+        # settings, which may depend on these options.
         **msgspec.to_builtins(replace(record.question), enc_hook=unit_name),
         **settings,
         "budget": record.budget,
         "cutter (by fingerprint)": record.cutter,
         **{f"column for {name}": column for name, column in columns.items()},
-        **{f"file {i} (by SHA-256)": one.sha256 for i, one in enumerate(data.files)},
+        **{f"file {i} (by SHA-256)": part.sha256 for i, part in enumerate(data.files)},
         "map of labels": data.labels,
         # Not the limit: 100 of 100 rows are all of them.
         "number of rows": data.rows,

@@ -22,11 +22,11 @@ from limelight.results.values import read_value, written_value
 from limelight.runs.record import RunRecord
 from limelight.text import Given, joined, read_asked
 
-Found = Explanation | str  # a sentence where there is no explanation
+Outcome = Explanation | str  # an explanation, or the message of an error
 
 
 def _list(kind: Any) -> pa.DataType:
-    """Return a list type whose items have the name that Parquet gives them, written and read."""
+    """Return a list type with the element name of Parquet, so that files keep their type."""
     return pa.list_(pa.field("element", kind))
 
 
@@ -37,8 +37,8 @@ _SHARES = dict.fromkeys(("precision", "low", "high", "coverage"), pa.float64())
 _ANCHOR = pa.struct({"features": _list(pa.uint32())} | _SHARES)
 
 
-# The columns: their types, and what an explanation says there. The others are of the text, or made
-# of all rows at once (:func:`shard_table`).
+# The columns: their types and how to compute them from an explanation. Columns without a function
+# describe the text or are computed for all rows at once (:func:`shard_table`).
 _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "row": (pa.int64(), None),
     "id": (pa.string(), None),
@@ -55,16 +55,16 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "ends": (_list(_list(pa.uint32())), lambda e: _edges(e, 1)),
     "features": (_list(pa.string()), lambda e: list(e.features)),
     "scores": (_list(pa.float32()), lambda e: _floats(e.scores)),
-    "stderr": (_list(pa.float32()), lambda e: _map(_floats, e.stderr)),
+    "stderr": (_list(pa.float32()), lambda e: _map_optional(_floats, e.stderr)),
     "bound": (pa.float32(), lambda e: _bound(e)),
     "bound_kind": (pa.string(), lambda e: None if e.bound_kind == "proven" else e.bound_kind),
     "intercept": (pa.float32(), lambda e: e.intercept),
     "cut": (pa.uint32(), lambda e: e.cut),
     "parts": (_list(_list(pa.uint32())), lambda e: [list(part) for part in e.parts] or None),
-    "asked": (pa.string(), lambda e: _map(lambda at: json.dumps(at.stored()), e.asked)),
+    "asked": (pa.string(), lambda e: _map_optional(lambda at: json.dumps(at.stored()), e.asked)),
     "shown": (pa.string(), None),
-    "pairs": (_list(_PAIR), lambda e: _map(_pair_rows, e.pairs)),
-    "anchor": (_ANCHOR, lambda e: _map(_anchor_row, e.anchor)),
+    "pairs": (_list(_PAIR), lambda e: _map_optional(_pair_rows, e.pairs)),
+    "anchor": (_ANCHOR, lambda e: _map_optional(_anchor_row, e.anchor)),
     "notices": (_list(pa.string()), lambda e: e.notices),
     # As JSON: methods differ in their settings, and a column for each would be empty in most rows.
     "settings": (pa.string(), lambda e: _json(e.settings)),
@@ -72,33 +72,36 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Explanation], Any] | None]] = {
     "error": (pa.string(), None),
 }
 # Their order is that of the file, which is known by its bytes.
-OWN_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
+SHARD_COLUMNS: dict[str, pa.DataType] = {name: kind for name, (kind, _) in _COLUMNS.items()}
 # Scores hardly ever repeat, so a dictionary of them only costs; the bytes of like significance
 # side by side compress to two thirds.
-_SPLIT = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
-_REPEATED = (
+_BYTE_SPLIT_COLUMNS = ("scores.list.element", "stderr.list.element", "pairs.list.element.score")
+_DICTIONARY_COLUMNS = (
     "id", "text_hash", "text", "label", "method", "target", "against", "features.list.element",
     "notices.list.element", "settings", "error", "shown", "bound_kind",
 )  # fmt: skip
 _DICTIONARY_BYTES = 1 << 26  # texts stand in the rows of every method, and are stored once
-_TAKEN = (*OWN_COLUMNS, *INPUT)
+_RESERVED_NAMES = (*SHARD_COLUMNS, *INPUT)
 
 
 def stored_names(
-    columns: Sequence[str], *, taken: Sequence[str] = _TAKEN, key: Callable[[str], str] = str
+    columns: Sequence[str],
+    *,
+    reserved: Sequence[str] = _RESERVED_NAMES,
+    key: Callable[[str], str] = str,
 ) -> list[str]:
     """Return the names under which columns of the data are carried along.
 
     None is ``taken`` and none occurs twice; two names are one if they have the same ``key``.
     """
     # A column of the data may be called "scores", too, or as another one is once renamed.
-    found, used = list[str](), set(taken)
+    stored, used = list[str](), set(reserved)
     for name in columns:
         while key(name) in used:
             name = f"data.{name}"
         used.add(key(name))
-        found.append(name)
-    return found
+        stored.append(name)
+    return stored
 
 
 # The footer of a shard has two keys. The first holds the identity of the run, the number of the
@@ -109,7 +112,7 @@ _DIGEST, _ZEROS = "limelight.sha256", b"0" * 64
 
 
 def shard_bytes(table: pa.Table) -> bytes:
-    """Return ``table`` as a Parquet file; the same rows always give the same bytes.
+    """Write ``table`` as a Parquet file; the same rows always give the same bytes.
 
     The file has room for its run, its number and its digest, which :func:`stamp_shard` fills in.
     """
@@ -118,8 +121,8 @@ def shard_bytes(table: pa.Table) -> bytes:
         buffer,
         table.schema,
         compression="zstd",
-        use_dictionary=list(_REPEATED),
-        use_byte_stream_split=list(_SPLIT),
+        use_dictionary=list(_DICTIONARY_COLUMNS),
+        use_byte_stream_split=list(_BYTE_SPLIT_COLUMNS),
         dictionary_pagesize_limit=_DICTIONARY_BYTES,
         write_page_checksum=True,  # for others who read it; ours know the digest
     ) as writer:
@@ -130,8 +133,8 @@ def shard_bytes(table: pa.Table) -> bytes:
 
 
 def stamp_shard(content: bytes, identity: str, number: int) -> bytes:
-    """Return a shard that says to which run it belongs and which number it has, and its digest."""
-    if not (place := _value_place(content, _PLACE, len(_NO_PLACE))):
+    """Write the identity of the run, the number of the shard and the digest into a shard."""
+    if not (place := _value_offset(content, _PLACE, len(_NO_PLACE))):
         raise ValueError("the bytes of a shard come from shard_bytes.")
     stamped = bytearray(content)
     stamp = f"{identity:0>64} {number:018d} {len(content):018d}"
@@ -141,23 +144,23 @@ def stamp_shard(content: bytes, identity: str, number: int) -> bytes:
     return bytes(stamped)
 
 
-def is_as_written(content: bytes) -> bool:
-    """Return whether a shard has the digest it was written with, or none, as one by others."""
+def has_valid_digest(content: bytes) -> bool:
+    """Return whether a shard matches the digest in it, or has none (written by other programs)."""
     place, digits = _digest(content)
     return content.startswith(digits, place)
 
 
-def _value_place(content: bytes | bytearray, key: str, length: int) -> int:
-    """Return where the value of a key of the footer begins; 0 if it is not there."""
+def _value_offset(content: bytes | bytearray, key: str, length: int) -> int:
+    """Find the offset of the value of a footer key; 0 if the key is missing."""
     # Thrift writes the type and the length of a string before it.
-    before = key.encode() + bytes([0x18, length])
-    found = content.rfind(before)  # the footer is at the end: no text comes after it
-    return found + len(before) if found >= 0 else 0
+    prefix = key.encode() + bytes([0x18, length])
+    position = content.rfind(prefix)  # the footer is at the end: no text comes after it
+    return position + len(prefix) if position >= 0 else 0
 
 
 def _digest(content: bytes | bytearray) -> tuple[int, bytes]:
-    """Return where the digits of a shard's digest stand and what they should be; 0 and none."""
-    if not (place := _value_place(content, _DIGEST, len(_ZEROS))):
+    """Return the offset of a shard's digest and its correct digits; 0 and b"" without a digest."""
+    if not (place := _value_offset(content, _DIGEST, len(_ZEROS))):
         return 0, b""
     view = memoryview(content)
     digest = hashlib.sha256(view[:place])
@@ -167,12 +170,12 @@ def _digest(content: bytes | bytearray) -> tuple[int, bytes]:
     return place, digest.hexdigest().encode()
 
 
-_MOST_FOOTER = 1 << 28  # bytes; a footer grows with the columns of the data
-_MOST_UNSTAMPED = 1 << 32  # bytes of a shard that does not say how large it is
+_MAX_FOOTER = 1 << 28  # bytes; a footer grows with the columns of the data
+_MAX_UNSTAMPED = 1 << 32  # bytes of a shard that does not say how large it is
 
 
 def check_shard_file(file: BinaryIO, size: int) -> None:
-    """Refuse a file of ``size`` bytes whose footer says another size; nothing else of it is read.
+    """Raise an error if the footer of a shard contains another size; only the footer is read.
 
     Raises
     ------
@@ -183,22 +186,22 @@ def check_shard_file(file: BinaryIO, size: int) -> None:
         raise pa.ArrowInvalid(f"it has {size} bytes")
     file.seek(size - 8)
     length, magic = struct.unpack("<I4s", file.read(8))
-    if magic != b"PAR1" or length > min(size - 12, _MOST_FOOTER):
+    if magic != b"PAR1" or length > min(size - 12, _MAX_FOOTER):
         raise pa.ArrowInvalid("it does not end as a Parquet file does")
     file.seek(size - 8 - length)
     footer = file.read(length)
     # Not by Arrow where it can be avoided: of a damaged footer it may end the whole process.
-    if place := _value_place(footer, _PLACE, len(_NO_PLACE)):
+    if place := _value_offset(footer, _PLACE, len(_NO_PLACE)):
         digits = footer[place : place + len(_NO_PLACE)].rpartition(b" ")[2]
         stored = int(digits) if digits.isdigit() else 0
         if stored != size:
             raise pa.ArrowInvalid(f"it has {size:,} bytes, and its footer names {stored:,}")
-    elif size > _MOST_UNSTAMPED:  # written by others
+    elif size > _MAX_UNSTAMPED:  # written by others
         raise pa.ArrowInvalid(f"it has {size:,} bytes, and does not say how many it should have")
 
 
 def check_shard(content: bytes, record: RunRecord, number: int, identity: str | None) -> pa.Schema:
-    """Refuse a shard that is not number ``number`` of the run, or whose rows no run can have.
+    """Raise an error if a shard is damaged, belongs to another run, or has impossible rows.
 
     Parameters
     ----------
@@ -221,13 +224,13 @@ def check_shard(content: bytes, record: RunRecord, number: int, identity: str | 
     InputError
         If the plan is at fault.
     """
-    if not is_as_written(content):
+    if not has_valid_digest(content):
         raise pa.ArrowInvalid("its contents have changed since it was written")
     metadata = pq.read_metadata(pa.BufferReader(content))
     stamp = (metadata.metadata or {}).get(_PLACE.encode())
     if stamp is not None:
         _check_stamp(stamp, number, identity)
-    schema, texts = metadata.schema.to_arrow_schema(), record.texts_of(number)
+    schema, texts = metadata.schema.to_arrow_schema(), record.text_numbers(number)
     _check_columns(schema, record)
     # Before the numbers of texts are compared: a plan may name more than memory holds.
     if metadata.num_rows != len(texts) * record.rows_per_text:
@@ -235,14 +238,14 @@ def check_shard(content: bytes, record: RunRecord, number: int, identity: str | 
     if stamp is None and identity is not None:
         raise pa.ArrowInvalid("it does not say to which run it belongs")
     # Strings that repeat are checked once: this halves the time. The digest covers the pages.
-    coded = [name for name in _REPEATED if name.partition(".")[0] in _CHECKED]
+    coded = [name for name in _DICTIONARY_COLUMNS if name.partition(".")[0] in _CHECKED_COLUMNS]
     with pq.ParquetFile(pa.BufferReader(content), metadata=metadata, read_dictionary=coded) as file:
-        _check_rows(file.read(columns=_CHECKED, use_threads=False), record, texts)
+        _check_rows(file.read(columns=_CHECKED_COLUMNS, use_threads=False), record, texts)
     return schema
 
 
 def _check_stamp(stamp: bytes, number: int, identity: str | None) -> None:
-    """Refuse a shard of another run or of another place."""
+    """Raise an error if a shard belongs to another run or has another number."""
     run, place, _ = f"{stamp.decode('ascii', 'replace')}  ".split(" ", 2)
     if identity not in (None, run):
         raise pa.ArrowInvalid("it belongs to another run")
@@ -251,20 +254,20 @@ def _check_stamp(stamp: bytes, number: int, identity: str | None) -> None:
 
 
 def _check_columns(schema: pa.Schema, record: RunRecord) -> None:
-    """Refuse a shard that lacks a column, has one too many, or one of another type."""
-    for name in OWN_COLUMNS:
+    """Raise an error if the columns of a shard or their types differ from the plan."""
+    for name in SHARD_COLUMNS:
         if name not in schema.names:
             raise pa.ArrowInvalid(f"it has no column {name!r}")
-    if schema.names != [*OWN_COLUMNS, *stored_names(record.data.columns.carried)]:
+    if schema.names != [*SHARD_COLUMNS, *stored_names(record.data.columns.carried)]:
         raise pa.ArrowInvalid("its columns are not those of the run")
-    for name, kind in OWN_COLUMNS.items():
-        held = schema.field(name).type
-        if held != kind and _plain_type(held) != _plain_type(kind):
-            raise pa.ArrowInvalid(f"its column {name!r} must hold {kind}; it holds {held}")
+    for name, kind in SHARD_COLUMNS.items():
+        stored_kind = schema.field(name).type
+        if stored_kind != kind and _plain_type(stored_kind) != _plain_type(kind):
+            raise pa.ArrowInvalid(f"its column {name!r} must hold {kind}; it holds {stored_kind}")
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type without how it is laid out, which other writers may choose otherwise."""
+    """Return a type without its memory layout, which other programs may choose differently."""
     if pa.types.is_dictionary(kind):
         return _plain_type(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -276,8 +279,8 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-# What views of SQL and tables of words compute with; an explanation checks the others itself.
-_CHECKED = [
+# Columns used by SQL views and word tables; ``Explanation`` itself checks the others.
+_CHECKED_COLUMNS = [
     "row", "id", "text_hash", "method", "target", "prediction", "features", "scores", "stderr",
     "starts", "ends", "parts", "settings", "notices", "error",
 ]  # fmt: skip
@@ -285,20 +288,22 @@ _PER_FEATURE = ("features", "scores", "starts", "ends")
 
 
 def _check_rows(table: pa.Table, record: RunRecord, texts: range) -> None:
-    """Refuse rows of other texts or methods, and explanations whose lists do not fit together."""
+    """Raise an error for rows of other texts or methods, and for lists of different lengths."""
     table = table.combine_chunks()
-    per_text, methods = record.rows_per_text, [one.id for one in record.methods]
+    per_text, methods = record.rows_per_text, [method.id for method in record.methods]
     numbers = np.asarray(table["row"].fill_null(-1))
     if not np.array_equal(numbers, np.repeat(np.arange(texts.start, texts.stop), per_text)):
         raise pa.ArrowInvalid(f"its texts are not {texts[0]} to {texts[-1]}")
-    names = pc.index_in(table["method"], pa.array(methods)).fill_null(-1)
-    if others := sorted(set(table["method"].filter(pc.less(names, 0)).to_pylist()), key=str):
+    method_numbers = pc.index_in(table["method"], pa.array(methods)).fill_null(-1)
+    if unknown_methods := sorted(
+        set(table["method"].filter(pc.less(method_numbers, 0)).to_pylist()), key=str
+    ):
         raise InputError(
-            f"the run has explanations by {', '.join(map(str, others))}, and its run.json names "
-            f"{', '.join(methods)}; put back the run.json that they were made with."
+            f"the run has explanations by {', '.join(map(str, unknown_methods))}, and its run.json "
+            f"names {', '.join(methods)}; put back the run.json that they were made with."
         )
     order = np.repeat(np.arange(len(methods)), record.targets_per_text)
-    if not np.array_equal(np.asarray(names), np.tile(order, len(texts))):
+    if not np.array_equal(np.asarray(method_numbers), np.tile(order, len(texts))):
         raise pa.ArrowInvalid("its rows are not in the order of the methods")
     explained = table
     if table["error"].null_count < len(table):  # else nothing is copied: that halves the time
@@ -355,8 +360,8 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def given_texts(texts: pa.Table) -> list[Given | None]:
-    """Return what is to be explained, texts or pairs; None where a row has nothing usable."""
+def input_texts(texts: pa.Table) -> list[Given | None]:
+    """Return the input of each row, a text or a pair; None if the row has no usable text."""
     sides = (texts[name].to_pylist() for name in ("text", "pair"))
     return [
         text if text is None or pair is None else (text, pair)
@@ -367,49 +372,53 @@ def given_texts(texts: pa.Table) -> list[Given | None]:
 def shard_table(
     texts: pa.Table,
     kinds: Sequence[tuple[str, str | None]],
-    found: Sequence[Sequence[Found]],
+    outcomes: Sequence[Sequence[Outcome]],
     *,
     keep_texts: bool,
 ) -> pa.Table:
-    """Return the rows of a shard: for each of ``texts`` one per kind, a method and a class.
+    """Build the table of a shard, with a row per text and kind: a method and a class.
 
-    ``found`` has for every text what each kind gives; columns of the data come behind ours.
+    ``outcomes`` has an explanation or an error message for every text and kind. The columns of
+    the data come last.
     """
-    each = pa.array([i for i in range(len(texts)) for _ in kinds], pa.int64())
-    told = [_told(one) for of_text in found for one in of_text]
-    explained = [None if isinstance(one, str) else one for one in told]
-    given = [_map(lambda one: joined(one)[0], one) for one in given_texts(texts)]
-    # What an explanation calls its text need not be what was given: it may be a name.
-    own = [
-        given[i] if isinstance(one, str) else one.text
-        for i, one in zip(each.to_pylist(), chain.from_iterable(found), strict=True)
+    text_indices = pa.array([i for i in range(len(texts)) for _ in kinds], pa.int64())
+    checked = [_check_range(outcome) for text_outcomes in outcomes for outcome in text_outcomes]
+    explained = [None if isinstance(outcome, str) else outcome for outcome in checked]
+    input_strings = [
+        _map_optional(lambda outcome: joined(outcome)[0], outcome) for outcome in input_texts(texts)
     ]
-    asked = [kind for _ in found for kind in kinds]
+    # The text of an explanation may differ from the input, for example be a name.
+    stored_texts = [
+        input_strings[i] if isinstance(outcome, str) else outcome.text
+        for i, outcome in zip(text_indices.to_pylist(), chain.from_iterable(outcomes), strict=True)
+    ]
+    row_kinds = [kind for _ in outcomes for kind in kinds]
     columns: dict[str, Any] = {
-        **{name: texts[name].take(each) for name in ("row", "id", "label")},
-        "text_hash": [_map(text_hash, text) for text in own],
-        "text": [text if keep_texts else None for text in own],
-        "method": [method for method, _ in asked],
-        # A row that failed names the class that was asked for, so that each has its row.
+        **{name: texts[name].take(text_indices) for name in ("row", "id", "label")},
+        "text_hash": [_map_optional(text_hash, text) for text in stored_texts],
+        "text": [text if keep_texts else None for text in stored_texts],
+        "method": [method for method, _ in row_kinds],
+        # A failed row names the requested class, so that each class has a row.
         "target": [
-            aim if e is None else e.target for (_, aim), e in zip(asked, explained, strict=True)
+            target if e is None else e.target
+            for (_, target), e in zip(row_kinds, explained, strict=True)
         ],
-        "shown": [_map(lambda e: e.shown(whole=keep_texts), e) for e in explained],
-        "error": [one if isinstance(one, str) else None for one in told],
+        "shown": [_map_optional(lambda e: e.shown(whole=keep_texts), e) for e in explained],
+        "error": [outcome if isinstance(outcome, str) else None for outcome in checked],
     }
     for name, (kind, value) in _COLUMNS.items():
         if value is not None:
-            columns[name] = [_map(value, e) for e in explained]
+            columns[name] = [_map_optional(value, e) for e in explained]
         if isinstance(columns[name], list):
             columns[name] = pa.array(columns[name], kind)
-    carried = {name: texts[name].take(each) for name in texts.column_names[len(INPUT) :]}
+    carried = {name: texts[name].take(text_indices) for name in texts.column_names[len(INPUT) :]}
     return pa.table({name: columns[name] for name in _COLUMNS} | carried)
 
 
-def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> Explanation:
-    """Return the explanation that a ``row`` without error stores, of the text ``text``."""
-    # Label and sign of a method stand once, in the plan, and not in every row.
-    method = next(one for one in record.methods if one.id == row["method"])
+def explanation_from_row(row: Mapping[str, Any], record: RunRecord, *, text: str) -> Explanation:
+    """Return the explanation of ``text`` that a ``row`` without an error stores."""
+    # The plan stores the label and the sign of a method once for all rows.
+    method = next(candidate for candidate in record.methods if candidate.id == row["method"])
     classes = tuple(record.model.classes)
     scores = row["scores"]
     spans = zip(row["starts"], row["ends"], strict=True)
@@ -418,7 +427,7 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         features=tuple(row["features"]),
         spans=tuple(tuple(zip(starts, ends, strict=True)) for starts, ends in spans),
         scores=np.array(scores, dtype=np.float64),
-        stderr=_map(_doubles, row["stderr"]),
+        stderr=_map_optional(_doubles, row["stderr"]),
         bound=row["bound"],
         bound_kind=row["bound_kind"] or "proven",
         method=method.id,
@@ -433,11 +442,11 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
         prediction=dict(zip(classes[-len(row["prediction"]) :], row["prediction"], strict=True)),
         base_value=row["base_value"],
         intercept=row["intercept"],
-        pairs=_map(_pairs, row["pairs"]),
-        anchor=_map(_anchor, row["anchor"]),
+        pairs=_map_optional(_pairs, row["pairs"]),
+        anchor=_map_optional(_anchor, row["anchor"]),
         cut=row["cut"],
         parts=tuple(tuple(part) for part in row["parts"] or ()),
-        asked=_map(lambda stored: read_asked(json.loads(stored)), row["asked"]),
+        asked=_map_optional(lambda stored: read_asked(json.loads(stored)), row["asked"]),
         **shown_fields(row["shown"]),
         notices=tuple(row["notices"]),
         settings=read_value(json.loads(row["settings"])),
@@ -447,13 +456,18 @@ def explanation_of(row: Mapping[str, Any], record: RunRecord, *, text: str) -> E
     )
 
 
-def _told(e: Found) -> Found:
-    """Return what was found, or an error where its numbers are too large for the columns."""
+def _check_range(e: Outcome) -> Outcome:
+    """Return the explanation, or an error message if its numbers do not fit into float32."""
     if isinstance(e, str):
         return e
     numbers = [*e.prediction.values(), e.base_value or 0.0, e.intercept or 0.0]
-    arrays = [np.array(numbers), e.scores, e.stderr, _map(lambda pairs: pairs.scores, e.pairs)]
-    largest = max(float(np.abs(one).max(initial=0)) for one in arrays if one is not None)
+    arrays = [
+        np.array(numbers),
+        e.scores,
+        e.stderr,
+        _map_optional(lambda pairs: pairs.scores, e.pairs),
+    ]
+    largest = max(float(np.abs(array).max(initial=0)) for array in arrays if array is not None)
     # As float32 it would be infinite, and so would every sum over texts that it is part of.
     if largest > _LARGEST:
         return f"a number of {largest:.3g} is too large for the float32 of a run."
@@ -461,7 +475,7 @@ def _told(e: Found) -> Found:
 
 
 def _bound(e: Explanation) -> float | None:
-    """Return the bound of the scores as they are stored: rounding them adds its own error."""
+    """Return the bound of the stored scores, which includes the error of rounding them."""
     if e.bound is None or math.isinf(e.bound):
         return e.bound
     # Upwards, for the sum is rounded to float32 as well.
@@ -470,7 +484,7 @@ def _bound(e: Explanation) -> float | None:
 
 
 def _diagnostics(e: Explanation) -> Mapping[str, Any]:
-    """Return the diagnostics; the bound of an intercept covers how it is rounded here."""
+    """Return the diagnostics; the bound of the intercept includes its rounding error."""
     if e.intercept is None or "intercept_bound" not in e.diagnostics:
         return e.diagnostics
     rounded = abs(e.intercept - float(np.float32(e.intercept)))
@@ -527,5 +541,5 @@ def _floats(values: Any) -> np.ndarray:
     return np.asarray(values, dtype=np.float32)  # of another type Arrow takes ten times as long
 
 
-def _map(of: Callable[[Any], Any], value: Any) -> Any:
-    return None if value is None else of(value)
+def _map_optional(function: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else function(value)

@@ -26,7 +26,7 @@ from limelight.results import Explanation
 from limelight.results.summary import RunComparison, RunSummary
 from limelight.runs.record import (
     RunRecord,
-    differences,
+    find_differences,
     plan_identity,
     read_record,
     write_record,
@@ -34,7 +34,7 @@ from limelight.runs.record import (
 from limelight.runs.rows import (
     check_shard,
     check_shard_file,
-    explanation_of,
+    explanation_from_row,
     stamp_shard,
     stored_names,
     text_hash,
@@ -47,24 +47,24 @@ _SHARD_FILE = re.compile(r"(\d{5,18})\.parquet", re.ASCII)
 
 
 class RunFolder:
-    """Where a job writes a run, which :class:`limelight.Run` reads."""
+    """The folder to which a job writes a run; :class:`limelight.Run` reads it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._identity = ""  # of the run, which its shards carry
 
     def begin(self, record: RunRecord) -> None:
-        """Make the folder ready for ``record``: a new one, or one that holds the same run."""
+        """Prepare the folder for the run ``record``: write the plan, or check the stored one."""
         remove_abandoned_parts(self.path)
         remove_abandoned_parts(self.path / _SHARDS)
         if (plan := self.path / _PLAN).exists():
-            if (clause := next(differences(read_record(plan), record), None)) is not None:
+            if (clause := next(find_differences(read_record(plan), record), None)) is not None:
                 raise InputError(
                     f"'{self.path}' cannot go on with this run: {clause}. Choose another folder, "
                     "or ask the same as before."
                 )
-        # A folder that somebody mistyped keeps what it has.
-        elif any(one.name != _LOCK for one in self.path.iterdir()):
+        # A mistyped folder with other files must not be changed.
+        elif any(file.name != _LOCK for file in self.path.iterdir()):
             raise InputError(f"'{self.path}' holds other files; a run needs a folder of its own.")
         else:
             write_record(plan, record)
@@ -73,8 +73,8 @@ class RunFolder:
         (self.path / _SHARDS).mkdir(exist_ok=True)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Let no other process write here until the block ends; a killed one holds nothing."""
+    def lock_folder(self) -> Iterator[None]:
+        """Keep other processes from writing to the folder; the lock ends with the process."""
         self.path.mkdir(parents=True, exist_ok=True)
         if not can_lock():  # Windows: shards are still whole, and written by replacement
             yield
@@ -97,7 +97,7 @@ class RunFolder:
                 unlock(file.fileno())
 
     def _lock_file(self) -> TextIO:
-        """Open the file that is locked, and nothing else that may stand in its place."""
+        """Open the lock file, and never a link, pipe or folder in its place."""
         path = self.path / _LOCK
         wanted = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         with contextlib.suppress(OSError):  # of a folder, a link, a pipe without a reader
@@ -110,7 +110,7 @@ class RunFolder:
         raise InputError(f"'{path}' must be a file; remove what is there.")
 
     def write(self, number: int, content: bytes) -> None:
-        """Put a shard in its place, whole or not at all."""
+        """Write a shard completely or not at all."""
         path = _shard_path(self.path, number)
         with contextlib.suppress(FileNotFoundError):
             mode = path.lstat().st_mode
@@ -123,25 +123,25 @@ class RunFolder:
 
 
 def _shard_path(folder: Path, number: int) -> Path:
-    """Return the place of a shard, whether it is there or not."""
+    """Return the path of a shard, which may not exist."""
     return folder / _SHARDS / f"{number:05d}.parquet"
 
 
 def check_shard_folder(folder: Path) -> None:
-    """Refuse a run whose folder of shards is something else."""
+    """Raise an error if the path of the shards exists and is not a folder."""
     if os.path.lexists(shards := folder / _SHARDS) and not shards.is_dir():
         raise InputError(f"'{shards}' must be the folder of the shards; remove what is there.")
 
 
-_ABOUT_TEXT = ("row", "id", "text_hash", "text", "label")
+_TEXT_COLUMNS = ("row", "id", "text_hash", "text", "label")
 
 
 class Run:
     """The explanations that ``limelight explain-data`` has stored in a folder.
 
-    One row for every text, method and explained class, in the order of the data; nothing but the
-    plan is kept in memory. A run that is not finished shows what it has. ``labels`` says which
-    class a label of the data is, as :func:`limelight.explain_data` takes it.
+    There is one row for every text, method and explained class, in the order of the data. Only
+    the plan is kept in memory. A run that is not finished has the rows of its finished shards.
+    ``labels`` maps labels of the data to classes, as in :func:`limelight.explain_data`.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, labels: Labels | None = None) -> None:
@@ -164,8 +164,8 @@ class Run:
         stored, total = len(self), self.total
         texts = f"{stored:,} texts" if stored == total else f"{stored:,} of {total:,} texts"
         failed = self.failed
-        said = f", {failed:,} row{'s' * (failed > 1)} failed" if failed else ""
-        return f"<Run '{self.path}': {texts}, {methods}{said}>"
+        failures = f", {failed:,} row{'s' * (failed > 1)} failed" if failed else ""
+        return f"<Run '{self.path}': {texts}, {methods}{failures}>"
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class Run:
 
     @property
     def scale(self) -> str:
-        """What is explained: "logit", "probability" or "score"."""
+        """The scale of the explained output: "logit", "probability" or "score"."""
         return self.record.question.scale
 
     @property
@@ -189,24 +189,24 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether every shard is there."""
+        """Whether every shard is stored."""
         return len(self.shards) == self.record.shards.count
 
     @property
     def shards(self) -> list[int]:
-        """The numbers of the shards that are there."""
+        """The numbers of the stored shards, in order."""
         check_shard_folder(self.path)
         with contextlib.suppress(FileNotFoundError):
-            files = (one.name for one in (self.path / _SHARDS).iterdir())
-            named = (_SHARD_FILE.fullmatch(name) for name in files)
+            files = (file.name for file in (self.path / _SHARDS).iterdir())
+            matches = (_SHARD_FILE.fullmatch(name) for name in files)
             # Sorted as numbers: the hundred-thousandth has a digit more.
-            numbers = sorted(int(found[1]) for found in named if found)
+            numbers = sorted(int(match[1]) for match in matches if match)
             return [number for number in numbers if number < self.record.shards.count]
         return []
 
     @property
     def paths(self) -> list[Path]:
-        """The files of the shards that are there, each as it was written."""
+        """The files of the stored shards; a damaged one raises an error."""
         return [self._checked_path(number) for number in self.shards]
 
     @property
@@ -220,12 +220,12 @@ class Run:
         paths = [str(path) for path in self.paths]
         if not paths:
             raise InputError(f"'{self.path}' has no finished shard yet; start the run again.")
-        with self._sound(self.shards[0]):
+        with self._report_damage(self.shards[0]):
             return ds.dataset(paths, format="parquet")
 
     def __len__(self) -> int:
         """Return the number of texts that are stored."""
-        return sum(len(self.record.texts_of(number)) for number in self.shards)
+        return sum(len(self.record.text_numbers(number)) for number in self.shards)
 
     def __iter__(self) -> Iterator[Explanation]:
         """Yield every explanation in the order of the data, a shard in memory at a time."""
@@ -237,42 +237,43 @@ class Run:
     def tables(
         self, columns: Sequence[str] | None = None, *, shards: Sequence[int] | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the rows shard by shard, in order; ``columns`` are all if none are named.
+        """Yield the rows of each shard as a table, in order.
 
-        So are ``shards``, which are numbers. One that is damaged or another's is refused.
+        By default the tables have all ``columns``, and all ``shards`` (numbers) are read. A shard
+        that is damaged or belongs to another run raises an error.
         """
         names = None if columns is None else list(columns)
         for number in self.shards if shards is None else shards:
             with (
-                self._sound(number),
+                self._report_damage(number),
                 pq.ParquetFile(self._checked_path(number), page_checksum_verification=True) as file,
             ):
                 table = file.read(columns=names)
             yield table
 
     def _checked_path(self, number: int) -> Path:
-        """Return the place of a shard whose bytes are those that were written.
+        """Return the path of a shard after checking that its bytes are those that were written.
 
-        Others read it from there: a byte that has rotted may be a number like any other.
+        DuckDB and Arrow read the file later and cannot detect a damaged number.
         """
         path = _shard_path(self.path, number)
-        with self._sound(number):
+        with self._report_damage(number):
             # Looked at before it is opened: a pipe would be waited for, a device may never end.
-            if not stat.S_ISREG((about := path.lstat()).st_mode):
+            if not stat.S_ISREG((status := path.lstat()).st_mode):
                 raise pa.ArrowInvalid("it is a link, a pipe, a device or a folder, and not a file")
             # Once for each state of a file: queries open shards again and again.
-            state = about.st_ino, about.st_size, about.st_mtime_ns
+            state = status.st_ino, status.st_size, status.st_mtime_ns
             if self._checked.get(number) != state:
                 with open_file(path) as file:
-                    check_shard_file(file, about.st_size)
+                    check_shard_file(file, status.st_size)
                     file.seek(0)
-                    content = file.read(about.st_size)
+                    content = file.read(status.st_size)
                 self._check_schema(check_shard(content, self.record, number, self._identity))
                 self._checked[number] = state
         return path
 
     def _check_schema(self, schema: pa.Schema) -> None:
-        """Refuse a shard whose columns have other types than those of the first that was read."""
+        """Raise an error if the column types of a shard differ from those of the first one read."""
         first = self._schema = self._schema or schema
         for name in first.names:
             if name in schema.names and first.field(name).type != schema.field(name).type:
@@ -282,11 +283,11 @@ class Run:
                 )
 
     @contextlib.contextmanager
-    def _sound(self, number: int) -> Iterator[None]:
+    def _report_damage(self, number: int) -> Iterator[None]:
         try:
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            # Gone is not damaged, and says itself which file it is.
+            # A missing file is not damaged, and its error names the file.
             if isinstance(error, FileNotFoundError):
                 raise
             (reason, *_) = str(error).splitlines() or [type(error).__name__]
@@ -297,14 +298,16 @@ class Run:
 
     def texts(self) -> pa.Table:
         """Return one row per text: number, id, hash, text, label, columns carried along."""
-        several = self.record.rows_per_text
-        names = [*_ABOUT_TEXT, *stored_names(self.record.data.columns.carried)]
-        # What tells of the text is the same in all of its rows.
-        parts = [table.take(list(range(0, len(table), several))) for table in self.tables(names)]
+        rows_per_text = self.record.rows_per_text
+        names = [*_TEXT_COLUMNS, *stored_names(self.record.data.columns.carried)]
+        # These columns are the same in all rows of a text.
+        parts = [
+            table.take(list(range(0, len(table), rows_per_text))) for table in self.tables(names)
+        ]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
 
-    def sql(self, query: Any) -> pa.Table:  # what is no text is refused in a sentence
-        """Return what a query in DuckDB's SQL finds in the views ``texts`` and ``words``.
+    def sql(self, query: Any) -> pa.Table:  # Any: another type raises InputError
+        """Run a SELECT in DuckDB's SQL on the views ``texts`` and ``words``.
 
         ``texts`` has one row per text: row, id, text_hash, text, label, predicted (the class),
         confidence, error, and the columns carried along; what depends on the method is that of the
@@ -313,20 +316,20 @@ class Run:
         target, against, word, score (the sum over its places) and occurrences. A query reads the
         shards of this run and nothing else; one SELECT is allowed.
         """
-        from limelight.runs.sql import database
+        from limelight.runs.sql import open_database
 
-        with database(self) as tables:
-            return tables.asked(query)
+        with open_database(self) as tables:
+            return tables.run_query(query)
 
     def check_shards(self) -> None:
-        """Read all shards, and refuse one that is damaged."""
+        """Read all shards and raise an error for a damaged one."""
         for _ in self.tables():
             pass
 
     def errors(self) -> pa.Table:
-        """Return the rows that failed: number, id, method and the sentence that says why."""
+        """Return the failed rows: number, id, method, target and error message."""
         names = ["row", "id", "method", "target", "error"]
-        failed = [one.filter(one["error"].is_valid()) for one in self.tables(names)]
+        failed = [table.filter(table["error"].is_valid()) for table in self.tables(names)]
         return pa.concat_tables(failed) if failed else pa.table({name: [] for name in names})
 
     def words(
@@ -334,13 +337,13 @@ class Run:
     ) -> pa.Table:
         """Return one row per word and explained class: texts, occurrences, means, intervals.
 
-        ``method`` is the first if none is named; classes are kept apart, and ``target`` chooses
-        one. ``sort`` is "strength" (how far the interval is from 0), "mean", "mean_abs", "total",
+        ``method`` is by default the first. Each class has its own rows; ``target`` selects one
+        class. ``sort`` is "strength" (how far the interval is from 0), "mean", "mean_abs", "total",
         "texts", "occurrences" or "word". Words of fewer than five texts are marked ``rare``.
         """
-        from limelight.runs.words import words_of_run
+        from limelight.runs.words import list_words
 
-        return words_of_run(self, method or self.methods[0], target=target, sort=sort)
+        return list_words(self, method or self.methods[0], target=target, sort=sort)
 
     def summary(
         self,
@@ -350,41 +353,41 @@ class Run:
         top: int = 20,
         representatives: int = 8,
     ) -> RunSummary:
-        """Return what drives the model: words, phrases, mistakes, representative texts, slices.
+        """Summarize the run: words, phrases, mistakes, representative texts and slices.
 
-        All methods have a view of their own, or only ``method``. ``by`` is what the run is sliced
-        by: "length", "label", a column that was carried along, or None. A column of the data that
-        is called "length" is taken before the number of features, which is then "built-in length".
-        ``top`` is how many words are shown on either side, and how many phrases and mistakes.
+        Every method has its own view, unless ``method`` selects one. ``by`` names the slices:
+        "length", "label", a stored column of the data, or None. If the data have a column
+        "length", it wins, and the number of features is "built-in length". ``top`` is the maximal
+        number of words on either side, of phrases and of mistakes.
         """
         from limelight.runs.summary import summarize_run
 
         return summarize_run(self, method=method, by=by, top=top, representatives=representatives)
 
     def mistakes(self, method: str | None = None, *, most: int = 100) -> pa.Table:
-        """Return the most confident mistakes, where labels are known, with what led there.
+        """Return the most confident mistakes with the words that support them; needs labels.
 
-        ``words`` are the words that spoke most for the wrong class; of a method without signs,
-        those of the largest scores.
+        ``words`` are the words with the strongest scores for the wrong class. For a method
+        without signs, they are the words with the largest scores.
         """
         from limelight.runs.summary import list_mistakes
 
         return list_mistakes(self, method or self.methods[0], most=most)
 
     def representative(self, method: str | None = None, *, count: int = 8) -> pa.Table:
-        """Return texts that together show the words that matter most, by submodular pick.
+        """Pick texts that together contain the most important words, by submodular pick.
 
-        ``covered`` is the share of importance after each; no other choice of as many of the texts
-        looked at covers more than 1/(1 − 1/e) times as much.
+        ``covered`` is the share of importance covered after each text. No other choice of as many
+        of the candidate texts covers more than 1/(1 − 1/e) times as much.
         """
         from limelight.runs.summary import list_representatives
 
         return list_representatives(self, method or self.methods[0], count=count)
 
     def slices(self, by: str = "length", method: str | None = None) -> pa.Table:
-        """Return one row per slice and class: texts, how many are predicted, how many are right.
+        """Return one row per slice and class: numbers of texts, predictions and right ones.
 
-        ``by`` is what :meth:`summary` takes.
+        ``by`` is the same as in :meth:`summary`.
         """
         from limelight.runs.summary import list_slices
 
@@ -393,11 +396,11 @@ class Run:
     def compare(
         self, other: "Run", method: str | None = None, *, other_method: str | None = None
     ) -> RunComparison:
-        """Return how ``other`` differs from this run: words and texts that changed most.
+        """Compare this run with ``other``: the words and texts that changed most.
 
-        Texts are matched by what they say (their hash). Compare two models, two methods, or data
-        before and after a change. ``other_method`` is ``method`` where the other run has it, else
-        its first.
+        Texts are matched by their hash. Compare two models, two methods, or data before and after
+        a change. ``other_method`` is by default ``method`` if the other run has it, else its
+        first method.
         """
         from limelight.runs.comparison import compare_runs
 
@@ -411,13 +414,14 @@ class Run:
         target: str | None = None,
         text: Given | None = None,
     ) -> Explanation:
-        """Return what ``method``, by default the first, says about text number ``row``.
+        """Return the explanation of text number ``row`` by ``method``, by default the first.
 
-        ``target`` chooses among several classes. ``text`` is needed where a run stores no texts.
+        ``target`` selects a class if several are explained. If the run stores no texts, pass the
+        ``text``.
         """
         # NumPy's whole numbers are fine, and True is no number of a text.
-        whole = hasattr(row, "__index__") and not isinstance(row, bool)
-        if not whole or not 0 <= row < self.total:
+        is_integer = hasattr(row, "__index__") and not isinstance(row, bool)
+        if not is_integer or not 0 <= row < self.total:
             raise InputError(f"texts are numbered from 0 to {self.total - 1}; got {row!r}.")
         method = self.methods[0] if method is None else method
         if method not in self.methods:
@@ -425,27 +429,33 @@ class Run:
         number = row // self.record.shards.texts
         if number not in self.shards:
             raise InputError(f"text {row} is not explained yet; start the run again to go on.")
-        several = self.record.rows_per_text
-        first = (row - self.record.texts_of(number)[0]) * several
+        rows_per_text = self.record.rows_per_text
+        first = (row - self.record.text_numbers(number)[0]) * rows_per_text
         if self._latest is None or self._latest[0] != number:
             (table,) = self.tables(shards=[number])
             self._latest = number, table
-        rows = _rows(self._latest[1].slice(first, several))
+        rows = _rows(self._latest[1].slice(first, rows_per_text))
         # In the order of the rows: without a target the first class that was explained.
-        found = {one["target"]: one for one in rows if one["method"] == method}
-        if target is not None and target not in found:
-            raise InputError(nearest("class explained here", target, map(str, found)))
-        stored = found[target] if target is not None else next(iter(found.values()))
+        rows_by_target = {
+            row_values["target"]: row_values
+            for row_values in rows
+            if row_values["method"] == method
+        }
+        if target is not None and target not in rows_by_target:
+            raise InputError(nearest("class explained here", target, map(str, rows_by_target)))
+        stored = (
+            rows_by_target[target] if target is not None else next(iter(rows_by_target.values()))
+        )
         if stored["error"] is not None:
             raise InputError(f"text {row} (counting from 0) was not explained: {stored['error']}")
         return self._explanation(stored, text)
 
-    def _explanation(self, row: dict[str, Any], given: Given | None) -> Explanation:
-        text = row["text"] if given is None else joined(given)[0]
+    def _explanation(self, row: dict[str, Any], text_input: Given | None) -> Explanation:
+        text = row["text"] if text_input is None else joined(text_input)[0]
         if text is None:
             raise InputError("this run stores no texts; give the text with text=….")
-        # Scores stand at characters: over another text they would mark anything.
-        if given is not None and text_hash(text) != row["text_hash"]:
+        # Scores belong to character positions: on another text they would be wrong.
+        if text_input is not None and text_hash(text) != row["text_hash"]:
             raise InputError(
                 f"the text that was given is not text {row['row']} of the run (counting from 0); "
                 "give the one that was explained."
@@ -453,11 +463,11 @@ class Run:
         return self.explanation_of_row(row, text)
 
     def explanation_of_row(self, row: Mapping[str, Any], text: str) -> Explanation:
-        """Return the explanation that a row stores, of the text ``text``; refuse a damaged one."""
-        with self._sound(row["row"] // self.record.shards.texts):
+        """Return the explanation of ``text`` that a row stores; a damaged row raises an error."""
+        with self._report_damage(row["row"] // self.record.shards.texts):
             try:
-                return explanation_of(row, self.record, text=text)
-            # What a file says of an explanation may be anything that its columns can hold.
+                return explanation_from_row(row, self.record, text=text)
+            # A damaged file can hold any values that fit into its columns.
             except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
                 raise pa.ArrowInvalid(one_line(str(error), 200)) from None
 

@@ -1,4 +1,4 @@
-"""Slices of a run: by length, by label or by a column that was carried along."""
+"""Slices of a run: by length, by label or by a stored column of the data."""
 
 import contextlib
 import itertools
@@ -14,17 +14,17 @@ from limelight.runs.words import RunWords
 
 LENGTH = "length"  # how many features a text has
 BUILT_IN = "built-in "  # before a name that a column of the data has too
-_MOST, _RANGES = 12, 6
+_MAX_SLICES, _RANGES = 12, 6
 _MISSING, _OTHERS = "(no value)", "(others)"
 
 
 def slice_texts(words: RunWords, by: str | None) -> pa.Table | None:
-    """Return the ``slice`` of each text, or of each row, as a dictionary of the slices' names.
+    """Assign each text, or each row, to a slice; the column ``slice`` is a dictionary array.
 
-    ``by`` is "length", "label" or a column that is carried along; None makes no slices. A column
-    of the data wins over "length" and "label": "built-in length" is never a column, and labels
-    also have the name of their column. Arrow reads the column: its kinds of numbers and times say
-    how ranges are named.
+    ``by`` is "length", "label" or a stored column of the data; None makes no slices. A column of
+    the data wins over "length" and "label". "built-in length" is never a column, and labels are
+    also found by the name of their column. The Arrow type of the column decides how the ranges
+    are named.
     """
     if by is None:
         return None
@@ -45,46 +45,49 @@ def slice_texts(words: RunWords, by: str | None) -> pa.Table | None:
         table = words.tables.table(f"SELECT n, len(scores)::BIGINT AS value FROM {words.rows}")
     else:
         # Any row of a text has its column: the first is taken.
-        several = run.record.rows_per_text
+        rows_per_text = run.record.rows_per_text
         parts = [
-            _plain(table[column].combine_chunks()[::several]) for table in run.tables([column])
+            _comparable_values(table[column].combine_chunks()[::rows_per_text])
+            for table in run.tables([column])
         ]
         # By the plan, not by a column: shards that are not there have no texts.
-        texts = np.concatenate([run.record.texts_of(number) for number in run.shards])
+        texts = np.concatenate([run.record.text_numbers(number) for number in run.shards])
         table = pa.table({"row": texts, "value": pa.chunked_array(parts)})
     return table.set_column(1, "slice", _name_slices(table["value"]))
 
 
 def _name_slices(values: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Return the name of the slice of each value, as a dictionary of the names in their order.
+    """Name the slice of each value, as a dictionary array of the names in order.
 
-    Many numbers or times are cut into ranges that have equally many of them; else each value is a
-    slice, and the less frequent of many values are one together.
+    Many different numbers or times are divided into ranges of equally many values. Otherwise each
+    value is a slice, and rare values share one slice.
     """
-    counted = pc.value_counts(values.drop_null())
-    if pa.types.is_string(values.type) and len(counted) > _MOST:
+    value_counts = pc.value_counts(values.drop_null())
+    if pa.types.is_string(values.type) and len(value_counts) > _MAX_SLICES:
         with contextlib.suppress(pa.ArrowInvalid):  # in csv, numbers are strings too
             return _name_slices(values.cast(pa.float64()))
-    distinct = counted.field("values")
+    distinct = value_counts.field("values")
     kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal
     # Booleans and words are not ranges of anything.
-    ordered = any(is_kind(values.type) for is_kind in kinds)
-    edges = _edges(values) if ordered and len(distinct) > _MOST else ()
+    is_ordered = any(is_kind(values.type) for is_kind in kinds)
+    edges = _edges(values) if is_ordered and len(distinct) > _MAX_SLICES else ()
     if len(edges) > 2:
         # The names say where the cuts are, so that edges are rounded before anything is cut.
-        shown = [_shown(edge, values.type) for edge in edges]
-        names = [f"{a} to below {b}" for a, b in itertools.pairwise(shown)]
-        names[-1] = f"{shown[-2]} to {shown[-1]}"
-        place = np.searchsorted(edges, _numbers(values), side="right")
+        edge_names = [_edge_name(edge, values.type) for edge in edges]
+        names = [f"{a} to below {b}" for a, b in itertools.pairwise(edge_names)]
+        names[-1] = f"{edge_names[-2]} to {edge_names[-1]}"
+        range_ends = np.searchsorted(edges, _numbers(values), side="right")
         # The largest value is in the last range, whose upper end is part of it.
-        numbers = np.clip(place - 1, 0, len(edges) - 2)
+        numbers = np.clip(range_ends - 1, 0, len(edges) - 2)
     else:
-        counts = np.asarray(counted.field("counts"))
+        counts = np.asarray(value_counts.field("counts"))
         # Numbers in their order, words by how often they occur.
-        order = np.argsort(_numbers(distinct) if ordered else -counts, kind="stable")
-        kept = distinct.take(pa.array(order[:_MOST]))
-        names = [*map(str, kept.to_pylist()), *[_OTHERS] * (len(distinct) > _MOST)]
-        numbers = np.asarray(pc.index_in(values, kept).fill_null(len(kept))).astype(np.int64)
+        order = np.argsort(_numbers(distinct) if is_ordered else -counts, kind="stable")
+        frequent = distinct.take(pa.array(order[:_MAX_SLICES]))
+        names = [*map(str, frequent.to_pylist()), *[_OTHERS] * (len(distinct) > _MAX_SLICES)]
+        numbers = np.asarray(pc.index_in(values, frequent).fill_null(len(frequent))).astype(
+            np.int64
+        )
     if values.null_count:
         numbers = np.where(np.asarray(values.is_null()), len(names), numbers)
         names.append(_MISSING)
@@ -94,28 +97,28 @@ def _name_slices(values: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _edges(values: pa.ChunkedArray) -> Any:
-    """Return where ranges of as many values each begin and end."""
+    """Return the edges of ranges that contain equally many values."""
     # Infinite values have no quantiles, but must be in the first or last range.
-    every = _numbers(values.drop_null())
-    edges = np.unique(np.quantile(every[np.isfinite(every)], np.linspace(0, 1, _RANGES + 1)))
+    numbers = _numbers(values.drop_null())
+    edges = np.unique(np.quantile(numbers[np.isfinite(numbers)], np.linspace(0, 1, _RANGES + 1)))
     # Times are shown to the second, and need no rounding.
-    edges = edges if pa.types.is_temporal(values.type) else np.unique(_readable(edges))
-    edges[[0, -1]] = min(edges[0], every.min()), max(edges[-1], every.max())
+    edges = edges if pa.types.is_temporal(values.type) else np.unique(_round_edges(edges))
+    edges[[0, -1]] = min(edges[0], numbers.min()), max(edges[-1], numbers.max())
     return edges
 
 
-def _plain(values: Any) -> Any:
-    """Return a column as values that can be compared; of lists and the like, what they print."""
+def _comparable_values(values: Any) -> Any:
+    """Convert a column to values that can be compared; lists and structs become strings."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_floating(values.type):  # NaN is no value either
         values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
-    nested = pa.types.is_nested(values.type)
-    return pa.array(map(str, values.to_pylist()), pa.string()) if nested else values
+    is_nested = pa.types.is_nested(values.type)
+    return pa.array(map(str, values.to_pylist()), pa.string()) if is_nested else values
 
 
 def _numbers(values: Any) -> Any:
-    """Return numbers, or times as numbers in their order; NaN where there is none."""
+    """Convert numbers and times to float64 in their order; missing values become NaN."""
     if pa.types.is_temporal(values.type):
         kind = values.type if pa.types.is_time(values.type) else pa.timestamp("us")
         values = values.cast(kind).cast(pa.int64())
@@ -123,10 +126,10 @@ def _numbers(values: Any) -> Any:
     return np.asarray(values.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 
-def _readable(edges: Any) -> Any:
-    """Return edges with as many digits as tell them from their neighbours, the outer ones outwards.
+def _round_edges(edges: Any) -> Any:
+    """Round edges to the digits that separate them from their neighbors, outer edges outwards.
 
-    Texts are cut where the name of a slice says, and not at the quantile that was rounded.
+    The rounded edges divide the texts, so that slices agree with their names.
     """
     gaps = np.diff(edges)
     if len(edges) < 3 or not np.isfinite(gaps).all():
@@ -137,13 +140,13 @@ def _readable(edges: Any) -> Any:
     # Rounded once more: 0.1 is no whole number of its units, and the product would show it.
     return np.array(
         [
-            np.round(one(edge * 10.0**k) / 10.0**k, max(k, 0))
-            for one, edge, k in zip(rounding, edges, digits.tolist(), strict=True)
+            np.round(round_edge(edge * 10.0**k) / 10.0**k, max(k, 0))
+            for round_edge, edge, k in zip(rounding, edges, digits.tolist(), strict=True)
         ]
     )
 
 
-def _shown(edge: float, kind: pa.DataType) -> str:
+def _edge_name(edge: float, kind: pa.DataType) -> str:
     if not pa.types.is_temporal(kind) or pa.types.is_time(kind):
         return f"{edge:.12g}"
     return str(np.datetime64(int(edge), "us").astype("datetime64[s]")).replace("T00:00:00", "")

@@ -19,20 +19,20 @@ try:
 except ImportError:
     raise MissingExtraError("questions about a whole run need SciPy", "data") from None
 
-FEWEST = 5  # texts on either side of a comparison, or a variance means little
+MIN_TEXTS = 5  # texts on either side of a comparison, or a variance means little
 _PRIOR = 4  # ν₀: the texts that the common variance stands for
-_SURE = 0.05
+_SIGNIFICANCE = 0.05
 
 
 def share_interval(count: int, total: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share; of nothing it is all of [0, 1]."""
+    """Return Wilson's 95 % interval of a share; it is [0, 1] if ``total`` is 0."""
     # Not p ± z√(p(1−p)/n), which has no width where all or none are right.
     return wilson_interval(count, total) if total else (0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class WordMoments:
-    """Of every word: the texts that have it, and sums over them of its score in the text.
+    """For every word, the number of texts that have it and sums of its scores over these texts.
 
     ``square`` sums squares, ``size`` absolute values, ``positive`` counts scores above 0. Means,
     variances and intervals follow from these sums.
@@ -52,12 +52,12 @@ class WordMoments:
 
     @property
     def mean(self) -> Float[np.ndarray, " V"]:
-        """The mean over texts; 0 where there are none."""
+        """The mean over texts; 0 for a word without texts."""
         return self.total / np.maximum(self.texts, 1)
 
     @property
     def variance(self) -> Float[np.ndarray, " V"]:
-        """The unbiased variance over texts; 0 where fewer than two have the word."""
+        """The unbiased variance over texts; 0 if fewer than two texts have the word."""
         # One pass over a million texts gives sums only, and their difference may cancel.
         spread = np.maximum(self.square - self.texts * self.mean**2, 0.0)
         # What is left after cancelling is rounding, not spread, where it is that small.
@@ -66,15 +66,12 @@ class WordMoments:
 
     @cached_property
     def shrunken(self) -> Float[np.ndarray, "3 V"]:
-        """The mean drawn towards that of all words, and the two ends of its 95 % interval."""
+        """The mean shrunken towards the mean of all words, and the ends of its 95 % interval."""
         return shrink_means(self.texts, self.mean, self.variance)
 
     @property
     def strength(self) -> Float[np.ndarray, " V"]:
-        """How far from 0 a mean is for certain: the end of its interval that is nearer to 0.
-
-        It is 0 where the interval holds 0.
-        """
+        """The distance of the interval of a mean from 0; 0 if the interval contains 0."""
         _, low, high = self.shrunken
         return np.maximum(np.maximum(low, -high), 0.0)
 
@@ -114,33 +111,37 @@ def shrink_means(
     v = (freedom * variance + _PRIOR * common) / (freedom + _PRIOR)
     error = v / np.maximum(n, 1)
     center, between = _population(n, mean, error)
-    whole = between + error
+    total_variance = between + error
     # All of the mean is kept where nothing is known to be noise.
-    share = np.divide(between, whole, out=np.ones_like(whole), where=whole > 0)
-    away = np.abs(mean - center)
+    share = np.divide(
+        between, total_variance, out=np.ones_like(total_variance), where=total_variance > 0
+    )
+    deviation = np.abs(mean - center)
     # Where a mean is that of the population there is nothing to limit, and nothing to divide by.
-    moved = np.divide(np.sqrt(error), away, out=np.ones_like(away), where=away > 0)
+    error_ratio = np.divide(
+        np.sqrt(error), deviation, out=np.ones_like(deviation), where=deviation > 0
+    )
     # No mean moves by more than its standard error: the few that score high would be drawn too far.
-    share = np.maximum(share, 1 - moved)
-    middle = share * mean + (1 - share) * center
-    reach = t_quantile(freedom + _PRIOR) * np.sqrt(share * error)
-    return np.where(n > 0, [middle, middle - reach, middle + reach], 0.0)
+    share = np.maximum(share, 1 - error_ratio)
+    shrunken = share * mean + (1 - share) * center
+    half_width = t_quantile(freedom + _PRIOR) * np.sqrt(share * error)
+    return np.where(n > 0, [shrunken, shrunken - half_width, shrunken + half_width], 0.0)
 
 
 def _population(
     n: Float[np.ndarray, " V"], mean: Float[np.ndarray, " V"], error: Float[np.ndarray, " V"]
 ) -> tuple[float, float]:
-    """Return μ and τ² by moments: the spread of the means less what sampling explains.
+    """Estimate μ and τ² by moments: the variance of the means minus their sampling variance.
 
-    Every word counts once, whatever its texts, since each is one draw of μ_j; words of a single
-    text are left out, unless there are no others, for their means are mostly noise.
+    Every word counts once, however many texts it has, because each is one draw of μ_j. Words of a
+    single text are left out unless there are no others, because their means are mostly noise.
     """
-    used = n >= 2 if (n >= 2).sum() >= 2 else n > 0
-    if used.sum() < 2:
-        return 0.0, float((mean[used] ** 2).sum())
+    is_used = n >= 2 if (n >= 2).sum() >= 2 else n > 0
+    if is_used.sum() < 2:
+        return 0.0, float((mean[is_used] ** 2).sum())
     # The plain mean: weights by texts would let function words say where all words lie.
-    center = float(mean[used].mean())
-    between = float(mean[used].var(ddof=1) - error[used].mean())
+    center = float(mean[is_used].mean())
+    between = float(mean[is_used].var(ddof=1) - error[is_used].mean())
     return center, max(between, 0.0)
 
 
@@ -158,12 +159,12 @@ _TESTS = pa.schema(
 
 
 def compare_words(first: WordMoments, second: WordMoments) -> pa.Table:
-    """Return Welch's test for every word that ``FEWEST`` texts of either group have.
+    """Run Welch's test for every word that ``MIN_TEXTS`` texts of each group have.
 
     Intervals are 95 % each, not corrected for the number of words, and their degrees of freedom are
     rounded down.
     """
-    number = np.flatnonzero((first.texts >= FEWEST) & (second.texts >= FEWEST))
+    number = np.flatnonzero((first.texts >= MIN_TEXTS) & (second.texts >= MIN_TEXTS))
     first, second = first.select(number), second.select(number)
     a, b = (m.variance / np.maximum(m.texts, 1) for m in (first, second))
     spread = a**2 / np.maximum(first.texts - 1, 1) + b**2 / np.maximum(second.texts - 1, 1)
@@ -177,8 +178,8 @@ def compare_words(first: WordMoments, second: WordMoments) -> pa.Table:
 
 
 def compare_paired_words(first: WordMoments, second: WordMoments, gap: WordMoments) -> pa.Table:
-    """Return Student's test of the mean gap for every word of ``FEWEST`` texts."""
-    number = np.flatnonzero(gap.texts >= FEWEST)
+    """Run Student's test of the mean gap for every word of ``MIN_TEXTS`` texts."""
+    number = np.flatnonzero(gap.texts >= MIN_TEXTS)
     first, second, gap = (moments.select(number) for moments in (first, second, gap))
     error, freedom = np.sqrt(gap.variance / gap.texts), gap.texts - 1
     return _test_table(number, first, second, gap.mean, error, freedom, t_quantile(freedom))
@@ -218,40 +219,42 @@ def differing_words(words: Sequence[str], tests: Sequence[tuple[str, pa.Table]])
     """
     groups = [group for group, table in tests for _ in range(len(table))]
     # With an empty table first: there may be no group.
-    every = pa.concat_tables(
+    differences = pa.concat_tables(
         [_TESTS.empty_table(), *(table for _, table in tests)]
     ).combine_chunks()
-    # Over all groups at once: who reads several tables of one run has asked all of their questions.
-    p_holm = pa.array(holm(every["p"].to_pylist()), pa.float64())
-    every = every.append_column("group", pa.array(groups, pa.string()))
-    every = every.append_column("p_holm", p_holm).filter(pc.less(p_holm, _SURE))
-    named = [words[number] for number in every["number"].to_pylist()]
+    # Over all groups at once: a reader of all tables of a run reads all of these tests.
+    p_holm = pa.array(holm(differences["p"].to_pylist()), pa.float64())
+    differences = differences.append_column("group", pa.array(groups, pa.string()))
+    differences = differences.append_column("p_holm", p_holm).filter(pc.less(p_holm, _SIGNIFICANCE))
+    word_names = [words[number] for number in differences["number"].to_pylist()]
     # By size, not by p: of many texts nearly every difference is certain.
-    order = np.argsort(-np.abs(every["difference"].to_numpy()), kind="stable")
-    return every.append_column("word", pa.array(named, pa.string())).take(pa.array(order))
+    order = np.argsort(-np.abs(differences["difference"].to_numpy()), kind="stable")
+    return differences.append_column("word", pa.array(word_names, pa.string())).take(
+        pa.array(order)
+    )
 
 
 def greedy_cover(
     words: Int[np.ndarray, "n k"], weight: Float[np.ndarray, " V"], count: int
 ) -> tuple[list[int], list[float]]:
-    """Return the texts that greedy choice takes and the share of Σ weight covered after each.
+    """Choose texts greedily and return them with the share of Σ weight covered after each.
 
-    Row i of ``words`` names what text i covers, each word once, −1 for none. Of equal texts the
-    first is taken, and none that adds nothing.
+    Row i of ``words`` has the words that text i covers, each once, and −1 as padding. The first
+    of equal texts is chosen. A text that adds nothing is never chosen.
     """
-    left = np.append(weight, 0.0)  # the last one is what −1 finds
-    shown = np.unique(words[words >= 0])
+    remaining = np.append(weight, 0.0)  # the last element is found by −1
+    coverable = np.unique(words[words >= 0])
     # Of what any text shows: words that none of them shows could not be covered.
-    whole = float(weight[shown].sum())
+    total = float(weight[coverable].sum())
     chosen: list[int] = []
     covered: list[float] = []
     # What is covered is submodular, so that greedy choice has at least 1 − 1/e of the best.
     for _ in range(min(count, len(words))):
-        gain = left[words].sum(axis=1)
+        gain = remaining[words].sum(axis=1)
         best = int(gain.argmax())
         if gain[best] <= 0:
             break
-        left[words[best]] = 0.0
+        remaining[words[best]] = 0.0
         chosen.append(best)
-        covered.append(1 - float(left[shown].sum()) / whole)
+        covered.append(1 - float(remaining[coverable].sum()) / total)
     return chosen, covered

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from limelight.data.labels import below_chance
+from limelight.data.labels import below_chance_warning
 from limelight.errors import check_count
 from limelight.results import Explanation
 from limelight.results.summary import COLUMNS, RIGHT, VIEW, RunSummary, table_of
 from limelight.runs.slices import slice_texts
 from limelight.runs.statistics import (
-    FEWEST,
+    MIN_TEXTS,
     WordMoments,
     compare_words,
     differing_words,
     share_interval,
 )
-from limelight.runs.words import RunWords, opened_words, word_table
+from limelight.runs.words import RunWords, open_words, word_table
 from limelight.shapes import Int
 from limelight.text import unit_name
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from limelight.runs.run import Run
 
 Records = list[dict[str, Any]]  # rows of a table of the summary, by the names of its columns
-_DIFFERING = 12  # words between right and wrong texts; of a slice, those that differ most
-_OF_A_SLICE = 3
-_STRONGEST = 5  # words of a mistake
+_MAX_DIFFERING = 12  # words between right and wrong texts; of a slice, those that differ most
+_MAX_DIFFERING_IN_SLICE = 3
+_WORDS_OF_MISTAKE = 5  # words of a mistake
 # The types of the tables of Arrow that :class:`limelight.Run` returns.
 _SHARE = {"": pa.int64(), "_low": pa.float64(), "_high": pa.float64()}
 _TEXT = dict.fromkeys(VIEW, pa.string()) | {"row": pa.int64(), "id": pa.string()}
@@ -75,9 +75,9 @@ def summarize_run(
     # Before a database is opened, which may take a while to read.
     check_count("top", top)
     check_count("representatives", representatives)
-    with opened_words(run, method) as words:
+    with open_words(run, method) as words:
         # Before the sums, which are made for each slice.
-        words.add_up(slice_texts(words, by))
+        words.compute_sums(slice_texts(words, by))
         tables = _make_word_tables(words, top) | _make_slice_tables(words)
         tables["mistakes"] = _find_mistakes(words, top)
         tables["representatives"] = _find_representatives(words, representatives)
@@ -107,14 +107,15 @@ def _notices(words: RunWords) -> Iterator[str]:
         yield f"{rows} an error instead of scores and {'takes' if failed == 1 else 'take'} no part."
     # A notice names eight of them: where ids stand in the column, a million would be read for that.
     labels = words.tables.table("SELECT DISTINCT label FROM stored LIMIT 1000")["label"]
-    without = " What is said about mistakes is without these texts."
-    yield from run.labels.notices(labels.to_pylist(), without)
+    consequence = " What is said about mistakes is without these texts."
+    yield from run.labels.notices(labels.to_pylist(), consequence)
     # Each text once: methods and classes of it share one prediction.
-    found = words.tables.columns("""SELECT count(*) FILTER (wrong = 0) AS right, count(*) AS texts
+    outcomes = words.tables.columns("""SELECT
+        count(*) FILTER (wrong = 0) AS right, count(*) AS texts
         FROM (SELECT any_value(wrong) AS wrong FROM rows WHERE wrong < 2 GROUP BY row)""")
-    right, texts = (int(found[name][0]) for name in ("right", "texts"))
-    if (doubt := below_chance(right, texts, len(run.classes))) is not None:
-        yield doubt
+    right, texts = (int(outcomes[name][0]) for name in ("right", "texts"))
+    if (warning := below_chance_warning(right, texts, len(run.classes))) is not None:
+        yield warning
 
 
 def _make_word_tables(words: RunWords, top: int) -> dict[str, Records]:
@@ -124,7 +125,7 @@ def _make_word_tables(words: RunWords, top: int) -> dict[str, Records]:
     chosen, phrases = dict[int, dict[int, int]](), words.phrases()
     for v, view in words.views.items():
         method, moments, outcomes = methods[view["method"]], words.moments(v), words.outcomes(v)
-        chosen[v] = words.leading(v, moments, top, signed=method.signed)
+        chosen[v] = words.select_strongest(v, moments, top, signed=method.signed)
         tests = _test_right_and_wrong(words, v)
         tables["views"].append(
             view
@@ -143,7 +144,7 @@ def _make_word_tables(words: RunWords, top: int) -> dict[str, Records]:
             tables["words"].append(view | {"kind": kinds[side]} | record)
         for record in _phrase_records(*phrases[v], top):
             tables["words"].append(view | {"kind": "phrase"} | record)
-        differing = differing_words(words.words, tests).slice(0, _DIFFERING)
+        differing = differing_words(words.words, tests).slice(0, _MAX_DIFFERING)
         tables["differing_words"] += [view | record for record in differing.to_pylist()]
     return tables | {"examples": words.examples(chosen)}
 
@@ -152,14 +153,14 @@ def _phrase_records(names: list[str], moments: WordMoments, top: int) -> Records
     """Return the phrases of enough texts, the strongest first."""
     # Phrases are a population of their own: their means are not drawn towards those of words.
     size = moments.strength
-    able = np.flatnonzero((moments.texts >= FEWEST) & (size > 0))
-    strongest = able[np.argsort(-size[able], kind="stable")][:top]
+    candidates = np.flatnonzero((moments.texts >= MIN_TEXTS) & (size > 0))
+    strongest = candidates[np.argsort(-size[candidates], kind="stable")][:top]
     records: Records = word_table(moments, names, strongest).to_pylist()
     return records
 
 
 def _right_columns(outcomes: Int[np.ndarray, "C 3"]) -> dict[str, Any]:
-    """Return how many texts with a known label are right, and the interval of that share."""
+    """Return the number of right predictions, of known labels, and the interval of the share."""
     # Texts without a known label are neither.
     right, wrong = (int(outcomes[:, k].sum()) for k in (0, 1))
     if not right + wrong:
@@ -202,35 +203,35 @@ def _find_mistakes(words: RunWords, most: int) -> Records:
 
 
 def _supporting_words(e: Explanation, predicted: str) -> list[str]:
-    """Return the words that spoke most for the predicted class, which is the wrong one.
+    """Return the words with the strongest scores for the predicted, wrong class.
 
-    A method without signs does not say what they spoke for: they are those of the largest scores.
-    What speaks against one of several classes speaks for no other, and there are none then.
+    For a method without signs they are the words with the largest scores. Scores against one of
+    several classes support no other class, and then there are no words.
     """
     if not e.signed:
-        return [word for word, _ in e.top(_STRONGEST)]
+        return [word for word, _ in e.top(_WORDS_OF_MISTAKE)]
     other = (e.against is None and len(e.classes or ()) == 2) or e.against == predicted
     side = 1 if e.target == predicted else -1 if other else 0
-    order = np.argsort(-side * e.scores, kind="stable")[:_STRONGEST]
+    order = np.argsort(-side * e.scores, kind="stable")[:_WORDS_OF_MISTAKE]
     return [e.features[j] for j in order if side * e.scores[j] > 0]
 
 
 def _find_representatives(words: RunWords, count: int) -> Records:
-    """Return the texts picked for every view, in the order in which they were."""
+    """Pick representative texts for every view, in the order of the choice."""
     return _add_explanations(words, words.representatives(count))
 
 
 def _add_explanations(words: RunWords, records: Records) -> Records:
-    """Return records of which each names a stored row ``n``, with what that row stores.
+    """Add row number, id, text and explanation to records that refer to a stored row ``n``.
 
-    ``text`` and ``explanation`` are None where the run stores no texts.
+    ``text`` and ``explanation`` are None if the run stores no texts.
     """
     run = words.run
     n = np.array([record["n"] for record in records], dtype=np.int64)
-    words.tables.put("asked", pa.table({"n": n, "row": n // run.record.rows_per_text}))
+    words.tables.add_table("requested", pa.table({"n": n, "row": n // run.record.rows_per_text}))
     # By the number of the text whole shards are passed over; that of the row is computed.
     rows = words.tables.table("""SELECT r.* REPLACE (named AS features)
-        FROM rows r JOIN asked a ON r.row = a.row AND r.n = a.n""").to_pylist()
+        FROM rows r JOIN requested a ON r.row = a.row AND r.n = a.n""").to_pylist()
     stored = {
         row["n"]: {
             "row": row["row"],
@@ -246,15 +247,15 @@ def _add_explanations(words: RunWords, records: Records) -> Records:
 
 
 def _make_slice_tables(words: RunWords) -> dict[str, Records]:
-    """Return the slices that have texts, and the words that score otherwise elsewhere."""
+    """Return the slices with texts and the words whose scores differ from the other texts."""
     tables: dict[str, Records] = {"slices": [], "slice_words": []}
     classes = words.run.classes
     for v, view in words.views.items() if words.slices else ():
-        every, tests = words.moments(v), list[tuple[str, pa.Table]]()
+        all_moments, tests = words.moments(v), list[tuple[str, pa.Table]]()
         for s, name in enumerate(words.slices):
             inside = words.moments(v, slice=s)
             # Sums are additive: what the other texts have is the rest.
-            outside = [a - b for a, b in zip(every.sums, inside.sums, strict=True)]
+            outside = [a - b for a, b in zip(all_moments.sums, inside.sums, strict=True)]
             tests.append((name, compare_words(WordMoments(*outside), inside)))
         # Corrected over all slices, of which the reader sees all.
         differing: Records = differing_words(words.words, tests).to_pylist()
@@ -268,7 +269,9 @@ def _make_slice_tables(words: RunWords) -> dict[str, Records]:
             low, high = share_interval(predicted, texts)
             record: dict[str, Any] = {"slice": name, "texts": texts, "predicted": predicted}
             record |= {"predicted_low": low, "predicted_high": high}
-            strongest = [word for word in differing if word["group"] == name][:_OF_A_SLICE]
+            strongest = [word for word in differing if word["group"] == name][
+                :_MAX_DIFFERING_IN_SLICE
+            ]
             record["differing"] = [word["word"] for word in strongest]
             tables["slices"].append(view | _right_columns(outcomes) | record)
             tables["slice_words"] += [view | word for word in strongest]
@@ -278,28 +281,28 @@ def _make_slice_tables(words: RunWords) -> dict[str, Records]:
 def list_mistakes(run: "Run", method: str, *, most: int) -> pa.Table:
     """Return the most confident mistakes of every view."""
     check_count("most", most)
-    with opened_words(run, method) as words:
+    with open_words(run, method) as words:
         records = _find_mistakes(words, most)
     return _arrow_table(_MISTAKES, records)
 
 
 def list_representatives(run: "Run", method: str, *, count: int) -> pa.Table:
-    """Return the texts picked for every view, in the order in which they were."""
+    """Pick representative texts for every view, in the order of the choice."""
     check_count("count", count)
-    with opened_words(run, method) as words:
-        words.add_up()
+    with open_words(run, method) as words:
+        words.compute_sums()
         records = _find_representatives(words, count)
     return _arrow_table(_REPRESENTATIVES, records)
 
 
 def list_slices(run: "Run", by: str, method: str) -> pa.Table:
     """Return one row per view and slice, shares with Wilson's intervals."""
-    with opened_words(run, method) as words:
-        words.add_up(slice_texts(words, by))
+    with open_words(run, method) as words:
+        words.compute_sums(slice_texts(words, by))
         tables = _make_slice_tables(words)
     return _arrow_table(_SLICES, tables["slices"])
 
 
 def _arrow_table(types: Mapping[str, pa.DataType], records: Records) -> pa.Table:
-    """Return what the records have in the columns that ``types`` names."""
+    """Build an Arrow table with the columns ``types`` from the records."""
     return pa.Table.from_pylist(records, pa.schema(types))

@@ -1,4 +1,4 @@
-"""What a worker does with a shard, and shards as they travel."""
+"""Explain the texts of a shard in a worker, and pickle jobs and results."""
 
 import pickle
 import time
@@ -22,198 +22,216 @@ from limelight.models.loading import ModelSource
 from limelight.question import prepare_model
 from limelight.results.values import plain_value, read_value, written_value
 from limelight.runs.record import MethodRecord, RunRecord
-from limelight.runs.rows import Found, given_texts, shard_bytes, shard_table
+from limelight.runs.rows import Outcome, input_texts, shard_bytes, shard_table
 from limelight.text import QueriedText, joined, one_line
 
-_TOGETHER = 32  # texts that are read at a time, at least
-Heard = Callable[[int, int], None]  # texts done, and how many of them failed
+_MIN_BATCH_TEXTS = 32  # texts that are read at a time, at least
+ReportTexts = Callable[[int, int], None]  # texts done, and how many of them failed
 
 
-def method_record(one: ConfiguredMethod, budget: Budget | None = None) -> MethodRecord:
-    """Return the method with its settings, less those that follow from a budget text by text."""
-    # What a budget buys depends on the text, so that it is no setting of the run.
-    left_out = () if budget is None else one.implementation.cost.settings
-    settings = {name: value for name, value in one.settings_used().items() if name not in left_out}
-    asked = written_value(plain_value(settings, "settings"))
+def make_method_record(configured: ConfiguredMethod, budget: Budget | None = None) -> MethodRecord:
+    """Return the record of a method; settings that a budget determines per text are left out."""
+    # A budget determines them from each text, so they are no settings of the run.
+    omitted = () if budget is None else configured.implementation.cost.settings
+    settings = {
+        name: value for name, value in configured.settings_used().items() if name not in omitted
+    }
+    stored_settings = written_value(plain_value(settings, "settings"))
     return MethodRecord(
-        id=one.method.id, label=one.method.label, signed=one.method.signed, settings=asked
+        id=configured.method.id,
+        label=configured.method.label,
+        signed=configured.method.signed,
+        settings=stored_settings,
     )
 
 
 class ShardWork:
-    """Explains shards of one run with one model, which is ready to be asked."""
+    """Explain shards of one run with one model."""
 
     def __init__(
         self, model: Model, record: RunRecord, learned: Mapping[str, Learned] = MappingProxyType({})
     ) -> None:
         self.model, self.record, self.learned = model, record, learned
-        self.chosen: list[ConfiguredMethod] = []
-        for one in record.methods:
+        self.methods: list[ConfiguredMethod] = []
+        for method in record.methods:
             settings = {  # learned methods are recorded by their digests
                 name: learned.get(value, value) if isinstance(value, str) else value
-                for name, value in read_value(one.settings).items()
+                for name, value in read_value(method.settings).items()
             }
-            # A learned method is chosen by itself, not by the name that all of them share.
-            fitted = settings.pop("fitted", None) if one.id == LEARNED else None
-            self.chosen.append(configure_method(fitted or one.id, model, settings))
+            # A learned method is passed itself, because all learned methods share one name.
+            fitted = settings.pop("fitted", None) if method.id == LEARNED else None
+            self.methods.append(configure_method(fitted or method.id, model, settings))
         self._labels = ClassLabels(model.classes, record.data.labels)
         self._budget = None if record.budget is None else parse_budget(record.budget)
 
-    def __call__(self, texts: pa.Table, heard: Heard | None = None) -> pa.Table:
-        """Return the rows of a shard, in the order of ``texts``."""
-        asked, errors = queried_texts(texts), texts["error"].to_pylist()
-        aims = self.model.classes if self.record.question.all_classes else [None]
-        # In the order of the rows of a text, which every reader of shards counts on.
-        kinds = [(chosen.method.id, aim) for chosen in self.chosen for aim in aims]
-        # Every text has its rows, whatever becomes of it: their number is how shards are checked.
-        found: list[list[Found]] = [[error or ""] * len(kinds) for error in errors]
+    def __call__(self, texts: pa.Table, report: ReportTexts | None = None) -> pa.Table:
+        """Explain the texts of a shard and return its rows, in the order of ``texts``."""
+        queried, errors = queried_texts(texts), texts["error"].to_pylist()
+        targets = self.model.classes if self.record.question.all_classes else [None]
+        # In the order of the rows of a text, which every reader of shards relies on.
+        row_kinds = [(chosen.method.id, target) for chosen in self.methods for target in targets]
+        # Every text has all its rows, even if it fails: shards are checked by their number.
+        outcomes: list[list[Outcome]] = [[error or ""] * len(row_kinds) for error in errors]
         usable = [i for i, error in enumerate(errors) if error is None]
         # Like lengths together: a batch is as wide as its longest text.
-        usable.sort(key=lambda i: (_length(asked[i]), i))
-        done, failed = len(asked) - len(usable), len(asked) - len(usable)
-        size = max(together(self.model, self.chosen), _TOGETHER)
-        for part in (usable[start : start + size] for start in range(0, len(usable), size)):
-            explained = self._explained([asked[i] for i in part])
-            for i, of_text in zip(part, explained, strict=True):
-                found[i] = of_text
-                failed += any(isinstance(one, str) for one in of_text)
-            done += len(part)
-            if heard is not None:
-                heard(done, failed)
+        usable.sort(key=lambda i: (_length(queried[i]), i))
+        done, failed = len(queried) - len(usable), len(queried) - len(usable)
+        size = max(together(self.model, self.methods), _MIN_BATCH_TEXTS)
+        for indices in (usable[start : start + size] for start in range(0, len(usable), size)):
+            explained = self._explain_texts([queried[i] for i in indices])
+            for i, text_outcomes in zip(indices, explained, strict=True):
+                outcomes[i] = text_outcomes
+                failed += any(isinstance(outcome, str) for outcome in text_outcomes)
+            done += len(indices)
+            if report is not None:
+                report(done, failed)
         # A label that names a class becomes its name; another stays as it is.
         labels = texts["label"].to_pylist()
         numbers = map(self._labels.number, labels)
-        called = [
+        class_labels = [
             label if number is None else self.model.classes[number]
             for label, number in zip(labels, numbers, strict=True)
         ]
         place = texts.column_names.index("label")
-        texts = texts.set_column(place, "label", pa.array(called, pa.string()))
-        return shard_table(texts, kinds, found, keep_texts=self.record.data.texts_kept)
+        texts = texts.set_column(place, "label", pa.array(class_labels, pa.string()))
+        return shard_table(texts, row_kinds, outcomes, keep_texts=self.record.data.texts_kept)
 
-    def doubts(self, texts: pa.Table) -> Iterator[str]:
-        """Yield notices: labels that are one class by request, and those here that are none."""
+    def label_warnings(self, texts: pa.Table) -> Iterator[str]:
+        """Yield warnings about labels that share a class and labels without a class."""
         yield from self._labels.notices(texts.column("label").unique().to_pylist())
 
-    def _explained(self, texts: list[Any]) -> list[list[Found]]:
-        """Return what is found in every text: for each method, for each class.
+    def _explain_texts(self, texts: list[Any]) -> list[list[Outcome]]:
+        """Explain every text with each method for each class.
 
-        Where one of several texts fails, it is found by halving, so that the others do not.
+        If a text fails, the texts are split in halves until it is alone, so the others succeed.
         """
-        asked = readings(
+        batches = readings(
             self.model,
             texts,
             self.record.question,
-            chosen=self.chosen,
-            # What a budget buys is reckoned text by text.
+            chosen=self.methods,
+            # A budget is divided over the methods for each text.
             alone=self._budget is not None,
         )
-        found: list[list[Found]] = []
+        outcomes: list[list[Outcome]] = []
         try:
-            for reading in asked:
-                within = allocate_budget(self._budget, self.chosen, reading)
-                columns = [self._of_method(one, aim) for one in within for aim in reading.aims()]
-                found += [list(of_text) for of_text in zip(*columns, strict=True)]
-            return found
+            for batch in batches:
+                budgeted_methods = allocate_budget(self._budget, self.methods, batch)
+                columns = [
+                    self._explain_with_method(method, target_batch)
+                    for method in budgeted_methods
+                    for target_batch in batch.aims()
+                ]
+                outcomes += [list(text_outcomes) for text_outcomes in zip(*columns, strict=True)]
+            return outcomes
         except Exception as error:
             # Not InputErrors alone: a tokenizer or a kernel may fail on one text of a million.
             if len(texts) == 1:
-                return [[_sentence(error)] * self.record.rows_per_text]
+                return [[_error_sentence(error)] * self.record.rows_per_text]
         half = len(texts) // 2
-        return self._explained(texts[:half]) + self._explained(texts[half:])
+        return self._explain_texts(texts[:half]) + self._explain_texts(texts[half:])
 
-    def _of_method(self, chosen: ConfiguredMethod, reading: Reading) -> Sequence[Found]:
+    def _explain_with_method(self, method: ConfiguredMethod, batch: Reading) -> Sequence[Outcome]:
         try:
-            return explanations(chosen, reading)
+            return explanations(method, batch)
         except Exception as error:
-            # Which of them it is, the caller finds by halving.
-            if len(reading.documents) > 1:
+            # The caller finds the failing text by splitting in halves.
+            if len(batch.documents) > 1:
                 raise
-            return [_sentence(error)]  # other methods may well explain this text
+            return [_error_sentence(error)]  # other methods may well explain this text
 
 
 def queried_texts(texts: pa.Table) -> list[Any]:
-    """Return the texts that a worker got, with the place asked about where the data name one."""
-    both = zip(given_texts(texts), texts["at"].to_pylist(), strict=True)
-    return [given if at is None else QueriedText(given, selector=at) for given, at in both]
+    """Return the inputs of a shard, with the query of each text that has one in the data."""
+    texts_and_selectors = zip(input_texts(texts), texts["at"].to_pylist(), strict=True)
+    return [
+        text if selector is None else QueriedText(text, selector=selector)
+        for text, selector in texts_and_selectors
+    ]
 
 
-def _length(asked: Any) -> int:
-    text = asked.text if isinstance(asked, QueriedText) else asked
+def _length(queried: Any) -> int:
+    text = queried.text if isinstance(queried, QueriedText) else queried
     return len(joined(text)[0])
 
 
-def _sentence(error: Exception) -> str:
+def _error_sentence(error: Exception) -> str:
     if isinstance(error, InputError):
         return str(error)
-    said = one_line(str(error), 400)
+    message = one_line(str(error), 400)
     if isinstance(error, MemoryError):
-        return f"not enough memory ({said})."
-    return f"{type(error).__name__}: {said}"
+        return f"not enough memory ({message})."
+    return f"{type(error).__name__}: {message}"
 
 
-def packed(record: RunRecord, model: Model | ModelSource, learned: Mapping[str, Learned]) -> bytes:
-    """Return what workers must know before they start: the plan, and the model or where it is.
+def pickle_job(
+    record: RunRecord, model: Model | ModelSource, learned: Mapping[str, Learned]
+) -> bytes:
+    """Pickle everything that a worker needs: the plan, and the model or its path.
 
-    A function that is in memory only travels itself, and so do cutters and learned methods.
+    Functions in memory, splitters and learned methods are pickled themselves.
     """
     return pickle.dumps((record, model, dict(learned)))
 
 
 def needs_main(pickled: bytes) -> bool:
-    """Whether a job uses what the program itself defines, which has to be run for it."""
+    """Return whether a job uses definitions of the main module, which workers must then run."""
     return b"__main__" in pickled
 
 
 class Task(NamedTuple):
-    """The texts of a shard, or those of them that are to be tried again."""
+    """The texts of a shard, or its failed texts that are tried again."""
 
     number: int
     texts: pa.Table
 
 
-class Finished(NamedTuple):
-    """The rows of a shard as a Parquet file; ``refused`` is set instead where there are none."""
+class ShardResult(NamedTuple):
+    """The rows of a shard as a Parquet file, or the error message ``error``."""
 
     number: int
     content: bytes
     texts: int
     failed: int
     seconds: float
-    refused: str | None = None
+    error: str | None = None
 
 
-def finished_by(work: ShardWork, task: Task, heard: Heard | None = None) -> Finished:
-    """Return the shard of ``task``, done here and now."""
+def run_task(work: ShardWork, task: Task, report: ReportTexts | None = None) -> ShardResult:
+    """Explain the texts of ``task`` in this process and return the shard."""
     start = time.perf_counter()
-    rows = work(task.texts, heard)
+    rows = work(task.texts, report)
     # Texts, not rows: of several methods one may fail.
-    bad = rows.filter(rows.column("error").is_valid()).column("row").unique()
-    return Finished(
-        task.number, shard_bytes(rows), len(task.texts), len(bad), time.perf_counter() - start
+    failed_texts = rows.filter(rows.column("error").is_valid()).column("row").unique()
+    return ShardResult(
+        task.number,
+        shard_bytes(rows),
+        len(task.texts),
+        len(failed_texts),
+        time.perf_counter() - start,
     )
 
 
-def explain_shard(job: bytes, task: Task) -> Finished:
-    """Return the shard of ``task`` from a process that loads the model the first time.
+def explain_shard(job: bytes, task: Task) -> ShardResult:
+    """Explain the texts of ``task`` in a worker, which loads the model once.
 
-    A refusal travels as a sentence: not every exception survives the way from another process.
+    An error is returned as a message, because not every exception can be pickled.
     """
     try:
-        return finished_by(_work(job), task)
+        return run_task(_work(job), task)
     except (InputError, OSError) as error:
-        return Finished(task.number, b"", 0, 0, 0.0, refused=str(error))
+        return ShardResult(task.number, b"", 0, 0, 0.0, error=str(error))
 
 
-# A model at a time: an executor that lives on holds no model of an earlier run.
+# One model at a time, so that an executor that is used again keeps no model of an earlier run.
 @lru_cache(maxsize=1)
 def _work(job: bytes) -> ShardWork:
     try:
         record, model, learned = pickle.loads(job)  # noqa: S301  (our own bytes)
     except Exception as error:
         raise InputError(
-            f"a worker cannot unpickle what it needs ({_sentence(error).rstrip('.')}); define it "
-            "in a module that workers can import."
+            f"a worker cannot unpickle what it needs ({_error_sentence(error).rstrip('.')}); "
+            "define it in a module that workers can import."
         ) from None
     if isinstance(source := model, ModelSource):
         model, _ = prepare_model(source.loaded(), record.question)

@@ -132,9 +132,9 @@ class RunViews:
         columns = self.columns.now()
         if columns is None:
             raise InputError("the run is still being read; ask again in a moment.")
-        from limelight.runs.columns import texts_with
+        from limelight.runs.columns import find_texts
 
-        return np.flatnonzero(np.isin(columns["row"], texts_with(self._run, word))).tolist()
+        return np.flatnonzero(np.isin(columns["row"], find_texts(self._run, word))).tolist()
 
     def text(self, row: int) -> dict[str, Any]:
         """Return what every method of the run says about one text."""

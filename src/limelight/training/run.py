@@ -14,7 +14,7 @@ import torch
 
 from limelight.data.images import read_labelled_images
 from limelight.data.labelled import LabelledTexts, read_labelled
-from limelight.data.labels import Labels, below_chance
+from limelight.data.labels import Labels, below_chance_warning
 from limelight.errors import InputError, nearest
 from limelight.files import alone_in, remove_abandoned_parts, write_whole
 from limelight.models.attention import AttentionClassifier
@@ -190,7 +190,7 @@ def learned_nothing(prepared: Prepared, training: Training) -> str | None:
     frequent = prepared.classes[int(np.bincount(held.labels).argmax())]
     # Above the share, but within what luck does to so few texts: nothing is shown, either way.
     if prepared.record.get("validation") not in (None, "held out"):  # a set with labels of its own
-        doubt = below_chance(round(score * len(held)), len(held), len(prepared.classes))
+        doubt = below_chance_warning(round(score * len(held)), len(held), len(prepared.classes))
         if doubt is not None:
             return doubt
     verdict = "HAS LEARNED NOTHING" if score <= share else "HAS NOT SHOWN THAT IT LEARNED ANYTHING"

@@ -82,7 +82,7 @@ def prepare(
             f"all rows of {data.source} have the label {names[present[0]]!r}; "
             "training needs at least two classes."
         )
-    given = [data] if validation is None else [data, validation.in_classes(names)]
+    given = [data] if validation is None else [data, validation.with_classes(names)]
     if (images := cut_training_images(given, recipe.grid)) is not None:
         vocabulary, T_max, rows = Vocabulary.from_counts({}), 1 + recipe.grid**2, images.patch_ids()
     else:
